@@ -1,0 +1,1 @@
+"""Data sets in one shape; the data itself is not in git."""

@@ -1,0 +1,1 @@
+"""Measures, runs and reports."""

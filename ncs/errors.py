@@ -1,0 +1,50 @@
+"""What can go wrong, each with its remedy in the message.
+
+NcsError
+ |- BadInput          a wrong argument, query or option
+ |- SourceError       a folder, git repository or archive that cannot be read
+ |- MissingExtra      an optional part is not installed
+ '- IndexError_       an index folder that cannot be used
+     |- IndexNotFound   there is none
+     |- IndexDamaged    files missing, truncated, altered or not ours
+     |- IndexVersion    written by another version of the format
+     '- IndexBusy       another process is writing to it
+"""
+
+from __future__ import annotations
+
+
+class NcsError(Exception):
+    """The base of all: its message is one line and names the remedy."""
+
+
+class BadInput(NcsError):
+    """A wrong argument, query or option."""
+
+
+class SourceError(NcsError):
+    """A folder, git repository or archive that cannot be read."""
+
+
+class MissingExtra(NcsError):
+    """An optional part is not installed."""
+
+
+class IndexError_(NcsError):
+    """An index folder that cannot be used."""
+
+
+class IndexNotFound(IndexError_):
+    """There is no index in that folder."""
+
+
+class IndexDamaged(IndexError_):
+    """Files are missing, truncated, altered or not ours."""
+
+
+class IndexVersion(IndexError_):
+    """Written by another version of the format."""
+
+
+class IndexBusy(IndexError_):
+    """Another process is writing to the index."""

@@ -1,0 +1,21 @@
+"""How long work tells how far it is: a function is passed in, core code never prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Track(Protocol):
+    """Passes items on unchanged; what else happens (a bar, nothing) is the caller's business."""
+
+    def __call__(
+        self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = ""
+    ) -> Iterator[T]: ...
+
+
+def silent(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+    """Tell nobody."""
+    yield from items

@@ -1,0 +1,86 @@
+"""One function that makes words of code and of questions alike, so that they can meet.
+
+What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on CodeSearchNet Java):
+punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
+string literals with a backslash or over 300 characters (`literal_tokens`, NCS section 3.1);
+words over 64 letters (encoded data).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ncs.types import Field
+
+LONGEST_LITERAL = 300  # characters; NCS, section 3.1
+LONGEST_WORD = 64  # letters; a longer one is base64 or a hash
+LONGEST_NUMBER = 4  # digits; `sha256`, `utf8`, `http 404`, years
+
+# 0xFF | URLs -> urls | HTTP in HTTPResponse | Response, read | HTTP | 64
+_ASCII = re.compile(r"(?<![A-Za-z0-9])0[xX][0-9a-fA-F]+|[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_RUN = re.compile(r"[^\W_]+")
+
+
+def tokenize(text: str) -> list[str]:
+    """Words of code or of a question, lower case, in order.
+
+    >>> tokenize("readHTTPResponse from_the URLs of base64Decode()")
+    ['read', 'http', 'response', 'from', 'the', 'urls', 'of', 'base', '64', 'decode']
+    >>> tokenize("{0x00, 17, 4, 2048} pxToDp")
+    ['px', 'to', 'dp']
+    """
+    words = _ASCII.findall(text) if text.isascii() else _split_unicode(text)
+    if not words:
+        return []
+    words = [w.lower() for w in words if len(w) <= LONGEST_WORD]
+    return _drop_number_runs(words) if any(w[0].isdigit() for w in words) else words
+
+
+def _drop_number_runs(words: list[str]) -> list[str]:
+    number = [w[0].isdigit() for w in words]
+    kept = []
+    for i, word in enumerate(words):
+        if number[i]:
+            beside = (i > 0 and number[i - 1]) or (i + 1 < len(words) and number[i + 1])
+            if beside or len(word) > LONGEST_NUMBER:
+                continue
+        kept.append(word)
+    return kept
+
+
+def _split_unicode(text: str) -> list[str]:
+    """Like the ASCII pattern, for letters of any script: breaks before an upper-case letter that starts a word."""
+    words = []
+    for match in _RUN.finditer(text):
+        run = match.group()
+        if run.isascii():
+            words += _ASCII.findall(run)
+            continue
+        start = 0
+        for i in range(1, len(run)):
+            before, here = run[i - 1], run[i]
+            after = run[i + 1] if i + 1 < len(run) else ""
+            hump = here.isupper() and (not before.isupper() or after.islower())
+            if hump or before.isdecimal() != here.isdecimal():
+                words.append(run[start:i])
+                start = i
+        words.append(run[start:])
+    return words
+
+
+def literal_tokens(literal: str) -> list[str]:
+    r"""Words of a string literal; none if it is long or has an escape, which are data, not language.
+
+    >>> literal_tokens("connection lost"), literal_tokens(r"%d\n")
+    (['connection', 'lost'], [])
+    """
+    if len(literal) > LONGEST_LITERAL or "\\" in literal:
+        return []
+    return tokenize(literal)
+
+
+def field_tokens(field: Field, spellings: Iterable[str]) -> list[str]:
+    """Words of one field of a document, from its source spellings."""
+    split = literal_tokens if field == "literals" else tokenize
+    return [token for spelling in spellings for token in split(spelling)]

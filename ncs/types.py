@@ -1,0 +1,97 @@
+"""The nouns everything else is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix: TypeAlias = NDArray[np.float32]
+    """Rows of vectors, float32, C order: [n, d]."""
+    Mask: TypeAlias = NDArray[np.bool_]
+    """Which rows may be answered: bool [n_documents]."""
+
+Field = Literal[
+    "name",  # the function's own name
+    "scope",  # enclosing classes, namespaces or functions, outermost first
+    "calls",  # names of called functions, methods and constructed classes
+    "enums",  # enum members and constants: Context.INPUT_METHOD_SERVICE, MAX_SIZE
+    "literals",  # string literals, without quotes
+    "doc",  # the documentation comment: Javadoc, docstring
+    "comments",  # comments inside the body
+    "identifiers",  # variables and attributes that are none of the above
+    "types",  # type names
+    "parameters",  # parameter names
+    "path",  # the file's path
+]
+FIELDS: tuple[Field, ...] = get_args(Field)
+NCS_FIELDS: tuple[Field, ...] = ("doc", "scope", "name", "calls", "enums", "literals", "comments")
+"""The categories NCS reads (Sachdev et al. 2018, section 3.1), in the order they are learnt from."""
+
+Tokens: TypeAlias = tuple[str, ...]
+Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
+"""query id -> document id -> grade."""
+Run: TypeAlias = Mapping[str, Mapping[str, float]]
+"""query id -> document id -> score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a function stands; lines are 1-based and inclusive."""
+
+    repository: str
+    path: str
+    start_line: int
+    end_line: int
+    qualified_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One function or method: what a search returns.
+
+    `words` holds the source's own spellings in source order, one tuple a field
+    (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);
+    `ncs.tokens.tokenize` makes words of them. Fields without words are left out.
+    """
+
+    id: str
+    repository: str
+    path: str
+    start_line: int
+    end_line: int
+    language: str
+    kind: str
+    name: str
+    qualified_name: str
+    words: Mapping[Field, Tokens] = field(default_factory=dict)
+    code: str = ""
+    digest: bytes = b""
+    """16 bytes over the code without comments and white space: equal digests are exact duplicates."""
+    copies: tuple[Location, ...] = ()
+    """Where exact duplicates of this function stand."""
+
+    @property
+    def location(self) -> Location:
+        return Location(self.repository, self.path, self.start_line, self.end_line, self.qualified_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question with an id, as evaluation sets have them."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document at its place in a ranking: rank 1 is best, a higher score is better."""
+
+    rank: int
+    score: float
+    document: Document

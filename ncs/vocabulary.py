@@ -1,0 +1,183 @@
+"""The words of a corpus, numbered in alphabetical order, and which of them stand in which document."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+from ncs.types import FIELDS, Field
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Vocabulary:
+    """Word <-> id. Ids follow the byte order of the words, so they never depend on the order of reading.
+
+    On disk: `vocabulary.txt` (UTF-8, a word a line) and `vocabulary.npy` (where each line starts).
+    A lookup is a binary search in the memory-mapped file, so loading costs nothing.
+    """
+
+    def __init__(self, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
+        self._text = text
+        self._starts = starts
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Vocabulary:
+        """From distinct words in any order.
+
+        >>> v = Vocabulary.of(["soft", "hide"])
+        >>> len(v), v.id("hide"), v.id("nope"), v.word(1), list(v)
+        (2, 0, None, 'soft', ['hide', 'soft'])
+        """
+        lines = sorted(word.encode() for word in words)
+        starts = np.zeros(len(lines) + 1, np.int64)
+        np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
+        return cls(b"".join(line + b"\n" for line in lines), starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(bytes(self._text[:]).decode().split("\n")[:-1])
+
+    def __contains__(self, word: str) -> bool:
+        return self.id(word) is not None
+
+    def word(self, id: int) -> str:
+        """The word of an id."""
+        return bytes(self._text[self._starts[id] : self._starts[id + 1] - 1]).decode()
+
+    def id(self, word: str) -> int | None:
+        """The id of a word, None where it is unknown."""
+        wanted, low, high = word.encode(errors="replace"), 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
+        return low if found else None
+
+    def save(self, folder: Path) -> None:
+        """Write `vocabulary.txt` and `vocabulary.npy`."""
+        (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
+        np.save(folder / "vocabulary.npy", self._starts)
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocabulary:
+        """Memory-mapped; raises IndexDamaged where the two files disagree."""
+        starts = np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False)
+        path = folder / "vocabulary.txt"
+        if path.stat().st_size != starts[-1]:
+            raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
+        if not starts[-1]:
+            return cls(b"", starts)
+        with path.open("rb") as file:
+            return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
+
+
+class WordTable:
+    """Documents x fields -> word ids, in document order, as one flat array and its offsets.
+
+    ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
+    On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+        self.vocabulary = vocabulary
+        self.ids = ids
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return (len(self.offsets) - 1) // len(FIELDS)
+
+    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
+        """Word ids of one field of one document, in source order."""
+        at = row * len(FIELDS) + FIELDS.index(field)
+        return self.ids[self.offsets[at] : self.offsets[at + 1]]
+
+    def select(
+        self, fields: Sequence[Field], start: int = 0, stop: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The words of these fields joined per document, in the order given, for rows start..stop.
+
+        Returns ids int32 [m] and offsets int64 [stop - start + 1].
+        """
+        stop = len(self) if stop is None else stop
+        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        begins = bounds[:-1].reshape(-1, len(FIELDS))
+        lengths = np.diff(bounds).reshape(-1, len(FIELDS))
+        columns = [FIELDS.index(field) for field in fields]
+        begins, lengths = begins[:, columns], lengths[:, columns]
+        offsets = np.zeros(stop - start + 1, np.int64)
+        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+        return self.ids[_ranges(begins.ravel(), lengths.ravel())], offsets
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary and both arrays."""
+        self.vocabulary.save(folder)
+        np.save(folder / "words.ids.npy", self.ids)
+        np.save(folder / "words.offsets.npy", self.offsets)
+
+    @classmethod
+    def load(cls, folder: Path) -> WordTable:
+        """Memory-mapped."""
+        ids = np.load(folder / "words.ids.npy", mmap_mode="r", allow_pickle=False)
+        offsets = np.load(folder / "words.offsets.npy", mmap_mode="r", allow_pickle=False)
+        return cls(Vocabulary.load(folder), ids, offsets)
+
+
+def _ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - lengths), lengths)
+
+
+class WordTableBuilder:
+    """Collects batches of documents' words; memory holds four bytes a word and each distinct word once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._ids: list[NDArray[np.int32]] = []
+        self._lengths: list[NDArray[np.int32]] = []
+
+    def add(self, words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> None:
+        """One batch: its distinct words, ids into them, and the length of each (document, field)."""
+        numbers = self._numbers
+        local = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int32, len(words))
+        self._ids.append(local[ids])
+        self._lengths.append(np.asarray(lengths, np.int32))
+
+    def finish(self) -> WordTable:
+        """The table, its vocabulary in byte order."""
+        vocabulary = Vocabulary.of(self._numbers)
+        renumber = np.empty(len(self._numbers), np.int32)
+        by_bytes = sorted(self._numbers, key=str.encode)
+        renumber[np.fromiter((self._numbers[w] for w in by_bytes), np.int64, len(by_bytes))] = np.arange(len(by_bytes))
+        ids = np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32)
+        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.int32)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return WordTable(vocabulary, renumber[ids], offsets)
+
+
+def batch_words(
+    documents: Sequence[Sequence[Sequence[str]]],
+) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """Token lists [document][field in FIELDS] as what `WordTableBuilder.add` takes."""
+    numbers: dict[str, int] = {}
+    ids: list[int] = []
+    lengths: list[int] = []
+    for fields in documents:
+        for tokens in fields:
+            ids += [numbers.setdefault(token, len(numbers)) for token in tokens]
+            lengths.append(len(tokens))
+    return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)
