@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-STOP_WORDS: frozenset[str] = frozenset(
-    """
-    a an the this that these those it its there here
-    i me my we us our you your one
-    is are was were be been being am do does did can could should would will shall may might must
-    and or of at as by for with so then than also just very
-    how what when where which who why whether
-    want need like please help possible way ways programmatically
-    don doesn didn isn aren wasn won couldn shouldn wouldn s t m re ve ll
-    """.split()
-)
+_GRAMMAR = """
+a an the this that these those it its there here
+i me my we us our you your one
+is are was were be been being am do does did can could should would will shall may might must
+and or of at as by for with so then than also just very
+how what when where which who why whether
+want need like please help possible way ways programmatically
+don doesn didn isn aren wasn won couldn shouldn wouldn s t m ve ll
+"""
+STOP_WORDS: frozenset[str] = frozenset(_GRAMMAR.split())
 """Function words, what question phrases are made of ("how do I", "what is the best way to", "programmatically"),
 and what the tokenizer leaves of contractions ("don't" -> don, t)."""
 

@@ -1,0 +1,264 @@
+"""Fielded BM25 over stemmed words: postings as memory-mapped arrays, of which a query reads its own words' only.
+
+A field's weight counts its words that many times, in the term frequency and in the length (the simple BM25F
+of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that field's text:
+
+    tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
+    score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
+    idf(t) = log(1 + (N - df(t) + .5) / (df(t) + .5))          as in Lucene
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import Stemmer
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.progress import Track, silent
+from ncs.types import FIELDS, Field
+from ncs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Mask
+    from ncs.vocabulary import WordTable
+
+CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
+
+
+def stem(words: Iterable[str]) -> list[str]:
+    """English Snowball stems.
+
+    >>> stem(["hides", "hiding", "keyboards", "utf"])
+    ['hide', 'hide', 'keyboard', 'utf']
+    """
+    return list(Stemmer.Stemmer("english").stemWords(list(words)))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a question as the postings know it: `id` is None where no document has its stem."""
+
+    word: str
+    stem: str
+    id: int | None
+    documents: int
+    """How many documents have the stem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a word of the question adds to a document's score."""
+
+    term: Term
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Stem -> the documents that have it, in row order, each with what the stem adds to its score.
+
+    Stem s stands in rows[offsets[s] : offsets[s + 1]] (int32), impacts alike (float32, idf included);
+    lengths float32 [n_documents], weighted words. On disk: one .npy each and the stems as a Vocabulary.
+    """
+
+    stems: Vocabulary
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    impacts: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return len(self.lengths)
+
+    def terms(self, words: Sequence[str]) -> list[Term]:
+        """The words of a question, in order, repeated ones repeated."""
+        return [self._term(word, stemmed) for word, stemmed in zip(words, stem(words), strict=True)]
+
+    def _term(self, word: str, stemmed: str) -> Term:
+        id = self.stems.id(stemmed)
+        return Term(word, stemmed, id, 0 if id is None else int(self.offsets[id + 1] - self.offsets[id]))
+
+    def search(self, words: Sequence[str], k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The best k rows with at least one of the words, by (-score, row); a repeated word counts each time.
+
+        Raises BadInput for k < 1 or a mask that does not fit.
+        """
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        if allowed is not None and len(allowed) != len(self):
+            raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
+        candidates, scores = self._scores(_counts(self.terms(words)))
+        if allowed is not None:
+            kept = allowed[candidates]
+            candidates, scores = candidates[kept], scores[kept]
+        return top(candidates, scores, k)
+
+    def _scores(self, counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows with any of these stems, ascending, and their scores.
+
+        Sums are in float64, where adding a few float32 is exact: no order of words can change them.
+        """
+        scores = np.zeros(len(self))
+        for id, count in counts.items():
+            rows, impacts = self._posting(id)
+            scores[rows] += impacts if count == 1 else impacts * np.float64(count)
+        candidates = np.flatnonzero(scores)
+        return candidates, scores[candidates]
+
+    def _posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        here = slice(self.offsets[id], self.offsets[id + 1])
+        return self.rows[here], self.impacts[here]
+
+    def shares(self, words: Sequence[str], row: int) -> list[Share]:
+        """What each word adds to the score of a row, in the order of the words; their sum is the score."""
+        return [Share(term, 0.0 if term.id is None else self._impact(term.id, row)) for term in self.terms(words)]
+
+    def _impact(self, id: int, row: int) -> float:
+        rows, impacts = self._posting(id)
+        at = int(np.searchsorted(rows, row))
+        return float(impacts[at]) if at < len(rows) and rows[at] == row else 0.0
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays and the stems into an existing folder."""
+        self.stems.save(folder)
+        for name in ("offsets", "rows", "impacts", "lengths"):
+            np.save(folder / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Postings:
+        """Memory-mapped; raises IndexDamaged where a file is missing, truncated or does not fit the others."""
+        try:
+            offsets, rows, impacts, lengths = (
+                np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+                for name in ("offsets", "rows", "impacts", "lengths")
+            )
+            postings = cls(Vocabulary.load(folder), offsets, rows, impacts, lengths)
+        except (OSError, ValueError) as error:
+            raise IndexDamaged(f"cannot read the postings in {folder} ({error}); build the index again") from error
+        if not len(rows) == len(impacts) == offsets[-1] or len(offsets) != len(postings.stems) + 1:
+            raise IndexDamaged(f"the postings in {folder} do not fit each other; build the index again")
+        return postings
+
+
+def _counts(terms: Iterable[Term]) -> dict[int, int]:
+    """How often the question has each known stem, in stem order."""
+    ids = sorted(term.id for term in terms if term.id is not None)
+    return {id: ids.count(id) for id in ids}
+
+
+def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tuple[int, float]]:
+    """The best k of ascending rows by (-score, row), exact where scores tie at the cut.
+
+    >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
+    [(5, 3.0), (2, 1.0)]
+    """
+    if len(rows) > k:
+        cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+        kept = scores >= cut  # all that tie with the k-th stay, so that the lower rows win below
+        rows, scores = rows[kept], scores[kept]
+    order = np.argsort(-scores, kind="stable")[:k]
+    return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def build(
+    words: WordTable, *, weights: Mapping[Field, float], k1: float = 1.2, b: float = 0.75, track: Track = silent
+) -> Postings:
+    """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
+
+    Two passes, the first counts and the second fills, so that memory holds the postings once and one chunk.
+    """
+    fields = _weighted_fields(weights, k1, b)
+    stems, stem_of = _stems(words.vocabulary)
+    factors = np.array([weights[field] for field in fields], np.float64)
+    starts = range(0, len(words), CHUNK)
+    passes = iter(track([*starts, *starts], "bm25", unit="chunks"))
+
+    def chunks() -> Iterator[_Chunk]:
+        for _ in starts:
+            yield _count(words, next(passes), fields, factors, stem_of, len(stems))
+
+    df = np.zeros(len(stems), np.int64)
+    lengths = [np.zeros(0)]
+    for chunk in chunks():
+        df += chunk.df
+        lengths.append(chunk.lengths)
+    length = np.concatenate(lengths)
+    idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
+    mean = length.mean() if length.any() else 1.0
+    saturation = k1 * (1 - b + b * length / mean)
+
+    offsets = np.concatenate([[0], np.cumsum(df)])
+    rows, impacts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.float32)
+    free = offsets[:-1].copy()  # where the next document of each stem goes
+    for chunk in chunks():
+        first = np.cumsum(chunk.df) - chunk.df
+        places = np.arange(len(chunk.rows)) + np.repeat(free - first, chunk.df)
+        rows[places] = chunk.rows
+        impacts[places] = np.repeat(idf, chunk.df) * chunk.tf / (chunk.tf + saturation[chunk.rows])
+        free += chunk.df
+    next(passes, None)  # ends the track
+    return Postings(stems, offsets, rows, impacts, length.astype(np.float32))
+
+
+def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
+    unknown = sorted(set(weights) - set(FIELDS))
+    if unknown:
+        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+    if not all(0 <= weight < float("inf") for weight in weights.values()):
+        raise BadInput("a field's weight must be 0 or more; 0 leaves the field out")
+    if not (0 <= k1 < float("inf") and 0 <= b <= 1):
+        raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
+    return [field for field in FIELDS if weights.get(field, 0) > 0]
+
+
+def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
+    """The stems of a vocabulary and the stem id of each word id."""
+    stemmed = stem(vocabulary)
+    stems = Vocabulary.of(set(stemmed))
+    ids = {word: id for id, word in enumerate(stems)}
+    return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """(stem, row) pairs of some documents, by stem and then row."""
+
+    rows: NDArray[np.int64]
+    tf: NDArray[np.float64]
+    df: NDArray[np.int64]
+    """Pairs a stem, [n_stems]."""
+    lengths: NDArray[np.float64]
+    """Weighted words a document."""
+
+
+def _count(
+    words: WordTable,
+    start: int,
+    fields: Sequence[Field],
+    factors: NDArray[np.float64],
+    stem_of: NDArray[np.int64],
+    n_stems: int,
+) -> _Chunk:
+    """Weighted term frequencies by sorting one number a word: stem, then row, then field."""
+    stop = min(start + CHUNK, len(words))
+    span, width = stop - start, max(1, len(fields))
+    keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
+    for number, field in enumerate(fields):
+        ids, offsets = words.select((field,), start, stop)
+        counts = np.diff(offsets)
+        keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
+        lengths += factors[number] * counts
+    key = np.sort(np.concatenate(keys))
+    pair = key // width
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    tf = np.add.reduceat(factors[key % width], first) if len(first) else np.zeros(0)
+    pair = pair[first]
+    return _Chunk(pair % span + start, tf, np.bincount(pair // span, minlength=n_stems), lengths)

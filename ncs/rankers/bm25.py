@@ -1,0 +1,87 @@
+"""Fielded BM25 over stemmed words as a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncs import lexical
+from ncs.errors import BadInput
+from ncs.lexical import Postings, Share, Term
+from ncs.progress import Track, silent
+from ncs.stopwords import content_words
+from ncs.tokens import tokenize
+
+if TYPE_CHECKING:
+    from ncs.embeddings import Embeddings
+    from ncs.types import Field, Mask
+    from ncs.vocabulary import WordTable
+
+WEIGHTS: Mapping[Field, float] = {
+    "name": 3,
+    "scope": 1,
+    "calls": 1,
+    "enums": 1,
+    "literals": 1,
+    "doc": 1,
+    "comments": 1,
+    "identifiers": 1,
+    "types": 1,
+    "parameters": 1,
+    "path": 1,
+}
+
+
+class Bm25Ranker:
+    """Orders documents by BM25; stop words of the question are left out unless it has no other words."""
+
+    def __init__(
+        self,
+        name: str = "bm25",
+        *,
+        weights: Mapping[Field, float] = WEIGHTS,
+        k1: float = 1.2,
+        b: float = 0.75,
+        stop_words: bool = False,
+    ) -> None:
+        self.name = name
+        self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
+        self.config: Mapping[str, object] = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
+        self._postings: Postings | None = None
+
+    @property
+    def postings(self) -> Postings:
+        """What `fit` made or `load` opened; raises BadInput before."""
+        if self._postings is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        return self._postings
+
+    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
+        """Count the words; embeddings are not looked at."""
+        self._postings = lexical.build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The best k rows that have a word of the question, by (-score, row); raises BadInput for k < 1."""
+        return self.postings.search(self._words(text), k, allowed=allowed)
+
+    def terms(self, text: str) -> list[Term]:
+        """The words that `search` looks for, with their stems and document counts; unknown ones have no id."""
+        return self.postings.terms(self._words(text))
+
+    def shares(self, text: str, row: int) -> list[Share]:
+        """What each word of the question adds to the score of a row."""
+        return self.postings.shares(self._words(text), row)
+
+    def _words(self, text: str) -> list[str]:
+        words = tokenize(text)
+        return words if self.stop_words else content_words(words)
+
+    def save(self, folder: Path) -> None:
+        """Write the postings into `<folder>/<name>/`."""
+        (folder / self.name).mkdir(parents=True, exist_ok=True)
+        self.postings.save(folder / self.name)
+
+    def load(self, folder: Path) -> None:
+        """Open the postings in `<folder>/<name>/`; raises IndexDamaged where they are not whole."""
+        self._postings = Postings.load(folder / self.name)
