@@ -32,12 +32,18 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
 
 
-def stem(words: Iterable[str]) -> list[str]:
-    """English Snowball stems.
+def stem(word: str) -> str:
+    """The English Snowball stem of a lower-case word.
 
-    >>> stem(["hides", "hiding", "keyboards", "utf"])
-    ['hide', 'hide', 'keyboard', 'utf']
+    >>> stem("hiding")
+    'hide'
     """
+    return stem_all([word])[0]
+
+
+def stem_all(words: Iterable[str]) -> list[str]:
+    """The stem of each word."""
+    # a stemmer of its own for each call: one stemmer must not serve two threads, and making one costs microseconds
     return list(Stemmer.Stemmer("english").stemWords(list(words)))
 
 
@@ -80,7 +86,7 @@ class Postings:
 
     def terms(self, words: Sequence[str]) -> list[Term]:
         """The words of a question, in order, repeated ones repeated."""
-        return [self._term(word, stemmed) for word, stemmed in zip(words, stem(words), strict=True)]
+        return [self._term(word, stemmed) for word, stemmed in zip(words, stem_all(words), strict=True)]
 
     def _term(self, word: str, stemmed: str) -> Term:
         id = self.stems.id(stemmed)
@@ -221,7 +227,7 @@ def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> lis
 
 def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
     """The stems of a vocabulary and the stem id of each word id."""
-    stemmed = stem(vocabulary)
+    stemmed = stem_all(vocabulary)
     stems = Vocabulary.of(set(stemmed))
     ids = {word: id for id, word in enumerate(stems)}
     return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
