@@ -9,7 +9,7 @@ words over 64 letters (encoded data).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ncs.types import Field
 
@@ -18,7 +18,9 @@ LONGEST_WORD = 64  # letters; a longer one is base64 or a hash
 LONGEST_NUMBER = 4  # digits; `sha256`, `utf8`, `http 404`, years
 
 # 0xFF | URLs -> urls | HTTP in HTTPResponse | Response, read | HTTP | 64
-_ASCII = re.compile(r"(?<![A-Za-z0-9])0[xX][0-9a-fA-F]+|[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_ASCII = re.compile(
+    r"(?<![A-Za-z0-9])0[xX][0-9a-fA-F]+|[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+)
 _RUN = re.compile(r"[^\W_]+")
 
 
@@ -35,6 +37,16 @@ def tokenize(text: str) -> list[str]:
         return []
     words = [w.lower() for w in words if len(w) <= LONGEST_WORD]
     return _drop_number_runs(words) if any(w[0].isdigit() for w in words) else words
+
+
+def spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where words stand in a text, as (start, end, lower-case word): what a display marks.
+
+    >>> list(spans("hideKeyboard()"))
+    [(0, 4, 'hide'), (4, 12, 'keyboard')]
+    """
+    for match in _ASCII.finditer(text):
+        yield match.start(), match.end(), match.group().lower()
 
 
 def _drop_number_runs(words: list[str]) -> list[str]:

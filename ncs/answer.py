@@ -1,0 +1,117 @@
+"""A question and its answer as one plain dictionary: the same shape in --json, and wherever else hits are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ncs.explain import matched_words
+from ncs.index import Index
+from ncs.types import Hit
+
+Answer = Mapping[str, Any]
+
+
+def ask(
+    index: Index,
+    text: str,
+    k: int = 10,
+    *,
+    ranker: str,
+    language: str | None = None,
+    repository: str | None = None,
+    path: str | None = None,
+    code: bool = True,
+) -> Answer:
+    """Search, and say what a reader needs to judge the hits.
+
+    Keys: query, ranker, index, unknown_words (word -> near spellings), hits. A hit has rank, score, id,
+    repository, path, start_line, end_line, language, kind, name, qualified_name, matched (question words
+    found in it), copies (where exact duplicates stand) and code (None when it is not kept or not asked for).
+    """
+    hits = index.search(text, k, ranker=ranker, language=language, repository=repository, path=path)
+    return {
+        "query": text,
+        "ranker": ranker,
+        "index": str(index.folder),
+        "unknown_words": index.unknown_words(text),
+        "hits": [hit_as_dict(hit, text, code=code) for hit in hits],
+    }
+
+
+def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
+    """One hit, ready for JSON."""
+    document = hit.document
+    return {
+        "rank": hit.rank,
+        "score": round(hit.score, 6),
+        "id": document.id,
+        "repository": document.repository,
+        "path": document.path,
+        "start_line": document.start_line,
+        "end_line": document.end_line,
+        "language": document.language,
+        "kind": document.kind,
+        "name": document.name,
+        "qualified_name": document.qualified_name,
+        "matched": matched_words(document, text),
+        "copies": [
+            {"repository": c.repository, "path": c.path, "start_line": c.start_line, "end_line": c.end_line}
+            for c in document.copies
+        ],
+        "code": (document.code or None) if code else None,
+    }
+
+
+def describe(index: Index) -> dict[str, Any]:
+    """What is in an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
+    manifest = index.manifest
+    return {
+        "index": str(index.folder),
+        "format": manifest.format,
+        "created": manifest.created,
+        "documents": len(index),
+        **{name: value for name, value in manifest.counts.items() if name != "documents"},
+        "bytes": {name: entry["bytes"] for name, entry in sorted(manifest.files.items())},
+        "config": manifest.config,
+        "versions": manifest.versions,
+        "notes": list(manifest.notes),
+    }
+
+
+def excerpt(lines: int, marked: Sequence[int], most: int = 14) -> list[tuple[int, int]]:
+    """Which lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
+
+    The first line is always there; then come the lines that hold marked words, each with its neighbours,
+    in order. A function of a few lines more than that is shown whole.
+
+    >>> excerpt(8, [5])
+    [(0, 8)]
+    >>> excerpt(100, [50, 52], 10)
+    [(0, 3), (49, 54)]
+    """
+    if lines <= most + 3:
+        return [(0, lines)]
+    shown = {0, 1, 2}
+    for line in marked:
+        around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
+        if len(shown | around) > most:
+            break
+        shown |= around
+    line = 3
+    while not marked and len(shown) < most:
+        shown.add(line)
+        line += 1
+    return _ranges(sorted(shown))
+
+
+def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
+    """Sorted lines as ranges; a gap of one line is closed, an ellipsis would be no shorter."""
+    ranges = [(lines[0], lines[0] + 1)]
+    for line in lines[1:]:
+        start, end = ranges[-1]
+        if line <= end + 1:
+            ranges[-1] = (start, line + 1)
+        else:
+            ranges.append((line, line + 1))
+    return ranges

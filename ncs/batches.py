@@ -1,0 +1,157 @@
+"""What travels from extraction to the index: batches of documents, packed where they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.store import Packed, StoreWriter, pack
+from ncs.tokens import literal_tokens, tokenize
+from ncs.types import FIELDS, Document, Location
+from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.extract import Extraction
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents of some files: rows for the store, words for the table. Cheap to send to another process."""
+
+    packed: Sequence[Packed]
+    digests: Sequence[bytes]
+    locations: Sequence[tuple[str, str, int, int, str]]
+    words: Sequence[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+
+
+def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
+    """Tokenise and compress, in the process that extracted."""
+    return Batch(
+        [pack(document, code=code) for document in documents],
+        [document.digest for document in documents],
+        [(d.repository, d.path, d.start_line, d.end_line, d.qualified_name) for d in documents],
+        *batch_words(_tokens(documents)),
+    )
+
+
+def _tokens(documents: Iterable[Document]) -> Iterator[list[list[str]]]:
+    """Words of every field; a spelling that comes again is not split again."""
+    seen: dict[tuple[bool, str], list[str]] = {}
+    for document in documents:
+        fields = []
+        for name in FIELDS:
+            tokens: list[str] = []
+            literal = name == "literals"
+            for spelling in document.words.get(name, ()):
+                key = (literal, spelling)
+                if key not in seen:
+                    seen[key] = literal_tokens(spelling) if literal else tokenize(spelling)
+                tokens += seen[key]
+            fields.append(tokens)
+        yield fields
+
+
+def chunks(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+    """Lists of up to `size` documents."""
+    iterator = iter(documents)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What extraction came to."""
+
+    words: WordTable
+    documents: int
+    copies: int
+    files: int = 0
+    bytes: int = 0
+    broken: Sequence[str] = ()
+    failed: Sequence[str] = ()
+    tally: dict[str, Any] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, Any]:
+        """For the manifest; of broken and failed files the first hundred are named."""
+        return {
+            "documents": self.documents,
+            "copies": self.copies,
+            "files": self.files,
+            "source_bytes": self.bytes,
+            "broken": len(self.broken),
+            "failed": len(self.failed),
+            "broken_files": list(self.broken[:100]),
+            "failed_files": list(self.failed[:100]),
+            **self.tally,
+        }
+
+
+class Collector:
+    """Appends batches to the store and the word table; an exact duplicate becomes a copy of the first."""
+
+    def __init__(self, folder: Path, code: bool, deduplicate: bool) -> None:
+        self._writer = StoreWriter(folder / "documents.sqlite", code=code)
+        self._builder = WordTableBuilder()
+        self._rows: dict[bytes, int] = {}
+        self._deduplicate = deduplicate
+        self._documents = self._copies = self._files = self._bytes = 0
+        self._broken: list[str] = []
+        self._failed: list[str] = []
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._writer.close()
+
+    def add(self, batch: Batch) -> None:
+        """The next documents, in order."""
+        keep = np.ones(len(batch.packed), np.bool_)
+        copies = []
+        for i, digest in enumerate(batch.digests):
+            row = self._rows.setdefault(digest, self._documents) if self._deduplicate and digest else self._documents
+            if row == self._documents:
+                self._documents += 1
+            else:
+                keep[i] = False
+                copies.append((row, Location(*batch.locations[i])))
+        self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
+        for row, location in copies:
+            self._writer.add_copy(row, location)
+        self._copies += len(copies)
+        lengths = batch.lengths.reshape(-1, len(FIELDS))
+        words, ids = batch.words, batch.ids
+        if copies:  # words that only copies hold must not enter the vocabulary
+            used, ids = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
+            words = [words[i] for i in used]
+        self._builder.add(words, ids, lengths[keep].ravel())
+
+    def note_files(self, extraction: Extraction[Batch]) -> None:
+        """Count the files a batch came from."""
+        self._files += extraction.files
+        self._bytes += extraction.bytes
+        self._broken += extraction.broken
+        self._failed += extraction.failed
+
+    def finish(self) -> Collected:
+        """Close the store; the words of all batches in one table."""
+        tally = self._writer.finish()
+        return Collected(
+            self._builder.finish(),
+            self._documents,
+            self._copies,
+            self._files,
+            self._bytes,
+            self._broken,
+            self._failed,
+            dict(tally or {}),
+        )

@@ -1,0 +1,233 @@
+"""The commands: build, query, info, words. Thin: each parses its options and calls the engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
+    os.environ.setdefault(_threads, "1")
+
+import typer
+
+from ncs import __version__, console
+from ncs.errors import NcsError
+
+FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
+
+app = typer.Typer(
+    name="ncs",
+    help="Search code by what it does. Everything is learnt from your code, on your machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+IndexOption = Annotated[
+    Optional[Path],
+    typer.Option(
+        "-i", "--index", help="Index folder; else $NCS_INDEX, else .ncs here or in a folder above.", envvar="NCS_INDEX"
+    ),
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, no summary.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ncs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def build(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Folders, git repositories (bare ones too), archives.", show_default=False)
+    ],
+    index: Annotated[
+        Optional[Path],
+        typer.Option("-i", "--index", help="Where to write the index.", envvar="NCS_INDEX", show_default=".ncs"),
+    ] = None,
+    revision: Annotated[Optional[str], typer.Option(help="Read git repositories at this revision.")] = None,
+    workers: Annotated[
+        Optional[int], typer.Option(min=1, help="Processes that extract.", show_default="one a core")
+    ] = None,
+    java_frontend: Annotated[
+        Optional[str], typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
+    ] = None,
+    no_store_code: Annotated[
+        bool, typer.Option("--no-store-code", help="Keep paths and lines only, not the code.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Index a home folder or a drive's root all the same.")] = False,
+    dim: Annotated[Optional[int], typer.Option(min=1, help="Embedding size.")] = None,
+    window: Annotated[Optional[int], typer.Option(min=1, help="Skip-gram window.")] = None,
+    epochs: Annotated[Optional[int], typer.Option(min=1, help="Passes over the corpus.")] = None,
+    min_count: Annotated[Optional[int], typer.Option(min=1, help="Words rarer than this get no vector.")] = None,
+    min_n: Annotated[Optional[int], typer.Option(min=0, help="Shortest sub-word; 0: none.")] = None,
+    max_n: Annotated[Optional[int], typer.Option(min=0, help="Longest sub-word; 0: none.")] = None,
+    threads: Annotated[
+        Optional[int], typer.Option(min=1, help="Training threads; more than one does not repeat exactly.")
+    ] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of the training.")] = None,
+    pretrained: Annotated[Optional[Path], typer.Option(help="Word vectors to start from (.vec).")] = None,
+    quiet: Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")
+    ] = False,
+) -> None:
+    """Learn from source trees and write an index.
+
+    Example: ncs build ./repos
+    """
+    from ncs.embeddings import FastTextConfig
+    from ncs.folder import DEFAULT_NAME
+    from ncs.index import BuildConfig, Index
+
+    learning = _given(
+        dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
+        threads=threads, seed=seed, pretrained=str(pretrained) if pretrained else None,
+    )  # fmt: skip
+    config = BuildConfig(
+        fasttext=FastTextConfig(**learning),
+        store_code=not no_store_code,
+        revision=revision,
+        **_given(java_frontend=java_frontend),
+    )
+    folder = index or Path(DEFAULT_NAME)
+    with Index.build(
+        sources, folder, config=config, workers=workers, force=force, track=console.tracker(quiet)
+    ) as built:
+        if not quiet:
+            console.say_built(built.manifest, folder, verbose)
+
+
+@app.command()
+def query(
+    text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
+    ranker: Annotated[
+        Optional[str], typer.Option(help="bm25, ncs (as published), ncs_centred or hybrid.", show_default="hybrid")
+    ] = None,
+    language: Annotated[Optional[str], typer.Option(help="Only this language.")] = None,
+    repository: Annotated[Optional[str], typer.Option(help="Only repositories that match this glob.")] = None,
+    path: Annotated[Optional[str], typer.Option(help="Only paths that match this glob.")] = None,
+    as_json: Json = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")] = False,
+    no_code: Annotated[bool, typer.Option("--no-code", help="Names and places only.")] = False,
+    index: IndexOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
+
+    Example: ncs query "hide soft keyboard" -k 3
+    """
+    from ncs.answer import ask
+    from ncs.rankers import DEFAULT_RANKER
+
+    with _open(index) as opened:
+        answer = ask(
+            opened, " ".join(text), k,
+            ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, code=not no_code,
+        )  # fmt: skip
+    if as_json:
+        console.show_json(answer)
+    elif jsonl:
+        for hit in answer["hits"]:
+            console.show_json(hit, indent=None)
+    else:
+        console.show_answer(answer, code=not no_code)
+    if not quiet:
+        console.say_unknown(answer)
+    raise typer.Exit(FOUND if answer["hits"] else NOTHING_FOUND)
+
+
+@app.command()
+def info(
+    index: IndexOption = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Read every file and compare its checksum.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What is in the index: repositories, languages, documents, configuration, sizes."""
+    from ncs.answer import describe
+    from ncs.index import Index
+
+    folder = _folder(index)
+    with Index.load(folder, verify=verify) as opened:
+        described = describe(opened)
+    if as_json:
+        console.show_json(described)
+    else:
+        console.show_info(described)
+
+
+@app.command()
+def words(
+    word: Annotated[str, typer.Argument(help="A word.", show_default=False)],
+    n: Annotated[int, typer.Option("-n", min=1, help="How many neighbours.")] = 10,
+    as_json: Json = False,
+    index: IndexOption = None,
+) -> None:
+    """Words the index has learnt to use like this one.
+
+    Example: ncs words keyboard
+    """
+    with _open(index) as opened:
+        neighbours = opened.neighbours(word, n)
+        near = opened.near_spellings(word) if neighbours is None else []
+    if neighbours is None:
+        hint = f"; near it in spelling: {', '.join(near)}" if near else ""
+        console.say(f"ncs: the index does not know the word {word!r}{hint}")
+        raise typer.Exit(NOTHING_FOUND)
+    if as_json:
+        console.show_json({"word": word, "words": [{"word": w, "similarity": round(s, 4)} for w, s in neighbours]})
+    else:
+        console.show_table(f"words used like {word!r}", [(w, f"{s:.3f}") for w, s in neighbours])
+    raise typer.Exit(FOUND if neighbours else NOTHING_FOUND)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Only what the user set: defaults are written once, in the engine."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _folder(index: Path | None) -> Path:
+    from ncs.folder import find_index
+
+    return index or find_index(Path.cwd())
+
+
+def _open(index: Path | None) -> Any:
+    from ncs.index import Index
+
+    return Index.load(_folder(index))
+
+
+def main(run: Callable[[], None] = app) -> None:
+    """The `ncs` command: an NcsError is one line on stderr and exit status 2."""
+    try:
+        run()
+    except NcsError as error:
+        console.say(f"ncs: {error}")
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        console.say("ncs: stopped")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader (head, less) has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FOUND)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""What a person sees: hits, tables and progress. The only file that imports rich, and only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from ncs.answer import Answer, excerpt
+from ncs.explain import marks
+from ncs.progress import Track, silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
+
+    from ncs.folder import Manifest
+
+T = TypeVar("T")
+SHOWN_COPIES = 3
+MARK = "bold reverse"
+
+
+def fancy(stream: TextIO) -> bool:
+    """Whether this stream is a terminal that takes colours and widths."""
+    return stream.isatty()
+
+
+def say(message: str) -> None:
+    """A message for people: stderr, plain."""
+    print(message, file=sys.stderr)
+
+
+def show_json(value: Any, *, indent: int | None = 2) -> None:
+    """One JSON value on stdout, UTF-8 as it is."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def show_answer(answer: Answer, *, code: bool = True) -> None:
+    """Hits on stdout: highlighted on a terminal, plain otherwise."""
+    if fancy(sys.stdout):
+        _show_rich(answer, code)
+    else:
+        for hit in answer["hits"]:
+            _show_plain(hit, answer["query"], code)
+
+
+def place(hit: Mapping[str, Any]) -> str:
+    """repository/path:line, as editors and people read it."""
+    return f"{hit['repository']}/{hit['path']}:{hit['start_line']}"
+
+
+def copies_line(hit: Mapping[str, Any]) -> str | None:
+    """Where the same function stands too."""
+    copies = hit["copies"]
+    if not copies:
+        return None
+    more = f" and {len(copies) - SHOWN_COPIES} more" if len(copies) > SHOWN_COPIES else ""
+    return "also at " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more
+
+
+def _line_starts(code: str) -> list[int]:
+    starts = [0]
+    for line in code.split("\n")[:-1]:
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _show_plain(hit: Mapping[str, Any], text: str, code: bool) -> None:
+    print(f"{hit['rank']}. {hit['qualified_name']}  {place(hit)}  {hit['score']:.4f}")
+    if line := copies_line(hit):
+        print(f"   {line}")
+    if not code or not hit["code"]:
+        return
+    lines = hit["code"].split("\n")
+    starts = _line_starts(hit["code"])
+    marked = sorted({bisect_right(starts, start) - 1 for start, _ in marks(hit["code"], text)})
+    for i, (first, end) in enumerate(excerpt(len(lines), marked)):
+        if i:
+            print("      ...")
+        for number in range(first, end):
+            print(f"{hit['start_line'] + number:6}  {lines[number]}")
+    if end < len(lines):
+        print(f"      ... {len(lines) - end} more lines")
+    print()
+
+
+def _show_rich(answer: Answer, code: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=False)
+    for hit in answer["hits"]:
+        head = Text()
+        head.append(f"{hit['rank']:>2}  ", "bold")
+        head.append(hit["qualified_name"], "bold cyan")
+        head.append(f"  {hit['score']:.4f}", "dim")
+        console.print(head)
+        console.print(Text(f"    {place(hit)}", "green"), overflow="fold")
+        if hit["matched"]:
+            console.print(Text(f"    words: {', '.join(hit['matched'])}", "dim"))
+        if line := copies_line(hit):
+            console.print(Text(f"    {line}", "dim"))
+        if code and hit["code"]:
+            _show_code(console, hit, answer["query"])
+        console.print()
+
+
+def _show_code(console: Console, hit: Mapping[str, Any], text: str) -> None:
+    """The lines that matter, with their numbers, marked words standing out; long lines are cut, not wrapped."""
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    code: str = hit["code"].expandtabs(4)
+    lexer = Syntax("", hit["language"], theme="ansi_dark", background_color="default")
+    coloured: Text = lexer.highlight(code)
+    found = marks(code, text)
+    for start, end in found:
+        coloured.stylize(MARK, start, end)
+    lines = coloured.split("\n", allow_blank=True)
+    if len(lines) > 1 and not lines[-1].plain:
+        lines.pop()
+    starts = _line_starts(code)
+    marked = sorted({bisect_right(starts, start) - 1 for start, _ in found})
+    width = len(str(hit["start_line"] + len(lines)))
+    ranges = excerpt(len(lines), marked)
+    for i, (first, end) in enumerate(ranges):
+        if i:
+            console.print(Text(f"    {'':>{width}} ⋮", "dim"))
+        for number in range(first, end):
+            row = Text(f"    {hit['start_line'] + number:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
+            console.print(row.append_text(_with_style(lines[number])), no_wrap=True, overflow="ellipsis")
+    if (left := len(lines) - ranges[-1][1]) > 0:
+        console.print(Text(f"    {'':>{width}} ⋮ {left} more lines", "dim"))
+
+
+def _with_style(line: Text) -> Text:
+    """The line without the dim style of the number before it."""
+    from rich.style import Style
+
+    line.style = Style(dim=False)
+    return line
+
+
+def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> None:
+    """A table on stdout: drawn on a terminal, tab-separated otherwise."""
+    if not fancy(sys.stdout):
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE, show_header=bool(columns))
+    for column in columns or ("", ""):
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def tracker(quiet: bool) -> Track:
+    """Bars with rate and remaining time on stderr for stages over a second; nothing where stderr is no terminal."""
+    if quiet or not fancy(sys.stderr):
+        return silent
+
+    def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        bar: Progress | None = None
+        start, done, shown = time.monotonic(), 0, 0.0
+        try:
+            for item in items:
+                yield item
+                done += 1
+                now = time.monotonic()
+                if bar is None and now - start > 1:
+                    bar = _bar(unit)
+                    task = bar.add_task(stage, total=total, completed=done)
+                    bar.start()
+                if bar is not None and now - shown > 0.1:
+                    bar.update(task, completed=done)
+                    shown = now
+            if bar is not None:
+                bar.update(task, completed=done, total=done)
+        finally:
+            if bar is not None:
+                bar.stop()
+
+    return track
+
+
+def _bar(unit: str) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.progress import TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f} {unit}/s" if speed else "", "dim")
+
+    return Progress(
+        TextColumn("{task.description:<22}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        *([Rate()] if unit else []),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+
+
+def say_unknown(answer: Answer) -> None:
+    """Which words of the question the index does not know, and what to try; nothing if it knows them all."""
+    for word, near in answer["unknown_words"].items():
+        say(f"ncs: unknown word: {word}" + (f" (known words near it: {', '.join(near)})" if near else ""))
+    if not answer["hits"]:
+        say("ncs: nothing found; ask with other words, or see what is indexed: ncs info")
+
+
+def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
+    """What a build came to, on stderr."""
+    counts: Mapping[str, Any] = manifest.counts
+    say(
+        f"{counts['documents']:,} functions ({counts['copies']:,} exact copies folded) from {counts['files']:,} files"
+        f" of {len(counts['repositories']):,} repositories, {sum(counts['seconds'].values()):.0f} s -> {folder}"
+    )
+    skipped = {reason: n for reason, n in counts["skipped"].items() if n}
+    if skipped:
+        say("skipped: " + ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items())))
+    if counts["broken"]:
+        say(f"{counts['broken']:,} files have syntax errors; what parsed is indexed")
+    if counts["failed"]:
+        say(f"{counts['failed']:,} files could not be read by the parser")
+    for note in manifest.notes:
+        say(f"note: {note}")
+    if verbose:
+        say("seconds: " + ", ".join(f"{stage} {s}" for stage, s in counts["seconds"].items()))
+        for kind in ("broken_files", "failed_files"):
+            for path in counts[kind]:
+                say(f"{kind[:-6]}: {path}")
+    say('ask it: ncs query "..."' + ("" if folder.name == ".ncs" else f" -i {folder}"))
+
+
+def show_info(described: Mapping[str, Any]) -> None:
+    """An index described, for people."""
+    size = described["bytes"]
+    learning = described["config"].get("fasttext", {})
+    repositories = sorted(described["repositories"].items(), key=lambda item: (-item[1], item[0]))
+    rows = [
+        ("index", described["index"]),
+        ("created", f"{described['created']} by ncs {described['versions'].get('ncs')}, format {described['format']}"),
+        ("functions", f"{described['documents']:,}, and {described['copies']:,} exact copies of them"),
+        ("files", f"{described['files']:,} ({described.get('source_bytes', 0) / 1e6:,.1f} MB)"),
+        ("languages", ", ".join(f"{name} {n:,}" for name, n in described["languages"].items())),
+        ("kinds", ", ".join(f"{name} {n:,}" for name, n in described["kinds"].items())),
+        ("words", f"{described['words']:,}; embeddings by {described['embeddings']}"),
+        ("learning", ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)),
+        ("size", f"{sum(size.values()) / 1e6:,.1f} MB"),
+        ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in described["skipped"].items()) or "nothing"),
+        (
+            "broken, failed",
+            f"{described['broken']:,} with syntax errors, {described['failed']:,} unreadable to the parser",
+        ),
+        *(("note", note) for note in described["notes"]),
+    ]
+    show_table("", rows)
+    show_table(f"{len(repositories):,} repositories", [(name, f"{n:,}") for name, n in repositories[:20]])
+    if len(repositories) > 20:
+        say(f"... and {len(repositories) - 20:,} more; all of them: ncs info --json")

@@ -1,0 +1,44 @@
+"""Why a hit is a hit: which words of the question stand in it, and where."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ncs import lexical
+from ncs.stopwords import content_words
+from ncs.tokens import field_tokens, spans, tokenize
+from ncs.types import Document
+
+
+@lru_cache(maxsize=8192)
+def _stem(word: str) -> str:
+    return lexical.stem([word])[0]
+
+
+def query_stems(text: str) -> dict[str, str]:
+    """stem -> the question's word, without its grammar, in the question's order."""
+    stems: dict[str, str] = {}
+    for word in content_words(tokenize(text)):
+        stems.setdefault(_stem(word), word)
+    return stems
+
+
+def matched_words(document: Document, text: str) -> list[str]:
+    """Words of the question that the document holds in any field, by stem, in the question's order."""
+    wanted = query_stems(text)
+    if document.words:
+        words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+    else:
+        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
+    held = {_stem(word) for word in set(words)}
+    return [word for stemmed, word in wanted.items() if stemmed in held]
+
+
+def marks(code: str, text: str) -> list[tuple[int, int]]:
+    """Where the question's words stand in the code, as (start, end) offsets, by stem.
+
+    >>> marks("void hideKeyboard() {}", "hiding the keyboard")
+    [(5, 9), (9, 17)]
+    """
+    wanted = query_stems(text)
+    return [(start, end) for start, end, word in spans(code) if _stem(word) in wanted]

@@ -1,0 +1,300 @@
+"""An index: built from source trees into a folder, loaded from it, asked."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncs.errors import BadInput
+from ncs.folder import Generation, Manifest, new_generation, open_folder, reading
+from ncs.progress import Track, silent
+from ncs.rankers import DEFAULT_RANKER, Ranker, create_ranker
+from ncs.rankers.bm25 import Bm25Ranker
+from ncs.store import Store
+from ncs.tokens import tokenize
+from ncs.types import Document, Hit, Query, Run
+from ncs.vocabulary import WordTable
+
+if TYPE_CHECKING:
+    from ncs.batches import Collected
+    from ncs.embeddings import FastTextConfig
+    from ncs.sources import Skipped, SourceFile
+
+FITTED = ("bm25", "ncs", "ncs_centred")
+"""What a build fits and saves; `hybrid` is made of these when it is asked for."""
+
+
+def _default_fasttext() -> FastTextConfig:
+    from ncs.embeddings import FastTextConfig
+
+    return FastTextConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildConfig:
+    """What decides an index's content; it is kept in the manifest. (Workers do not: they change nothing.)"""
+
+    fasttext: FastTextConfig = field(default_factory=_default_fasttext)
+    java_frontend: str = "tree-sitter"
+    store_code: bool = True
+    deduplicate: bool = True
+    revision: str | None = None
+
+
+class Index:
+    """Functions that can be asked for; open one with `Index.load`, make one with `Index.build`.
+
+    Everything is read when it is needed: a query by one ranker opens that ranker's files only.
+    """
+
+    def __init__(self, folder: Path, data: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._data = data
+        self._store = Store(data / "documents.sqlite")
+        self._rankers: dict[str, Ranker] = {}
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return len(self._store)
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the document store; the index cannot be asked after that."""
+        self._store.close()
+
+    @property
+    def store(self) -> Store:
+        """The documents."""
+        return self._store
+
+    @property
+    def data(self) -> Path:
+        """The folder of this generation's files."""
+        return self._data
+
+    @classmethod
+    def build(
+        cls,
+        roots: Path | str | Sequence[Path | str],
+        folder: Path | str,
+        *,
+        config: BuildConfig | None = None,
+        workers: int | None = None,
+        force: bool = False,
+        track: Track = silent,
+    ) -> Index:
+        """Read source trees, learn from them, and write the index into `folder`.
+
+        roots: folders, git repositories (bare ones too) and archives. The index that stood in
+        `folder` before answers until this one is complete, and stays if this one fails.
+        Raises SourceError, IndexBusy, and BadInput where the sources hold no function.
+        """
+        from ncs.extract import language_of
+        from ncs.sources import Skipped, count, walk
+
+        config = config or BuildConfig()
+        paths = [Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots)]
+        skipped = Skipped()
+        with new_generation(Path(folder)) as generation:
+            clock = _Clock()
+
+            def wanted(path: str) -> bool:
+                return language_of(path) is not None
+
+            total, _ = count(paths, wanted=wanted, revision=config.revision, force=force)
+            files = walk(paths, wanted=wanted, revision=config.revision, force=force, skipped=skipped)
+            with clock("extract"):
+                collected = _extract(
+                    track(files, "reading functions", total=total, unit="files"), generation.path, config, workers
+                )
+            if not collected.documents:
+                raise BadInput(_nothing_found(paths, skipped))
+            _learn(collected, generation, config, track, clock, skipped)
+        return cls.load(folder)
+
+    @classmethod
+    def of(
+        cls,
+        documents: Iterable[Document],
+        folder: Path | str,
+        *,
+        config: BuildConfig | None = None,
+        track: Track = silent,
+    ) -> Index:
+        """An index of documents at hand instead of source files."""
+        from ncs.batches import Collector, chunks, pack_batch
+
+        config = config or BuildConfig()
+        with new_generation(Path(folder)) as generation:
+            clock = _Clock()
+            with clock("extract"), Collector(generation.path, config.store_code, config.deduplicate) as collector:
+                for chunk in chunks(documents, 2_000):
+                    collector.add(pack_batch(chunk, code=config.store_code))
+                collected = collector.finish()
+            if not collected.documents:
+                raise BadInput("there are no documents to index")
+            _learn(collected, generation, config, track, clock, None)
+        return cls.load(folder)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, verify: bool = False) -> Index:
+        """Open an index; verify=True reads every file and compares its checksum.
+
+        Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy.
+        """
+        folder = Path(folder)
+        if verify:
+            open_folder(folder, verify=True)
+        return reading(folder, partial(cls, folder))
+
+    def ranker(self, name: str = DEFAULT_RANKER) -> Ranker:
+        """A ranker of this index by name, loaded on first use."""
+        if name not in self._rankers:
+            ranker = create_ranker(name)
+            ranker.load(self._data)
+            self._rankers[name] = ranker
+        return self._rankers[name]
+
+    def search(
+        self,
+        text: str,
+        k: int = 10,
+        *,
+        ranker: str = DEFAULT_RANKER,
+        language: str | None = None,
+        repository: str | None = None,
+        path: str | None = None,
+    ) -> list[Hit]:
+        """The best k functions for a question, best first; an empty list where nothing matches.
+
+        language, repository and path filter before ranking; the last two are globs. A function
+        that stands in several places is shown where the filter finds it.
+        """
+        if k < 1:
+            raise BadInput(f"k is {k}; it must be at least 1")
+        allowed = self._store.mask(language, repository, path)
+        rows = self.ranker(ranker).search(text, k, allowed=allowed)
+        documents = self._store.documents([row for row, _ in rows])
+        if repository or path:
+            documents = [self._store.shown_at(document, repository, path) for document in documents]
+        return [
+            Hit(rank, score, document)
+            for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
+        ]
+
+    def run(self, queries: Iterable[Query], *, ranker: str = DEFAULT_RANKER, k: int = 10) -> Run:
+        """query id -> document id -> score for many queries, each in rank order."""
+        loaded = self.ranker(ranker)
+        found = {query.id: loaded.search(query.text, k) for query in queries}
+        rows = sorted({row for hits in found.values() for row, _ in hits})
+        ids = dict(zip(rows, self._store.ids(rows), strict=True))
+        return {query_id: {ids[row]: score for row, score in hits} for query_id, hits in found.items()}
+
+    def words(self) -> WordTable:
+        """Which words stand in which document, memory-mapped."""
+        return WordTable.load(self._data)
+
+    def unknown_words(self, text: str) -> dict[str, list[str]]:
+        """Words of a question that no function holds, each with known words of near spelling."""
+        bm25 = self.ranker("bm25")
+        if not isinstance(bm25, Bm25Ranker):
+            return {}
+        return {term.word: self.near_spellings(term.word) for term in bm25.terms(text) if term.id is None}
+
+    def near_spellings(self, word: str, n: int = 3) -> list[str]:
+        """Words of the vocabulary that are spelled almost like this one, best first."""
+        from ncs.spelling import near
+
+        return near(word.lower(), self.words().vocabulary, n)
+
+    def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
+        """The words learnt to be used most like this one, with their cosine; None for a word without a vector."""
+        from ncs.embeddings import Embeddings
+
+        vocabulary = self.words().vocabulary
+        tokens = tokenize(word)
+        id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
+        return Embeddings.load(self._data).nearest(vocabulary, id, n) if id is not None else None
+
+
+class _Clock:
+    """Seconds a stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = round(time.perf_counter() - start, 2)
+
+
+def _extract(files: Iterable[SourceFile], folder: Path, config: BuildConfig, workers: int | None) -> Collected:
+    """Files into documents in the store and words in a table, in the order of the files."""
+    from ncs.batches import Collector, pack_batch
+    from ncs.extract import extract_files
+
+    finish = partial(pack_batch, code=config.store_code)
+    with Collector(folder, config.store_code, config.deduplicate) as collector:
+        for extraction in extract_files(files, workers=workers, frontend=config.java_frontend, finish=finish):
+            collector.add(extraction.result)
+            collector.note_files(extraction)
+        return collector.finish()
+
+
+def _learn(
+    collected: Collected,
+    generation: Generation,
+    config: BuildConfig,
+    track: Track,
+    clock: _Clock,
+    skipped: Skipped | None,
+) -> None:
+    """Words into rankers; then the generation is complete."""
+    from ncs.embeddings import Embeddings
+
+    words, folder = collected.words, generation.path
+    words.save(folder)
+    with clock("embeddings"):
+        embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
+        embeddings.save(folder)
+    for name in FITTED:
+        with clock(name):
+            ranker = create_ranker(name)
+            ranker.fit(words, embeddings, track=track)
+            ranker.save(folder)
+            del ranker
+    counts = {
+        **collected.counts(),
+        "words": len(words.vocabulary),
+        "embeddings": embeddings.method,
+        "seconds": clock.seconds,
+        "skipped": dict(skipped.counts) if skipped else {},
+    }
+    generation.commit(config=asdict(config), counts=counts, notes=embeddings.notes, versions=_versions())
+
+
+def _versions() -> Mapping[str, str]:
+    names = ("numpy", "faiss-cpu", "fasttext", "tree-sitter", "tree-sitter-java", "tree-sitter-python", "PyStemmer")
+    installed = {name: importlib.metadata.version(name) for name in names}
+    return {"python": platform.python_version(), "ncs": importlib.metadata.version("neural-code-search"), **installed}
+
+
+def _nothing_found(roots: Sequence[Path], skipped: Skipped) -> str:
+    where = ", ".join(str(root) for root in roots)
+    passed = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
+    return f"no function found in {where} (skipped files: {passed or 'none'}); name a folder with source files"
