@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
     os.environ.setdefault(_threads, "1")
@@ -27,7 +27,7 @@ app = typer.Typer(
 )
 
 IndexOption = Annotated[
-    Optional[Path],
+    Path | None,
     typer.Option(
         "-i", "--index", help="Index folder; else $NCS_INDEX, else .ncs here or in a folder above.", envvar="NCS_INDEX"
     ),
@@ -57,31 +57,31 @@ def build(
         list[Path], typer.Argument(help="Folders, git repositories (bare ones too), archives.", show_default=False)
     ],
     index: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Option("-i", "--index", help="Where to write the index.", envvar="NCS_INDEX", show_default=".ncs"),
     ] = None,
-    revision: Annotated[Optional[str], typer.Option(help="Read git repositories at this revision.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Read git repositories at this revision.")] = None,
     workers: Annotated[
-        Optional[int], typer.Option(min=1, help="Processes that extract.", show_default="one a core")
+        int | None, typer.Option(min=1, help="Processes that extract.", show_default="one a core")
     ] = None,
     java_frontend: Annotated[
-        Optional[str], typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
+        str | None, typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
     ] = None,
     no_store_code: Annotated[
         bool, typer.Option("--no-store-code", help="Keep paths and lines only, not the code.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Index a home folder or a drive's root all the same.")] = False,
-    dim: Annotated[Optional[int], typer.Option(min=1, help="Embedding size.")] = None,
-    window: Annotated[Optional[int], typer.Option(min=1, help="Skip-gram window.")] = None,
-    epochs: Annotated[Optional[int], typer.Option(min=1, help="Passes over the corpus.")] = None,
-    min_count: Annotated[Optional[int], typer.Option(min=1, help="Words rarer than this get no vector.")] = None,
-    min_n: Annotated[Optional[int], typer.Option(min=0, help="Shortest sub-word; 0: none.")] = None,
-    max_n: Annotated[Optional[int], typer.Option(min=0, help="Longest sub-word; 0: none.")] = None,
+    dim: Annotated[int | None, typer.Option(min=1, help="Embedding size.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the corpus.")] = None,
+    min_count: Annotated[int | None, typer.Option(min=1, help="Words rarer than this get no vector.")] = None,
+    min_n: Annotated[int | None, typer.Option(min=0, help="Shortest sub-word; 0: none.")] = None,
+    max_n: Annotated[int | None, typer.Option(min=0, help="Longest sub-word; 0: none.")] = None,
     threads: Annotated[
-        Optional[int], typer.Option(min=1, help="Training threads; more than one does not repeat exactly.")
+        int | None, typer.Option(min=1, help="Training threads; more than one does not repeat exactly.")
     ] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of the training.")] = None,
-    pretrained: Annotated[Optional[Path], typer.Option(help="Word vectors to start from (.vec).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = None,
+    pretrained: Annotated[Path | None, typer.Option(help="Word vectors to start from (.vec).")] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")
@@ -118,11 +118,11 @@ def query(
     text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
     ranker: Annotated[
-        Optional[str], typer.Option(help="bm25, ncs (as published), ncs_centred or hybrid.", show_default="hybrid")
+        str | None, typer.Option(help="bm25, ncs (as published), ncs_centred or hybrid.", show_default="hybrid")
     ] = None,
-    language: Annotated[Optional[str], typer.Option(help="Only this language.")] = None,
-    repository: Annotated[Optional[str], typer.Option(help="Only repositories that match this glob.")] = None,
-    path: Annotated[Optional[str], typer.Option(help="Only paths that match this glob.")] = None,
+    language: Annotated[str | None, typer.Option(help="Only this language.")] = None,
+    repository: Annotated[str | None, typer.Option(help="Only repositories that match this glob.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only paths that match this glob.")] = None,
     as_json: Json = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")] = False,
     no_code: Annotated[bool, typer.Option("--no-code", help="Names and places only.")] = False,

@@ -4,7 +4,7 @@ NcsError
  |- BadInput          a wrong argument, query or option
  |- SourceError       a folder, git repository or archive that cannot be read
  |- MissingExtra      an optional part is not installed
- '- IndexError_       an index folder that cannot be used
+ '- IndexFolderError       an index folder that cannot be used
      |- IndexNotFound   there is none
      |- IndexDamaged    files missing, truncated, altered or not ours
      |- IndexVersion    written by another version of the format
@@ -30,21 +30,21 @@ class MissingExtra(NcsError):
     """An optional part is not installed."""
 
 
-class IndexError_(NcsError):
+class IndexFolderError(NcsError):
     """An index folder that cannot be used."""
 
 
-class IndexNotFound(IndexError_):
+class IndexNotFound(IndexFolderError):
     """There is no index in that folder."""
 
 
-class IndexDamaged(IndexError_):
+class IndexDamaged(IndexFolderError):
     """Files are missing, truncated, altered or not ours."""
 
 
-class IndexVersion(IndexError_):
+class IndexVersion(IndexFolderError):
     """Written by another version of the format."""
 
 
-class IndexBusy(IndexError_):
+class IndexBusy(IndexFolderError):
     """Another process is writing to the index."""

@@ -1,0 +1,83 @@
+"""Word numbers and the word table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncs.errors import IndexDamaged
+from ncs.types import FIELDS, Field
+from ncs.vocabulary import Vocabulary, WordTable, WordTableBuilder, batch_words
+
+WORDS = st.lists(st.text(alphabet="abcéж读_", min_size=1, max_size=4), unique=True, max_size=30)
+DOCUMENTS = st.lists(
+    st.fixed_dictionaries({}, optional={f: st.lists(st.sampled_from("abcdef"), max_size=4) for f in FIELDS}),
+    max_size=8,
+)
+
+
+def table_of(documents: list[dict[Field, list[str]]], batch: int = 3) -> WordTable:
+    builder = WordTableBuilder()
+    for start in range(0, len(documents), batch):
+        rows = [[d.get(field, []) for field in FIELDS] for d in documents[start : start + batch]]
+        builder.add(*batch_words(rows))
+    return builder.finish()
+
+
+@given(WORDS)
+def test_every_word_has_the_number_of_its_place_in_byte_order(words: list[str]) -> None:
+    vocabulary = Vocabulary.of(words)
+    assert list(vocabulary) == sorted(words, key=str.encode)
+    for number, word in enumerate(sorted(words, key=str.encode)):
+        assert vocabulary.id(word) == number
+        assert vocabulary.word(number) == word
+    assert vocabulary.id("zzz") is None
+    assert "" not in vocabulary
+
+
+@given(DOCUMENTS, st.integers(1, 4))
+def test_the_table_gives_back_every_document_whatever_the_batches(
+    documents: list[dict[Field, list[str]]], batch: int
+) -> None:
+    table = table_of(documents, batch)
+    assert len(table) == len(documents)
+    for row, document in enumerate(documents):
+        for field in FIELDS:
+            words = [table.vocabulary.word(int(i)) for i in table.ids_of(row, field)]
+            assert words == document.get(field, [])
+
+
+@given(DOCUMENTS)
+def test_select_joins_fields_in_the_order_asked(documents: list[dict[Field, list[str]]]) -> None:
+    table = table_of(documents)
+    fields: tuple[Field, ...] = ("literals", "name", "doc")
+    ids, offsets = table.select(fields, 1, None) if documents else table.select(fields)
+    for row, document in enumerate(documents[1:]):
+        words = [table.vocabulary.word(int(i)) for i in ids[offsets[row] : offsets[row + 1]]]
+        assert words == [word for field in fields for word in document.get(field, [])]
+
+
+def test_the_table_is_the_same_from_disk(tmp_path: Path) -> None:
+    table = table_of([{"name": ["b", "é"]}, {"doc": ["a", "b", "b"]}])
+    table.save(tmp_path)
+    loaded = WordTable.load(tmp_path)
+    assert list(loaded.vocabulary) == ["a", "b", "é"]
+    np.testing.assert_array_equal(loaded.ids, table.ids)
+    np.testing.assert_array_equal(loaded.offsets, table.offsets)
+    assert loaded.vocabulary.id("é") == 2
+
+
+def test_an_empty_vocabulary_survives_the_disk(tmp_path: Path) -> None:
+    Vocabulary.of([]).save(tmp_path)
+    assert Vocabulary.load(tmp_path).id("a") is None
+
+
+def test_a_cut_vocabulary_is_refused(tmp_path: Path) -> None:
+    Vocabulary.of(["alpha", "beta"]).save(tmp_path)
+    (tmp_path / "vocabulary.txt").write_bytes(b"alpha\n")
+    with pytest.raises(IndexDamaged, match=r"vocabulary\.txt"):
+        Vocabulary.load(tmp_path)
