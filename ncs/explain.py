@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ncs import lexical
+from ncs.lexical import stem
 from ncs.stopwords import content_words
 from ncs.tokens import field_tokens, spans, tokenize
 from ncs.types import Document
 
 
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    return lexical.stem([word])[0]
+_stem = lru_cache(maxsize=8192)(stem)
 
 
 def query_stems(text: str) -> dict[str, str]:
