@@ -1,0 +1,40 @@
+"""Near spellings against edits counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from ncs.spelling import near
+from ncs.vocabulary import Vocabulary
+
+VOCABULARY = Vocabulary.of(["file", "fill", "keyboard", "keyboards", "keyword", "naïve", "tile", "to", "zip"])
+
+
+@pytest.mark.parametrize(
+    ("word", "want"),
+    [
+        ("keybaord", ["keyboard", "keyboards", "keyword"]),  # a swap is one edit; the others are two away
+        ("flie", ["file"]),  # one edit only in a word of four letters: tile and fill are two away
+        ("KEYBORD", ["keyboard", "keyword", "keyboards"]),
+        ("naive", ["naïve"]),
+        ("xyzzyx", []),
+        ("", []),
+    ],
+)
+def test_near_words_are_those_within_the_edits(word: str, want: list[str]) -> None:
+    assert near(word, VOCABULARY, 5) == want
+
+
+def test_the_more_frequent_of_two_equally_near_words_comes_first() -> None:
+    counts = [9 if word == "tile" else 1 for word in VOCABULARY]
+    assert near("bile", VOCABULARY, counts=counts) == ["tile", "file"]
+    assert near("bile", VOCABULARY) == ["file", "tile"]
+
+
+def test_a_known_word_is_not_its_own_neighbour() -> None:
+    assert near("file", VOCABULARY) == ["fill", "tile"]
+
+
+def test_no_more_than_n_words_are_given() -> None:
+    assert near("keyboar", VOCABULARY, 1) == ["keyboard"]
+    assert near("keyboar", Vocabulary.of([])) == []
