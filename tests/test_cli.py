@@ -1,0 +1,151 @@
+"""The commands as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import corpus
+
+Ncs = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def ncs(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NCS_")} | environment
+    command = [sys.executable, "-m", "ncs.cli", *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    corpus.write(folder / "repos")
+    done = ncs("build", "repos", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "6 functions (2 exact copies folded) from 4 files of 3 repositories" in done.stderr
+    return folder
+
+
+def test_query_prints_the_function_its_place_and_its_code(home: Path) -> None:
+    done = ncs("query", "hide soft keyboard", "-k", "2", cwd=home)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
+    assert lines[1] == "   also at copy/src/Keyboards.java:11"
+    assert "    13          manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindowToken(), 0);" in lines
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_words_of_a_question_need_no_quotes(home: Path) -> None:
+    quoted = ncs("query", "hide soft keyboard", cwd=home)
+    assert ncs("query", "hide", "soft", "keyboard", cwd=home).stdout == quoted.stdout
+
+
+def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
+    answer = json.loads(ncs("query", "hide soft keyboard", "--json", cwd=home).stdout)
+    assert set(answer) == {"query", "ranker", "index", "unknown_words", "hits"}
+    first = answer["hits"][0]
+    assert (first["rank"], first["qualified_name"], first["start_line"]) == (1, "Keyboards.hideSoftKeyboard", 11)
+    assert first["matched"] == ["hide", "soft", "keyboard"]
+    lines = ncs("query", "hide soft keyboard", "--jsonl", cwd=home).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == answer["hits"]
+
+
+def test_no_code_leaves_the_code_out_everywhere(home: Path) -> None:
+    assert "hideSoftInputFromWindow" not in ncs("query", "hide soft keyboard", "--no-code", cwd=home).stdout
+    answer = json.loads(ncs("query", "hide soft keyboard", "--no-code", "--json", cwd=home).stdout)
+    assert {hit["code"] for hit in answer["hits"]} == {None}
+
+
+def test_the_index_is_found_from_a_folder_below(home: Path) -> None:
+    assert ncs("query", "hide soft keyboard", cwd=home / "repos" / "app" / "src").returncode == 0
+
+
+def test_nothing_found_is_status_1_and_names_unknown_words_with_near_ones(home: Path) -> None:
+    done = ncs("query", "the keybord", cwd=home)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "unknown word: keybord" in done.stderr
+    assert "keyboard" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "x", "-i", "nowhere"], "no index at nowhere"),
+        (["query", "x", "--ranker", "magic"], "no ranker called 'magic'"),
+        (["query", "x", "-k", "0"], "-k"),
+        (["build", "nowhere"], "nowhere"),
+        (["build", "repos", "--java-frontend", "antlr", "-i", "other"], "antlr"),
+        (["build", "repos", "--pretrained", "none.vec", "-i", "other"], "none.vec"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_a_mistake_is_status_2_with_its_remedy_and_no_traceback(home: Path, arguments: list[str], message: str) -> None:
+    done = ncs(*arguments, cwd=home)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (home / "other").exists()
+
+
+def test_without_an_index_the_remedy_is_named(tmp_path: Path) -> None:
+    done = ncs("query", "anything", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "ncs build" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_info_tells_what_is_in_the_index(home: Path) -> None:
+    described = json.loads(ncs("info", "--json", "--verify", cwd=home).stdout)
+    assert described["documents"] == 6
+    assert described["repositories"] == {"app": 3, "tools": 3}
+    assert described["languages"] == {"java": 3, "python": 3}
+    assert described["config"]["fasttext"]["window"] == 5
+    text = ncs("info", cwd=home).stdout
+    assert "6, and 2 exact copies" in text
+
+
+def test_words_lists_neighbours_and_knows_what_it_does_not_know(home: Path) -> None:
+    done = ncs("words", "keyboard", "-n", "3", "--json", cwd=home)
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["words"]) == 3
+    unknown = ncs("words", "keybord", cwd=home)
+    assert unknown.returncode == 1
+    assert "keyboard" in unknown.stderr
+
+
+def test_quiet_says_nothing(home: Path, tmp_path: Path) -> None:
+    done = ncs("build", str(home / "repos"), "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_damaged_index_is_one_line(home: Path, tmp_path: Path) -> None:
+    ncs("build", str(home / "repos"), "-q", cwd=tmp_path)
+    (tmp_path / ".ncs" / "manifest.json").write_text("{")
+    done = ncs("query", "keyboard", cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "ncs build" in done.stderr
+
+
+def test_a_query_imports_no_heavy_library(home: Path) -> None:
+    program = (
+        "import sys; sys.argv = ['ncs', 'query', 'hide soft keyboard', '--json']\n"
+        "from ncs.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'scipy', 'sklearn', 'torch', 'fasttext', 'javalang', 'tree_sitter', 'rich', 'rapidfuzz'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=home, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
