@@ -116,7 +116,7 @@ class Postings:
         for id, count in counts.items():
             rows, impacts = self._posting(id)
             scores[rows] += impacts if count == 1 else impacts * np.float64(count)
-        candidates = np.flatnonzero(scores)
+        candidates = np.flatnonzero(scores > 0)  # many times faster than the non-zeros of floats
         return candidates, scores[candidates]
 
     def _posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
