@@ -1,0 +1,144 @@
+"""Real Android source at pinned versions: npm packages, fetched with the user's own npm, checked by their hashes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from ncs.errors import NcsError, SourceError
+from ncs.progress import Track, silent
+
+LIST = Path(__file__).with_suffix(".txt")
+JOBS = 4
+ENOUGH = 0.9
+"""Share of the packages that must be there for the corpus to be worth searching."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One archive as npm knows it; `integrity` is npm's own: sha512 in base64."""
+
+    name: str
+    version: str
+    integrity: str
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @property
+    def archive(self) -> str:
+        """The file name that `npm pack` gives it.
+
+        >>> Package("@capacitor/app", "6.0.3", "").archive
+        'capacitor-app-6.0.3.tgz'
+        """
+        return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the archive lies there whole and unaltered."""
+        try:
+            digest = hashlib.sha512((folder / self.archive).read_bytes()).digest()
+        except FileNotFoundError:
+            return False
+        return self.integrity == "sha512-" + base64.b64encode(digest).decode()
+
+
+def packages(path: Path = LIST) -> tuple[Package, ...]:
+    """The pinned list: one `name@version integrity` a line."""
+    rows = (re.fullmatch(r"(.+)@(\S+) (\S+)", line) for line in path.read_text("utf-8").splitlines())
+    return tuple(Package(row[1], row[2], row[3]) for row in rows if row)
+
+
+def fetch(wanted: Sequence[Package], folder: Path, *, track: Track = silent) -> dict[str, str]:
+    """Bring what is missing into `folder`, several at once; the packages that did not arrive, each with the reason.
+
+    Archives that are there already are only checked.
+    Raises SourceError where npm is not installed, or fewer than `ENOUGH` of the packages are there in the end.
+    """
+    missing = [package for package in wanted if not package.is_in(folder)]
+    if not missing:
+        return {}
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SourceError("npm is not installed (it comes with Node.js)")
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in missing:
+        (folder / package.archive).unlink(missing_ok=True)  # what lies there is damaged
+    # Beside the folder, not in it: the folder's time changes only with the corpus (bin/demo builds anew by it).
+    with tempfile.TemporaryDirectory(prefix="npm-", dir=folder.parent) as scratch:
+        brought = _bring(npm, missing, Path(scratch), folder)
+        reasons = dict(track(brought, "fetching", total=len(missing), unit="packages"))
+    failed = {spec: reason for spec, reason in reasons.items() if reason}
+    if len(failed) > len(wanted) * (1 - ENOUGH):
+        spec, reason = next(iter(failed.items()))
+        raise SourceError(f"npm could not fetch {len(failed)} of {len(wanted)} packages ({spec}: {reason})")
+    return failed
+
+
+def _bring(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """Each package's spec, and why it did not arrive ("" where it did)."""
+    # The first few get one short try: without a network they tell it, not a hundred packages with three tries each.
+    first, rest = missing[:JOBS], missing[JOBS:]
+    with ThreadPoolExecutor(JOBS) as pool:
+        reasons = list(pool.map(partial(_pack, npm, scratch, folder, tries=1, seconds=60), first))
+        yield from zip((package.spec for package in first), reasons, strict=True)
+        if all(reasons):
+            yield from ((package.spec, "not tried, as the first ones failed") for package in rest)
+        else:
+            later = pool.map(partial(_pack, npm, scratch, folder), rest)
+            yield from zip((package.spec for package in rest), later, strict=True)
+
+
+def _pack(npm: str, scratch: Path, folder: Path, package: Package, *, tries: int = 3, seconds: int = 300) -> str:
+    command = [npm, "pack", package.spec, "--ignore-scripts", "--loglevel=error", f"--fetch-retries={tries - 1}"]
+    try:
+        done = subprocess.run(
+            command, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer in {seconds} s"
+    if done.returncode:
+        code = re.search(r"^npm (?:ERR!|error) code (\S+)", done.stderr, re.MULTILINE)
+        return code[1] if code else f"npm ended with {done.returncode}"
+    if not package.is_in(scratch):
+        return "what arrived is not what was pinned: its hash differs"
+    (scratch / package.archive).replace(folder / package.archive)
+    return ""
+
+
+def _count(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+    """A Track that counts on one line of the terminal."""
+    for done, item in enumerate(items, 1):
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{stage} {done} of {total} {unit}" + "\n" * (done == total))
+        yield item
+
+
+def main(folder: str) -> int:
+    """Fetch the pinned list: 0 where enough of it is there, else 1 and one line that says why."""
+    try:
+        failed = fetch(packages(), Path(folder), track=_count)
+    except (NcsError, OSError) as error:
+        sys.stderr.write(f"no Android corpus: {error}\n")
+        return 1
+    for spec, reason in failed.items():
+        sys.stderr.write(f"not fetched: {spec}: {reason}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
