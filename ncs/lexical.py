@@ -1,16 +1,11 @@
 """Fielded BM25 over stemmed words: postings as memory-mapped arrays, of which a query reads its own words' only.
 
-A field's weight counts its words that many times, in the term frequency and in the length (the simple BM25F
-of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that field's text:
-
-    tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
-    score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
-    idf(t) = log(1 + (N - df(t) + .5) / (df(t) + .5))          as in Lucene
+`ncs.lexical_build` makes them, with the formula; here they are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +14,12 @@ import numpy as np
 import Stemmer
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.progress import Track, silent
-from ncs.types import FIELDS, Field
 from ncs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
-
-CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
 
 
 def stem(word: str) -> str:
@@ -172,99 +162,3 @@ def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tu
         rows, scores = rows[kept], scores[kept]
     order = np.argsort(-scores, kind="stable")[:k]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
-
-
-def build(
-    words: WordTable, *, weights: Mapping[Field, float], k1: float = 1.2, b: float = 0.75, track: Track = silent
-) -> Postings:
-    """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
-
-    Two passes, the first counts and the second fills, so that memory holds the postings once and one chunk.
-    """
-    fields = _weighted_fields(weights, k1, b)
-    stems, stem_of = _stems(words.vocabulary)
-    factors = np.array([weights[field] for field in fields], np.float64)
-    starts = range(0, len(words), CHUNK)
-    passes = iter(track([*starts, *starts], "bm25", unit="chunks"))
-
-    def chunks() -> Iterator[_Chunk]:
-        for _ in starts:
-            yield _count(words, next(passes), fields, factors, stem_of, len(stems))
-
-    df = np.zeros(len(stems), np.int64)
-    lengths = [np.zeros(0)]
-    for chunk in chunks():
-        df += chunk.df
-        lengths.append(chunk.lengths)
-    length = np.concatenate(lengths)
-    idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
-    mean = length.mean() if length.any() else 1.0
-    saturation = k1 * (1 - b + b * length / mean)
-
-    offsets = np.concatenate([[0], np.cumsum(df)])
-    rows, impacts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.float32)
-    free = offsets[:-1].copy()  # where the next document of each stem goes
-    for chunk in chunks():
-        first = np.cumsum(chunk.df) - chunk.df
-        places = np.arange(len(chunk.rows)) + np.repeat(free - first, chunk.df)
-        rows[places] = chunk.rows
-        impacts[places] = np.repeat(idf, chunk.df) * chunk.tf / (chunk.tf + saturation[chunk.rows])
-        free += chunk.df
-    next(passes, None)  # ends the track
-    return Postings(stems, offsets, rows, impacts, length.astype(np.float32))
-
-
-def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
-    unknown = sorted(set(weights) - set(FIELDS))
-    if unknown:
-        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
-    if not all(0 <= weight < float("inf") for weight in weights.values()):
-        raise BadInput("a field's weight must be 0 or more; 0 leaves the field out")
-    if not (0 <= k1 < float("inf") and 0 <= b <= 1):
-        raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
-    return [field for field in FIELDS if weights.get(field, 0) > 0]
-
-
-def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
-    """The stems of a vocabulary and the stem id of each word id."""
-    stemmed = stem_all(vocabulary)
-    stems = Vocabulary.of(set(stemmed))
-    ids = {word: id for id, word in enumerate(stems)}
-    return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """(stem, row) pairs of some documents, by stem and then row."""
-
-    rows: NDArray[np.int64]
-    tf: NDArray[np.float64]
-    df: NDArray[np.int64]
-    """Pairs a stem, [n_stems]."""
-    lengths: NDArray[np.float64]
-    """Weighted words a document."""
-
-
-def _count(
-    words: WordTable,
-    start: int,
-    fields: Sequence[Field],
-    factors: NDArray[np.float64],
-    stem_of: NDArray[np.int64],
-    n_stems: int,
-) -> _Chunk:
-    """Weighted term frequencies by sorting one number a word: stem, then row, then field."""
-    stop = min(start + CHUNK, len(words))
-    span, width = stop - start, max(1, len(fields))
-    keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
-    for number, field in enumerate(fields):
-        ids, offsets = words.select((field,), start, stop)
-        counts = np.diff(offsets)
-        keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
-        lengths += factors[number] * counts
-    key = np.sort(np.concatenate(keys))
-    pair = key // width
-    first = np.flatnonzero(np.diff(pair, prepend=-1))
-    tf = np.add.reduceat(factors[key % width], first) if len(first) else np.zeros(0)
-    pair = pair[first]
-    return _Chunk(pair % span + start, tf, np.bincount(pair // span, minlength=n_stems), lengths)

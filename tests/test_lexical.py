@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncs import lexical
+from ncs import lexical_build
 from ncs.errors import BadInput, IndexDamaged
-from ncs.lexical import Postings
+from ncs.lexical import Postings, stem
+from ncs.lexical_build import build
 from ncs.types import FIELDS, Field
 from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
 
@@ -30,7 +31,7 @@ def table(documents: Sequence[Words]) -> WordTable:
 
 
 def postings(documents: Sequence[Words], weights: Mapping[Field, float] | None = None) -> Postings:
-    return lexical.build(table(documents), weights=weights or {"name": 1, "doc": 1}, k1=K1, b=B)
+    return build(table(documents), weights=weights or {"name": 1, "doc": 1}, k1=K1, b=B)
 
 
 def brute_force(documents: Sequence[Words], weights: Mapping[Field, float], words: Sequence[str]) -> list[float]:
@@ -40,14 +41,14 @@ def brute_force(documents: Sequence[Words], weights: Mapping[Field, float], word
         tf: defaultdict[str, float] = defaultdict(float)
         for field, weight in weights.items():
             for word in document.get(field, ()):
-                tf[lexical.stem(word)] += weight
+                tf[stem(word)] += weight
         texts.append(tf)
     lengths = [sum(tf.values()) for tf in texts]
     mean = sum(lengths) / len(lengths) or 1
     scores = []
     for tf, length in zip(texts, lengths, strict=True):
         score = 0.0
-        for word in map(lexical.stem, words):
+        for word in map(stem, words):
             df = sum(word in other for other in texts)
             idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
             if word in tf:
@@ -185,7 +186,7 @@ def test_asking_for_no_hits_is_refused(k: int) -> None:
 )
 def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        lexical.build(table([]), **settings)  # type: ignore[arg-type]
+        build(table([]), **settings)  # type: ignore[arg-type]
 
 
 def test_terms_tell_stems_document_counts_and_unknown_words() -> None:
@@ -209,7 +210,7 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = random_documents(100)
     weights: dict[Field, float] = {"name": 3, "doc": 0.5, "calls": 1}
     whole = postings(documents, weights)
-    monkeypatch.setattr(lexical, "CHUNK", 7)
+    monkeypatch.setattr(lexical_build, "CHUNK", 7)
     pieces = postings(documents, weights)
     for name in ("offsets", "rows", "impacts", "lengths"):
         assert getattr(whole, name).tobytes() == getattr(pieces, name).tobytes()

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncs import lexical
 from ncs.errors import BadInput
 from ncs.lexical import Postings, Share, Term
 from ncs.progress import Track, silent
@@ -59,7 +58,9 @@ class Bm25Ranker:
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Count the words; embeddings are not looked at."""
-        self._postings = lexical.build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
+        from ncs.lexical_build import build  # only a build needs it
+
+        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the question, by (-score, row); raises BadInput for k < 1."""

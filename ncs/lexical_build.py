@@ -1,0 +1,127 @@
+"""Counts the words of documents into BM25 postings.
+
+A field's weight counts its words that many times, in the term frequency and in the length (the simple BM25F
+of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that field's text:
+
+    tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
+    score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
+    idf(t) = log(1 + (N - df(t) + .5) / (df(t) + .5))          as in Lucene
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import BadInput
+from ncs.lexical import Postings, stem_all
+from ncs.progress import Track, silent
+from ncs.types import FIELDS, Field
+from ncs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.vocabulary import WordTable
+
+CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
+
+
+def build(
+    words: WordTable, *, weights: Mapping[Field, float], k1: float = 1.2, b: float = 0.75, track: Track = silent
+) -> Postings:
+    """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
+
+    Two passes, the first counts and the second fills, so that memory holds the postings once and one chunk.
+    """
+    fields = _weighted_fields(weights, k1, b)
+    stems, stem_of = _stems(words.vocabulary)
+    factors = np.array([weights[field] for field in fields], np.float64)
+    starts = range(0, len(words), CHUNK)
+    chunks = (
+        _count(words, start, fields, factors, stem_of, len(stems))
+        for start in track([*starts, *starts], "bm25", total=2 * len(starts), unit="chunks")
+    )
+    df, length = np.zeros(len(stems), np.int64), np.zeros(len(words))
+    for _ in starts:
+        chunk = next(chunks)
+        df += chunk.df
+        length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
+    idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
+    mean = length.mean() if length.any() else 1.0
+    rows, impacts = _fill(chunks, df, idf, k1 * (1 - b + b * length / mean))
+    return Postings(stems, np.concatenate([[0], np.cumsum(df)]), rows, impacts, length.astype(np.float32))
+
+
+def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
+    unknown = sorted(set(weights) - set(FIELDS))
+    if unknown:
+        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+    if not all(0 <= weight < float("inf") for weight in weights.values()):
+        raise BadInput("a field's weight must be 0 or more; 0 leaves the field out")
+    if not (0 <= k1 < float("inf") and 0 <= b <= 1):
+        raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
+    return [field for field in FIELDS if weights.get(field, 0) > 0]
+
+
+def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
+    """The stems of a vocabulary and the stem id of each word id."""
+    stemmed = stem_all(vocabulary)
+    stems = Vocabulary.of(set(stemmed))
+    ids = {word: id for id, word in enumerate(stems)}
+    return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The (stem, row) pairs of some documents, by stem and then row."""
+
+    start: int
+    rows: NDArray[np.int64]
+    tf: NDArray[np.float64]
+    df: NDArray[np.int64]
+    """Pairs a stem, [n_stems]."""
+    lengths: NDArray[np.float64]
+    """Weighted words a document."""
+
+
+def _count(
+    words: WordTable,
+    start: int,
+    fields: Sequence[Field],
+    factors: NDArray[np.float64],
+    stem_of: NDArray[np.int64],
+    n_stems: int,
+) -> _Chunk:
+    """Weighted term frequencies by sorting one number a word: stem, then row, then field."""
+    span, width = min(CHUNK, len(words) - start), max(1, len(fields))
+    keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
+    for number, field in enumerate(fields):
+        ids, offsets = words.select((field,), start, start + span)
+        counts = np.diff(offsets)
+        keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
+        lengths += factors[number] * counts
+    key = np.sort(np.concatenate(keys))
+    pair = key // width
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    tf = np.add.reduceat(factors[key % width], first) if len(first) else np.zeros(0)
+    stem, row = np.divmod(pair[first], span)
+    return _Chunk(start, row + start, tf, np.bincount(stem, minlength=n_stems), lengths)
+
+
+def _fill(
+    chunks: Iterator[_Chunk], df: NDArray[np.int64], idf: NDArray[np.float64], saturation: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Rows and impacts of all stems; saturation[row] is what tf is weighed against."""
+    rows, impacts = np.empty(df.sum(), np.int32), np.empty(df.sum(), np.float32)
+    free = np.cumsum(df) - df  # where the next document of each stem goes
+    for chunk in chunks:
+        first = np.cumsum(chunk.df) - chunk.df
+        places = np.arange(len(chunk.rows)) + np.repeat(free - first, chunk.df)
+        rows[places] = chunk.rows
+        impacts[places] = np.repeat(idf, chunk.df) * chunk.tf / (chunk.tf + saturation[chunk.rows])
+        free += chunk.df
+    return rows, impacts
