@@ -83,7 +83,7 @@ def fetch(wanted: Sequence[Package], folder: Path, *, track: Track = silent) -> 
         brought = _bring(npm, missing, Path(scratch), folder)
         reasons = dict(track(brought, "fetching", total=len(missing), unit="packages"))
     failed = {spec: reason for spec, reason in reasons.items() if reason}
-    if len(failed) > len(wanted) * (1 - ENOUGH):
+    if len(wanted) - len(failed) < len(wanted) * ENOUGH:
         spec, reason = next(iter(failed.items()))
         raise SourceError(f"npm could not fetch {len(failed)} of {len(wanted)} packages ({spec}: {reason})")
     return failed
