@@ -1,148 +1,102 @@
-"""Source files of a folder: what lies in it, down to the borders of the repositories below."""
+"""Source files of a folder, down to the borders of the repositories below it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from ncs.sources.ignores import GITIGNORE, NCSIGNORE, Ignores, IgnoreFile, parse
-from ncs.sources.skips import Sieve, shown
+from ncs.sources import ignores as ignoring
+from ncs.sources.ignores import GITIGNORE, NCSIGNORE, Ignores
+from ncs.sources.places import Place, Read, archive_suffix, exclude_file, repository_at
+from ncs.sources.skips import Sieve
 
-Kind = Literal["tree", "bare", "unchecked", "archive"]
-Read: TypeAlias = tuple[str, int, bytes]
-"""path relative to the repository, size in bytes, content (empty when only listing)."""
-ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where one repository lies: `path` on disk, `where` relative to the root ("" or "a/b/")."""
-
-    kind: Kind
-    path: str
-    where: str
-    ignores: Ignores = Ignores()
-    is_repository: bool = True
+Entry = os.DirEntry[str]
+Found = Callable[[Place], None]
 
 
-def kind_of(names: set[str], path: str) -> Kind | None:
-    """What kind of git directory a folder with these entries is; None where it is none."""
-    if ".git" in names:
-        dot_git = Path(path, ".git")
-        if dot_git.is_file() or (dot_git / "HEAD").exists():
-            return "unchecked" if len(names) == 1 else "tree"
-    if {"HEAD", "objects", "refs"} <= names and Path(path, "objects").is_dir() and Path(path, "HEAD").is_file():
-        return "bare"
-    return None
+def files(
+    place: Place, sieve: Sieve, found: Found, apart: frozenset[str] = frozenset(), *, read: bool = True
+) -> Iterator[Read]:
+    """Source files in bytewise path order; repositories below and archives in a plain root go to `found`.
 
-
-def is_archive(name: str) -> bool:
-    """Has this file a suffix of an archive?"""
-    return name.lower().endswith(ARCHIVES)
-
-
-def files(place: Place, sieve: Sieve, found: Callable[[Place], None], *, read: bool) -> Iterator[Read]:
-    """Source files of a tree in bytewise path order; repositories and archives in it go to `found`.
-
-    Links are not followed (as in ripgrep), so no file is read twice and loops end.
+    Links are not followed, as in ripgrep: so no file is read twice and loops end. What is `apart`
+    is passed over. With read=False contents are neither read nor judged.
     """
-    stack: list[Iterator[tuple[os.DirEntry[str], Ignores]]] = []
     ignores = place.ignores
-    if place.is_repository:
-        ignores = ignores.with_git(_ignore_file(_info_exclude(place.path), place.where))
-    entries = _entries(place.path, place.where, ignores, sieve, place, found)
-    stack.append(entries)
-    prefix = len(place.path.rstrip(os.sep)) + 1
+    if place.git_dir is not None and not place.inside:
+        ignores = ignores.with_git(ignoring.read(exclude_file(place.git_dir), base=place.where))
+    at = len(str(place.path / "x")) - 1
+    stack = [_entries(str(place.path), place.where, ignores, sieve, found, top=True)]
     while stack:
-        step = next(stack[-1], None)
-        if step is None:
+        if (step := next(stack[-1], None)) is None:
             stack.pop()
             continue
-        entry, ignores = step
-        below = entry.path[prefix:].replace(os.sep, "/")
+        entry, is_folder, ignores = step
+        below = entry.path[at:].replace(os.sep, "/")
         path = place.where + below
-        if entry.is_dir(follow_symlinks=False):
+        if entry.path in apart:
+            continue
+        if is_folder:
             if sieve.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, sieve, place, found))
-        elif is_archive(entry.name) and not path.count("/") and not place.is_repository:
-            found(Place("archive", entry.path, path, ignores))
+                stack.append(_entries(entry.path, path + "/", ignores, sieve, found))
+        elif place.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
+            if sieve.archive(path, ignores):
+                found(Place("archive", Path(entry.path), path + "/", ignores.without_git()))
         elif sieve.file(path, ignores):
             yield from _file(entry, below, path, ignores, sieve, read)
 
 
 def _entries(
-    folder: str, where: str, ignores: Ignores, sieve: Sieve, place: Place, found: Callable[[Place], None]
-) -> Iterator[tuple[os.DirEntry[str], Ignores]]:
-    """The entries of a folder in the order of full paths, or nothing where it is a repository of its own."""
+    folder: str, where: str, ignores: Ignores, sieve: Sieve, found: Found, *, top: bool = False
+) -> Iterator[tuple[Entry, bool, Ignores]]:
+    """(entry, is it a folder, the rules that hold here) in the order of full paths; nothing where others take over."""
     try:
         with os.scandir(folder) as scan:
-            entries = {entry.name: entry for entry in scan}
+            names = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
     except OSError:
-        sieve.skipped.add_unreadable(shown(where or folder))
+        sieve.unreadable(where or folder)
         return
-    if folder != place.path:
-        kind = kind_of(set(entries), folder)
-        if kind is not None:
-            found(Place(kind, folder, where, ignores.without_git()))
+    if not top:
+        if repository := repository_at(Path(folder), names, where, ignores):
+            found(repository)
             return
-        if "pyvenv.cfg" in entries and ignores.chosen(where) is None:
-            sieve.skipped.add("vendored folders")
+        if reason := _left_to_others(names, where, ignores):
+            sieve.skipped.add(reason)
             return
-        if "manifest.json" in entries and any(name.startswith("data-") for name in entries):
-            return
-    if GITIGNORE in entries:
-        ignores = ignores.with_git(_ignore_file(Path(folder, GITIGNORE), where))
-    if NCSIGNORE in entries:
-        ignores = ignores.with_ncs(_ignore_file(Path(folder, NCSIGNORE), where))
-    for entry in sorted(entries.values(), key=_in_path_order):
-        yield entry, ignores
+    if GITIGNORE in names:
+        ignores = ignores.with_git(ignoring.read(Path(folder, GITIGNORE), base=where))
+    if NCSIGNORE in names:
+        ignores = ignores.with_ncs(ignoring.read(Path(folder, NCSIGNORE), base=where))
+    for entry, is_folder in sorted(names.values(), key=_in_path_order):
+        yield entry, is_folder, ignores
 
 
-def _in_path_order(entry: os.DirEntry[str]) -> bytes:
-    # a folder sorts as its files do: "a-b/x" before "a/x", since "-" < "/"
-    return os.fsencode(entry.name) + (b"/" if entry.is_dir(follow_symlinks=False) else b"")
+def _left_to_others(names: dict[str, tuple[Entry, bool]], where: str, ignores: Ignores) -> str | None:
+    if "pyvenv.cfg" in names and ignores.chosen(where) is None:
+        return "vendored folders"
+    if "manifest.json" in names and any(name.startswith("data-") for name in names):
+        return "index folders"
+    return None
 
 
-def _file(
-    entry: os.DirEntry[str], below: str, path: str, ignores: Ignores, sieve: Sieve, read: bool
-) -> Iterator[Read]:
-    if not entry.is_file(follow_symlinks=False):
-        sieve.skipped.add("links" if entry.is_symlink() else "special files")
-        return
+def _in_path_order(named: tuple[Entry, bool]) -> bytes:
+    # a folder sorts as the files in it do: "a-b/x" before "a/x", because "-" < "/"
+    return os.fsencode(named[0].name) + b"/" * named[1]
+
+
+def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, read: bool) -> Iterator[Read]:
     try:
-        if not read:
+        if not entry.is_file(follow_symlinks=False):
+            sieve.skipped.add("links" if entry.is_symlink() else "special files")
+        elif not read:
             size = entry.stat(follow_symlinks=False).st_size
             if sieve.size(size):
                 yield below, size, b""
-            return
-        with open(entry.path, "rb", buffering=0) as file:
-            data = file.read(sieve.max_file_bytes + 1)
+        else:
+            with Path(entry.path).open("rb", buffering=0) as file:
+                content = file.read(sieve.limits.file_bytes + 1)
+            if (data := sieve.content(path, content, ignores)) is not None:
+                yield below, len(data), data
     except OSError:
-        sieve.skipped.add_unreadable(shown(path))
-        return
-    if sieve.content(path, data, ignores):
-        yield below, len(data), data
-
-
-def _ignore_file(path: Path, base: str) -> IgnoreFile | None:
-    try:
-        return parse(path.read_bytes(), base) if path.is_file() and not path.is_symlink() else None
-    except OSError:
-        return None
-
-
-def _info_exclude(work_tree: str) -> Path:
-    """.git/info/exclude, also where .git is a file that names the real place (worktrees, submodules)."""
-    git = Path(work_tree, ".git")
-    try:
-        if git.is_file():
-            git = Path(work_tree, git.read_text(errors="surrogateescape").removeprefix("gitdir:").strip())
-        common = git / "commondir"
-        if common.is_file():
-            git = git / common.read_text(errors="surrogateescape").strip()
-    except OSError:
-        pass
-    return git / "info" / "exclude"
+        sieve.unreadable(path)

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-NCSIGNORE = ".ncsignore"
 GITIGNORE = ".gitignore"
+NCSIGNORE = ".ncsignore"
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreFile:
-    """The patterns of one ignore file, whose folder is `base` ("" or "a/b/", relative to the root)."""
+    """The patterns of one ignore file, for paths relative to the root of a walk.
 
-    base: str
+    The file lies in the root's folder `base` ("" or "a/b/"), or above the root, which then is
+    its folder `above` ("" or "c/d/").
+    """
+
     patterns: tuple[tuple[re.Pattern[str], bool], ...]
     any: re.Pattern[str]
+    base: str = ""
+    above: str = ""
 
     def decide(self, path: str) -> bool | None:
         """True: ignored, False: explicitly kept, None: not mentioned. Folders end in a slash."""
-        below = path[len(self.base) :]
-        if self.any.search(below) is None:
+        path = self.above + path[len(self.base) :]
+        if self.any.search(path) is None:  # one search settles it for most paths
             return None
-        for pattern, ignored in reversed(self.patterns):
-            if pattern.search(below):
-                return ignored
-        return None
+        return next((ignored for pattern, ignored in reversed(self.patterns) if pattern.search(path)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Ignores:
     """The ignore files that hold in a folder, outermost first.
 
     As in git, the deepest file decides, and in it the last pattern that matches; as in ripgrep,
-    the tool's own .ncsignore goes before every .gitignore. .gitignore ends where a repository
-    ends, .ncsignore does not.
+    the tool's own file goes before every .gitignore. A .gitignore holds up to the border of its
+    repository, an .ncsignore also in the repositories below it.
     """
 
     git: tuple[IgnoreFile, ...] = ()
@@ -45,54 +47,61 @@ class Ignores:
 
     def chosen(self, path: str) -> bool | None:
         """What .ncsignore says: True leaves out, False keeps whatever other rules say, None says nothing."""
-        return _decide(self.ncs, path)
+        return _decide(self.ncs, path) if self.ncs else None
 
     def by_git(self, path: str) -> bool:
         """Does .gitignore leave this path out?"""
-        return bool(_decide(self.git, path))
+        return _decide(self.git, path) is True
 
     def with_git(self, file: IgnoreFile | None) -> Ignores:
-        """With one more .gitignore, deeper than all before."""
+        """With one more .gitignore, which goes before the others."""
         return self if file is None else replace(self, git=(*self.git, file))
 
     def with_ncs(self, file: IgnoreFile | None) -> Ignores:
-        """With one more .ncsignore, deeper than all before."""
+        """With one more .ncsignore, which goes before the others."""
         return self if file is None else replace(self, ncs=(*self.ncs, file))
 
     def without_git(self) -> Ignores:
-        """What still holds inside a repository that lies here."""
+        """What still holds inside another repository."""
         return replace(self, git=())
 
 
-def parse(data: bytes, base: str) -> IgnoreFile | None:
+NO_IGNORES = Ignores()
+
+
+def read(path: Path, *, base: str = "", above: str = "") -> IgnoreFile | None:
+    """The ignore file at `path`; None where there is none that can be read. Links are not followed, as in git."""
+    try:
+        return None if path.is_symlink() or not path.is_file() else parse(path.read_bytes(), base=base, above=above)
+    except OSError:
+        return None
+
+
+def parse(data: bytes, *, base: str = "", above: str = "") -> IgnoreFile | None:
     """The patterns of an ignore file; None where it has none."""
-    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    return _compile(text.split("\n"), base)
-
-
-def _compile(lines: Iterable[str], base: str) -> IgnoreFile | None:
     sources: list[tuple[str, bool]] = []
-    for line in lines:
+    for line in data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"):
         try:
             regex, ignored = GitIgnoreSpecPattern.pattern_to_regex(line)
-        except ValueError:  # git passes over what it cannot read, too
+        except ValueError:  # git, too, passes over patterns that it cannot read
             continue
         if regex is not None and ignored is not None:
-            sources.append((_this_path_only(regex), ignored))
+            sources.append((_for_this_path_only(regex), ignored))
     if not sources:
         return None
     every = re.compile("|".join(f"(?:{source})" for source, _ in sources), re.DOTALL)
-    return IgnoreFile(base, tuple((re.compile(s, re.DOTALL), ignored) for s, ignored in sources), every)
+    patterns = tuple((re.compile(source, re.DOTALL), ignored) for source, ignored in sources)
+    return IgnoreFile(patterns, every, base, above)
 
 
-def _this_path_only(regex: str) -> str:
-    """pathspec's expression matches all that lies below a folder as well; a walk asks for each folder by itself.
+def _for_this_path_only(regex: str) -> str:
+    """pathspec's expressions match what lies below a folder, too; a walk asks for every folder by itself.
 
-    That is what makes negation exact: `foo` then `!foo/` keeps foo/, and so all in it.
+    That makes negation exact: after `foo` and `!foo/`, the folder foo is kept and so is all in it.
     """
-    for below, here in ((r"(?:(?P<ps_d>/)|$)", r"/?\Z"), (r"(?P<ps_d>/)", r"/\Z"), ("/", "/.")):
-        if regex.endswith(below):
-            return regex.removesuffix(below) + here
+    for with_below, alone in ((r"(?:(?P<ps_d>/)|$)", r"/?\Z"), (r"(?P<ps_d>/)", r"/\Z"), ("/", "/.")):
+        if regex.endswith(with_below):
+            return regex.removesuffix(with_below) + alone
     return regex
 
 
