@@ -1,0 +1,185 @@
+"""A data set in one shape: documents, queries, judgments; in and out as a BEIR folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from corpora.jsonl import Row, read_lines, read_rows, write_rows
+from corpora.program import read_program
+from ncs.errors import BadInput
+from ncs.types import FIELDS, Document, Field, Qrels, Query, Tokens
+
+QRELS_HEADER = "query-id\tcorpus-id\tscore"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents to search, queries to ask, and which documents answer them, in grades.
+
+    `source` makes the documents anew at each call, so that large ones need not stay in memory.
+    Raises BadInput where two queries have one id, none is judged, or a judged one is not there.
+    """
+
+    name: str
+    queries: tuple[Query, ...]
+    qrels: Qrels
+    source: Callable[[], Iterable[Document]] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        ids = {query.id for query in self.queries}
+        if len(ids) < len(self.queries):
+            twice = first_repeated(query.id for query in self.queries)
+            raise BadInput(f"{self.name}: two queries have the id {twice!r}; ids must differ")
+        missing = [query for query in self.qrels if query not in ids]
+        if missing:
+            raise BadInput(f"{self.name}: the qrels judge {missing[0]!r}, which is not among the queries; correct them")
+        if not self.qrels:
+            raise BadInput(f"{self.name}: no query is judged; the qrels are missing or empty")
+
+    def documents(self) -> Iterator[Document]:
+        """All documents, in the corpus's own order; BadInput where an id comes twice."""
+        seen: set[str] = set()
+        for document in self.source():
+            if document.id in seen:
+                raise BadInput(f"{self.name}: two documents have the id {document.id!r}; ids must differ")
+            seen.add(document.id)
+            yield document
+
+
+def digest(documents: Iterable[Document], queries: Iterable[Query], qrels: Qrels) -> str:
+    """SHA-256 over ids, code, queries and grades: the same data has the same digest, however it is extracted."""
+    state = hashlib.sha256()
+
+    def add(*parts: str) -> None:
+        for part in parts:
+            data = part.encode("utf-8", "surrogatepass")
+            state.update(len(data).to_bytes(8, "little") + data)
+
+    for document in documents:
+        add("document", document.id, document.code)
+    for query in queries:
+        add("query", query.id, query.text)
+    for query_id, grades in sorted(qrels.items()):
+        for document_id, grade in sorted(grades.items()):
+            add("qrel", query_id, document_id, str(grade))
+    return state.hexdigest()
+
+
+def first_repeated(ids: Iterable[str]) -> str | None:
+    """The first id that was there before, None where all differ.
+
+    >>> first_repeated("abcb"), first_repeated("abc")
+    ('b', None)
+    """
+    seen: set[str] = set()
+    for id in ids:
+        if id in seen:
+            return id
+        seen.add(id)
+    return None
+
+
+def read_beir(folder: Path, *, split: str = "test", language: str | None = None) -> Corpus:
+    """A BEIR folder: corpus.jsonl, queries.jsonl, qrels/<split>.tsv; only the judged queries are kept.
+
+    A document's words come from its metadata where `write_beir` put them; otherwise its text is
+    read as a program of `language` (or of its metadata's), or as plain words where there is none.
+    """
+    qrels = _read_qrels(folder / "qrels" / f"{split}.tsv")
+    rows = read_rows(folder / "queries.jsonl")
+    queries = tuple(query for row in rows if (query := Query(row.text("_id"), row.text("text"))).id in qrels)
+
+    def source() -> Iterator[Document]:
+        for row in read_rows(folder / "corpus.jsonl"):
+            yield _from_beir(row, language)
+
+    return Corpus(folder.name, queries, qrels, source)
+
+
+def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
+    """Write the corpus as a BEIR folder, with all that our documents know in their metadata."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "corpus.jsonl", map(_to_beir, corpus.documents()))
+    write_rows(folder / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in corpus.queries))
+    with (folder / "qrels" / f"{split}.tsv").open("w", encoding="utf-8") as file:
+        file.write(QRELS_HEADER + "\n")
+        for query_id, grades in corpus.qrels.items():
+            for document_id, grade in grades.items():
+                if any(mark in query_id + document_id for mark in "\t\r\n"):
+                    raise BadInput(f"the ids {query_id!r}, {document_id!r} hold a tab or line end; rename them")
+                file.write(f"{query_id}\t{document_id}\t{grade}\n")
+
+
+def add_judgment(qrels: dict[str, dict[str, int]], query: str, document: str, grade: str, place: str) -> None:
+    """Note one judgment read at a place; BadInput where it is there already or its grade is no whole number."""
+    grades = qrels.setdefault(query, {})
+    if document in grades:
+        raise BadInput(f"{place}: {document!r} is judged twice for {query!r}; keep one line")
+    try:
+        grades[document] = int(grade)
+    except ValueError:
+        raise BadInput(f"{place}: the grade {grade!r} is not a whole number; correct that line") from None
+
+
+def _read_qrels(path: Path) -> Qrels:
+    qrels: dict[str, dict[str, int]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.rstrip("\r\n").split("\t")
+        if (number == 1 and columns[0] == "query-id") or not line.strip():
+            continue
+        if len(columns) != 3:
+            raise BadInput(f"{path}:{number}: {len(columns)} columns instead of 3 ({QRELS_HEADER!r}); correct it")
+        add_judgment(qrels, columns[0], columns[1], columns[2], f"{path}:{number}")
+    return qrels
+
+
+_KEPT = ("repository", "path", "start_line", "end_line", "language", "kind", "name", "qualified_name")
+
+
+def _to_beir(document: Document) -> dict[str, object]:
+    metadata = {key: getattr(document, key) for key in _KEPT}
+    return {
+        "_id": document.id,
+        "title": document.qualified_name,
+        "text": document.code,
+        "metadata": {**metadata, "words": {name: list(words) for name, words in document.words.items()}},
+    }
+
+
+def _from_beir(row: Row, language: str | None) -> Document:
+    id, title, text = row.text("_id"), row.text("title", ""), row.text("text")
+    metadata = row.values.get("metadata")
+    about = Row(metadata, f"{row.place} metadata") if isinstance(metadata, Mapping) else Row({}, row.place)
+    if "words" not in about.values:
+        return read_program(text, about.text("language", language or ""), id=id, title=title)
+    return Document(
+        id=id,
+        repository=about.text("repository", ""),
+        path=about.text("path", ""),
+        start_line=_number(about, "start_line"),
+        end_line=_number(about, "end_line"),
+        language=about.text("language", ""),
+        kind=about.text("kind", ""),
+        name=about.text("name", ""),
+        qualified_name=about.text("qualified_name", ""),
+        words=_words(about),
+        code=text,
+    )
+
+
+def _number(row: Row, key: str) -> int:
+    value = row.values.get(key, 0)
+    if not isinstance(value, int):
+        raise BadInput(f"{row.place}: {key!r} is not a whole number; correct that line")
+    return value
+
+
+def _words(row: Row) -> dict[Field, Tokens]:
+    words = row.values["words"]
+    if not isinstance(words, Mapping) or not words.keys() <= set(FIELDS):
+        raise BadInput(f"{row.place}: 'words' must map fields ({', '.join(FIELDS)}) to lists; correct that line")
+    return {cast(Field, name): tuple(cast(Sequence[str], spellings)) for name, spellings in words.items()}

@@ -1,0 +1,70 @@
+"""JSON lines, plain or gzip; every mistake is named with its file and line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ncs.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One JSON object of a file, and its place: `file:line`."""
+
+    values: Mapping[str, object]
+    place: str
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """The string under a key; BadInput where it is missing (and has no default) or not a string."""
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            raise BadInput(f"{self.place}: {'no' if value is None else 'not a string in'} {key!r}; correct that line")
+        return value
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The objects of a `.jsonl` or `.jsonl.gz` file; empty lines are passed over.
+
+    Raises BadInput for a missing or damaged file and for a line that is not a JSON object.
+    """
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            values = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
+        if not isinstance(values, dict):
+            raise BadInput(f"{place}: not a JSON object; correct that line")
+        yield Row(values, place)
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file, gzip by its name; BadInput where it is missing, damaged or not UTF-8."""
+    try:
+        with _open(path) as file:
+            yield from file
+    except FileNotFoundError:
+        raise BadInput(f"there is no {path}; name the folder that holds it with --data or NCS_DATA") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """One JSON object a line, UTF-8."""
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,85 @@
+"""Runs and judgments as TREC's tools read and write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from corpora.corpus import add_judgment
+from corpora.jsonl import read_lines
+from ncs.errors import BadInput
+from ncs.types import Qrels, Run
+
+
+def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
+    """`query Q0 document rank score tag`, best first; scores as Python writes them, so none is lost.
+
+    Raises BadInput for an id with white space, which the format cannot hold.
+    """
+    with path.open("w", encoding="utf-8") as file:
+        for query, scores in run.items():
+            order = sorted(scores.items(), key=lambda pair: -pair[1])
+            for rank, (document, score) in enumerate(order, 1):
+                file.write(f"{_id(query)} Q0 {_id(document)} {rank} {float(score)!r} {tag}\n")
+
+
+def read_run(path: Path) -> Run:
+    """A run, every query's documents in the order of the file, which decides ties; the rank column is ignored.
+
+    Raises BadInput, naming the line, for missing columns, a score that is not a number, a document
+    that comes twice for one query, and for an empty file.
+    """
+    run: dict[str, dict[str, float]] = {}
+    for place, (query, _, document, _, score, _) in _columns(path, 6):
+        scores = run.setdefault(query, {})
+        if document in scores:
+            raise BadInput(f"{place}: {document!r} comes twice for query {query!r}; keep one line")
+        scores[document] = _score(score, place)
+    if not run:
+        raise BadInput(f"{path} is an empty run; give the ranking of at least one query")
+    return run
+
+
+def write_qrels(qrels: Qrels, path: Path) -> None:
+    """`query 0 document grade`; BadInput for an id with white space, which the format cannot hold."""
+    with path.open("w", encoding="utf-8") as file:
+        for query, grades in qrels.items():
+            for document, grade in grades.items():
+                file.write(f"{_id(query)} 0 {_id(document)} {grade}\n")
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgments; BadInput, naming the line, for a mistake, and for an empty file."""
+    qrels: dict[str, dict[str, int]] = {}
+    for place, (query, _, document, grade) in _columns(path, 4):
+        add_judgment(qrels, query, document, grade, place)
+    if not qrels:
+        raise BadInput(f"{path} holds no judgments; give at least one")
+    return qrels
+
+
+def _columns(path: Path, count: int) -> Iterator[tuple[str, list[str]]]:
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split()
+        if columns and len(columns) != count:
+            raise BadInput(f"{path}:{number}: {len(columns)} columns instead of {count}; correct that line")
+        if columns:
+            yield f"{path}:{number}", columns
+
+
+def _score(text: str, place: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if math.isnan(score):
+        raise BadInput(f"{place}: the score {text!r} is not a number; correct that line")
+    return score
+
+
+def _id(id: str) -> str:
+    if not id or re.search(r"\s", id):
+        raise BadInput(f"TREC files cannot hold the id {id!r} (white space); write a BEIR folder, or rename it")
+    return id

@@ -1,0 +1,161 @@
+"""How good a ranking is: pure functions over judgments (qrels) and rankings (run).
+
+Order: higher score first; equal scores in the order in which the run gives them, which for our
+rankers is the row (trec_eval instead breaks ties by document id, backwards).
+Mean: over *every* judged query; one that the run does not answer counts 0
+(pytrec_eval and BEIR leave it out of the mean, which flatters).
+Relevant: grade 1 or more; zero, negative and missing grades are not relevant.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ncs.errors import BadInput
+from ncs.types import Qrels, Run
+
+Formula = Callable[[Sequence[int], Sequence[int]], float]
+"""(grades of the ranked documents, all positive grades judged, best first) -> value."""
+
+
+def answered(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """1 where any ranked document is relevant (Answered@k of the NCS papers, TREC's Success@k).
+
+    >>> answered([0, 1, 0], [1, 1]), answered([0, 0], [1])
+    (1.0, 0.0)
+    """
+    return float(any(grade > 0 for grade in ranked))
+
+
+def first_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """FRank: the 1-based rank of the first relevant document; 0 where there is none.
+
+    >>> first_rank([0, 2, 1], [2, 1]), first_rank([0], [1])
+    (2.0, 0.0)
+    """
+    return float(next((rank for rank, grade in enumerate(ranked, 1) if grade > 0), 0))
+
+
+def reciprocal_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """1 / FRank.
+
+    >>> reciprocal_rank([0, 2, 1], [2, 1])
+    0.5
+    """
+    rank = first_rank(ranked, judged)
+    return 1 / rank if rank else 0.0
+
+
+def ndcg(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Discounted gain over the best possible one of the same depth; gain = grade, as in trec_eval and BEIR.
+
+    >>> round(ndcg([0, 1], [1]), 4)  # 1 / log2(3)
+    0.6309
+    """
+    ideal = _gain(judged)
+    return _gain(ranked) / ideal if ideal else 0.0
+
+
+def _gain(grades: Sequence[int]) -> float:
+    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
+
+
+def average_precision(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Mean over all relevant documents of the precision at their rank.
+
+    >>> average_precision([1, 0, 1], [1, 1])  # (1/1 + 2/3) / 2
+    0.8333333333333333
+    """
+    ranks = [rank for rank, grade in enumerate(ranked, 1) if grade > 0]
+    return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(judged) if judged else 0.0
+
+
+def recall(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Share of the relevant documents that are ranked."""
+    return sum(grade > 0 for grade in ranked) / len(judged) if judged else 0.0
+
+
+_FORMULAS: Mapping[str, Formula] = {
+    "answered": answered,
+    "first_rank": first_rank,
+    "mrr": reciprocal_rank,
+    "ndcg": ndcg,
+    "map": average_precision,
+    "recall": recall,
+}
+MEASURES = ("answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k")
+"""What `evaluate` knows; k is any number from 1."""
+
+
+def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
+    """The measure for every judged query, in the order of the qrels; 0 where the run has nothing.
+
+    Raises BadInput, in one line, for an unknown measure, empty qrels, an empty run, a query that is
+    not judged, and a score that is not a number.
+
+    >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}}
+    >>> evaluate(qrels, {"a": {"d3": 2.0, "d1": 1.5}}, "mrr@10")
+    {'a': 0.5, 'b': 0.0}
+    """
+    name, k = parse_measure(measure)
+    check(qrels, run)
+    values = {}
+    for query, grades in qrels.items():
+        order = ranking(run.get(query, {}))[:k]
+        ranked = [grades.get(document, 0) for document in order]
+        judged = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
+        if name == "precision":  # of k places, also where the run fills fewer
+            values[query] = sum(grade > 0 for grade in ranked) / k if k else 0.0
+        else:
+            values[query] = _FORMULAS[name](ranked, judged[:k] if name == "ndcg" else judged)
+    return values
+
+
+def parse_measure(measure: str) -> tuple[str, int | None]:
+    """Name and depth; BadInput for one that is not in MEASURES.
+
+    >>> parse_measure("ndcg@10"), parse_measure("mrr")
+    (('ndcg', 10), ('mrr', None))
+    """
+    match = re.fullmatch(r"([a-z_]+)(?:@([1-9][0-9]*))?", measure)
+    if not match or (f"{match[1]}@k" if match[2] else match[1]) not in MEASURES:
+        raise BadInput(f"no measure called {measure!r}; there are: {', '.join(MEASURES)}")
+    return match[1], int(match[2]) if match[2] else None
+
+
+def ranking(scores: Mapping[str, float]) -> list[str]:
+    """Document ids, best first; equal scores keep the order of the mapping.
+
+    >>> ranking({"c": 1.0, "a": 2.0, "b": 1.0})
+    ['a', 'c', 'b']
+    """
+    return sorted(scores, key=scores.__getitem__, reverse=True)  # sorted is stable, reverse too
+
+
+def mean(values: Mapping[str, float]) -> float:
+    """The mean over all queries; 0 for none.
+
+    >>> mean({"a": 1.0, "b": 0.5})
+    0.75
+    """
+    return math.fsum(values.values()) / len(values) if values else 0.0
+
+
+def check(qrels: Qrels, run: Run) -> None:
+    """Raise BadInput where the run cannot be judged by these qrels."""
+    if not qrels:
+        raise BadInput("the qrels are empty; give judgments for at least one query")
+    if not run:
+        raise BadInput("the run is empty; give the ranking of at least one query")
+    unknown = [query for query in run if query not in qrels]
+    if unknown:
+        raise BadInput(
+            f"{len(unknown)} of the run's {len(run)} queries are not judged, first {unknown[0]!r}; "
+            "use the qrels that belong to the run, or leave these queries out"
+        )
+    for query, scores in run.items():
+        for document, score in scores.items():
+            if math.isnan(score):
+                raise BadInput(f"query {query!r}: the score of document {document!r} is NaN; correct the run")
