@@ -1,0 +1,30 @@
+; Java. Captures are named by the fields of a Document (ncs/types.py); `@method` and the like are kinds of documents,
+; each with its `.name`; `@class` is whatever else gives its name to a scope.
+
+(method_declaration name: (identifier) @method.name body: (block)) @method
+(constructor_declaration name: (identifier) @constructor.name) @constructor
+(compact_constructor_declaration name: (identifier) @constructor.name) @constructor
+(static_initializer) @initializer
+
+(class_declaration name: (identifier) @class.name) @class
+(interface_declaration name: (identifier) @class.name) @class
+(enum_declaration name: (identifier) @class.name) @class
+(record_declaration name: (identifier) @class.name) @class
+(annotation_type_declaration name: (identifier) @class.name) @class
+(enum_constant name: (identifier) @class.name body: (class_body)) @class
+(object_creation_expression type: (_) @class.name (class_body)) @class
+
+(method_invocation name: (identifier) @calls)
+(method_reference (identifier) @calls .)
+(object_creation_expression type: (type_identifier) @calls)
+(object_creation_expression type: (generic_type . (type_identifier) @calls))
+(object_creation_expression type: (scoped_type_identifier (type_identifier) @calls .))
+(object_creation_expression type: (generic_type . (scoped_type_identifier (type_identifier) @calls .)))
+
+(formal_parameter name: (identifier) @parameters)
+(spread_parameter (variable_declarator name: (identifier) @parameters))
+(inferred_parameters (identifier) @parameters)
+(lambda_expression parameters: (identifier) @parameters)
+
+(string_literal) @literals
+[(block_comment) (line_comment)] @comments

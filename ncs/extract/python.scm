@@ -1,0 +1,38 @@
+; Python. Captures are named by the fields of a Document (ncs/types.py); `@function` is the kind of document, with its
+; `.name`; `@class` is whatever else gives its name to a scope.
+
+(function_definition name: (identifier) @function.name) @function
+(decorated_definition definition: (function_definition) @decorated.definition) @decorated
+(class_definition name: (identifier) @class.name) @class
+
+(call function: (identifier) @calls)
+(call function: (attribute attribute: (identifier) @calls))
+(decorator (identifier) @calls)
+(decorator (attribute attribute: (identifier) @calls))
+
+(parameters [
+  (identifier) @parameters
+  (default_parameter name: (identifier) @parameters)
+  (typed_parameter . (identifier) @parameters)
+  (typed_parameter . (_ (identifier) @parameters))
+  (typed_default_parameter name: (identifier) @parameters)
+  (list_splat_pattern (identifier) @parameters)
+  (dictionary_splat_pattern (identifier) @parameters)
+])
+(lambda_parameters [
+  (identifier) @parameters
+  (default_parameter name: (identifier) @parameters)
+  (list_splat_pattern (identifier) @parameters)
+  (dictionary_splat_pattern (identifier) @parameters)
+])
+
+(function_definition body: (block . (expression_statement (string (string_content) @doc))))
+
+(match_statement "match" @nothing)
+(case_clause "case" @nothing)
+(type_conversion) @nothing
+
+(string_content) @literals
+(comment) @comments
+(type (identifier) @types)
+(type (generic_type (identifier) @types))
