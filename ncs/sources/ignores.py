@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+from ncs.sources.wildmatch import parse_line
 
 GITIGNORE = ".gitignore"
 NCSIGNORE = ".ncsignore"
@@ -20,17 +20,22 @@ class IgnoreFile:
     its folder `above` ("" or "c/d/").
     """
 
-    patterns: tuple[tuple[re.Pattern[str], bool], ...]
+    patterns: tuple[tuple[re.Pattern[str], bool, bool], ...]
+    """(expression, does it ignore, only folders), in the order of the file."""
     any: re.Pattern[str]
     base: str = ""
     above: str = ""
 
     def decide(self, path: str) -> bool | None:
         """True: ignored, False: explicitly kept, None: not mentioned. Folders end in a slash."""
-        path = self.above + path[len(self.base) :]
+        is_folder = path.endswith("/")
+        path = self.above + path[len(self.base) :].removesuffix("/")
         if self.any.search(path) is None:  # one search settles it for most paths
             return None
-        return next((ignored for pattern, ignored in reversed(self.patterns) if pattern.search(path)), None)
+        for pattern, ignored, folders_only in reversed(self.patterns):
+            if (is_folder or not folders_only) and pattern.search(path):
+                return ignored
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +84,13 @@ def read(path: Path, *, base: str = "", above: str = "") -> IgnoreFile | None:
 
 def parse(data: bytes, *, base: str = "", above: str = "") -> IgnoreFile | None:
     """The patterns of an ignore file; None where it has none."""
-    sources: list[tuple[str, bool]] = []
-    for line in data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"):
-        try:
-            regex, ignored = GitIgnoreSpecPattern.pattern_to_regex(line)
-        except ValueError:  # git, too, passes over patterns that it cannot read
-            continue
-        if regex is not None and ignored is not None:
-            sources.append((_for_this_path_only(regex), ignored))
-    if not sources:
+    lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
+    parsed = [pattern for n, line in enumerate(lines) if (pattern := parse_line(line, n)) is not None]
+    if not parsed:
         return None
-    every = re.compile("|".join(f"(?:{source})" for source, _ in sources), re.DOTALL)
-    patterns = tuple((re.compile(source, re.DOTALL), ignored) for source, ignored in sources)
-    return IgnoreFile(patterns, every, base, above)
-
-
-def _for_this_path_only(regex: str) -> str:
-    """pathspec's expressions match what lies below a folder, too; a walk asks for every folder by itself.
-
-    That makes negation exact: after `foo` and `!foo/`, the folder foo is kept and so is all in it.
-    """
-    for with_below, alone in ((r"(?:(?P<ps_d>/)|$)", r"/?\Z"), (r"(?P<ps_d>/)", r"/\Z"), ("/", "/.")):
-        if regex.endswith(with_below):
-            return regex.removesuffix(with_below) + alone
-    return regex
+    any_of_them = re.compile("|".join(f"(?:{pattern.source})" for pattern in parsed), re.DOTALL)
+    patterns = ((re.compile(pattern.source, re.DOTALL), pattern.ignored, pattern.folders_only) for pattern in parsed)
+    return IgnoreFile(tuple(patterns), any_of_them, base, above)
 
 
 def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:
