@@ -1,0 +1,111 @@
+"""One vector a word: learnt by fastText's skip-gram, or by LSA where fastText cannot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+from ncs.lsa import LsaConfig
+from ncs.progress import Track, silent
+from ncs.skipgram import FastTextConfig
+
+if TYPE_CHECKING:
+    from ncs.types import Matrix
+    from ncs.vocabulary import Vocabulary, WordTable
+
+__all__ = ["Embeddings", "FastTextConfig", "LsaConfig"]
+
+Method = Literal["fasttext", "lsa", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Word vectors, float32 [len(vocabulary), d]; a zero row is a word without one.
+
+    method: what they were learnt by. notes: a plain sentence for each thing that went another way than asked.
+    """
+
+    vectors: Matrix
+    method: Method = "none"
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def train(
+        cls,
+        words: WordTable,
+        config: FastTextConfig | LsaConfig | None = None,
+        *,
+        track: Track = silent,
+        folder: Path | None = None,
+    ) -> Embeddings:
+        """Learn from the words of NCS_FIELDS; the kind of config chooses the method.
+
+        Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot
+        all rows are zero; `notes` tell. folder: for temporary files. Raises BadInput for a bad pretrained file.
+        """
+        config = config or FastTextConfig()
+        notes: tuple[str, ...] = ()
+        if isinstance(config, FastTextConfig):
+            from ncs import skipgram
+            from ncs.fasttext_process import TrainingFailedError
+
+            try:
+                vectors, notes = skipgram.train(words, config, track=track, folder=folder)
+            except TrainingFailedError as error:
+                notes = (f"{str(error)[:1].upper()}{str(error)[1:]}: word vectors are from LSA instead.",)
+                config = LsaConfig(dim=config.dim, seed=config.seed)
+            else:
+                return cls(vectors, "fasttext", notes)
+        from ncs import lsa
+
+        vectors = lsa.train(words, config)
+        if vectors.any():
+            return cls(vectors, "lsa", notes)
+        return cls(vectors, "none", (*notes, "No word has a vector: only the words themselves can be searched."))
+
+    def save(self, folder: Path) -> None:
+        """Write `embeddings.npy` and `embeddings.json`."""
+        np.save(folder / "embeddings.npy", self.vectors)
+        about = {"method": self.method, "notes": self.notes}
+        (folder / "embeddings.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Embeddings:
+        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
+        try:
+            vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
+            about = json.loads((folder / "embeddings.json").read_bytes())
+            method, notes = about["method"], tuple(about["notes"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise IndexDamaged(f"cannot read the embeddings in {folder} ({error}); build the index again") from error
+        if vectors.ndim != 2 or vectors.dtype != np.float32:
+            raise IndexDamaged(f"{folder / 'embeddings.npy'} holds no word vectors; build the index again")
+        return cls(vectors, method, notes)
+
+    def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:
+        """The n words of the most similar vectors and their cosine, by (-cosine, id); None for a word without one."""
+        unit = unit_rows(self.vectors)
+        if not unit[id].any():
+            return None
+        similarity = unit @ unit[id]
+        similarity[id] = -2
+        similarity[~unit.any(axis=1)] = -2
+        order = np.argsort(-similarity, kind="stable")[:n]
+        return [(vocabulary.word(int(i)), float(similarity[i])) for i in order if similarity[i] > -2]
+
+
+def unit_rows(vectors: Matrix) -> Matrix:
+    """Every row divided by its length, float32; zero rows stay zero.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))[:, None]
+    unit: Matrix = np.zeros(vectors.shape, np.float32)
+    np.divide(vectors, lengths, out=unit, where=lengths > 0, casting="same_kind")
+    return unit

@@ -1,0 +1,106 @@
+"""Words into unit vectors: TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from ncs.embeddings import unit_rows
+from ncs.stopwords import content_words
+from ncs.tokens import tokenize
+from ncs.types import NCS_FIELDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+    from ncs.vocabulary import Vocabulary, WordTable
+
+QueryWeights = Literal["mean", "idf"]
+CHUNK = 1 << 14  # documents encoded at a time
+
+
+class Encoder(Protocol):
+    """Makes comparable unit vectors of documents and questions; a zero vector where no word has one."""
+
+    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
+        """Unit vectors [stop - start, d] of the documents of these rows."""
+        ...
+
+    def query(self, text: str) -> Matrix:
+        """The unit vector [d] of a question."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TfidfEncoder:
+    """NCS's encoder, u(x) being x / |x|, over the words of NCS_FIELDS.
+
+    document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
+    query, "mean": u(mean of v_w), as published; "idf": u(sum of idf(w) * u(v_w)). Unknown words are left out.
+    stop_words: False leaves a question's grammar out (documents keep all words).
+
+    The weighting is ours: scikit-learn's idf is log(n / df) + 1, and it wants all documents at once.
+    """
+
+    vocabulary: Vocabulary
+    vectors: Matrix
+    """Word vectors, [len(vocabulary), d]."""
+    idf: NDArray[np.float32]
+    """[len(vocabulary)]; 0 for a word that no document has, or every one."""
+    query_weights: QueryWeights = "mean"
+    stop_words: bool = True
+
+    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
+        """Unit vectors [stop - start, d]; scipy is imported here."""
+        return unit_rows(tfidf(words, self.idf, start, stop) @ unit_rows(self.vectors))
+
+    def query(self, text: str) -> Matrix:
+        """The unit vector [d] of a question, zero where no word of it has a vector."""
+        words = tokenize(text)
+        if not self.stop_words:
+            words = content_words(words)
+        ids = [id for id in map(self.vocabulary.id, words) if id is not None]
+        vectors = np.asarray(self.vectors[ids], np.float32)
+        if self.query_weights == "idf":
+            vectors = unit_rows(vectors) * self.idf[ids, None]
+        unit: Matrix = unit_rows(vectors.sum(axis=0, keepdims=True))[0]
+        return unit
+
+
+def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
+    """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0."""
+    df = np.zeros(len(words.vocabulary), np.int64)
+    for start in range(0, len(words), CHUNK):
+        matrix = term_counts(words, start, min(start + CHUNK, len(words)))
+        df += np.bincount(matrix.indices, minlength=len(df))
+    return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
+
+
+def term_counts(words: WordTable, start: int, stop: int) -> Any:
+    """Documents x words, scipy CSR of float32: how often each word stands in the NCS_FIELDS of rows start..stop."""
+    from scipy.sparse import csr_matrix
+
+    ids, offsets = words.select(NCS_FIELDS, start, stop)
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, offsets), shape=(stop - start, len(words.vocabulary)))
+    counts.sum_duplicates()
+    return counts
+
+
+def tfidf(words: WordTable, idf: NDArray[np.float32], start: int, stop: int) -> Any:
+    """Documents x words, scipy CSR of float32: (1 + log tf) * idf, for rows start..stop."""
+    matrix = term_counts(words, start, stop)
+    matrix.data = (1 + np.log(matrix.data)) * idf[matrix.indices]
+    return matrix
+
+
+def centred(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
+    """Unit vectors with the mean of all documents taken out, unit again; zero rows stay zero."""
+    for vectors in chunks:
+        empty = ~vectors.any(axis=1)
+        moved = vectors - mean
+        moved[empty] = 0
+        yield unit_rows(moved)
