@@ -8,30 +8,29 @@ from ncs.extract import LANGUAGES, extract
 from ncs.types import FIELDS, Document, Field, Tokens
 
 _NAME = "__program__"  # of what we wrap around a program; it never becomes a word of it
+_AS_IT_STANDS = ("", "", "")
 _SHAPES: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "java": (
-        ("", "", ""),
-        (f"class {_NAME} {{\n", "", "\n}"),
-        (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }"),
-    ),
-    "python": (("", "", ""), (f"def {_NAME}():\n", "    ", "\n")),
+    "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
+    "python": ((f"def {_NAME}():\n", "    ", "\n"),),
 }
-"""language -> (before, indentation of each line, after): a file, members of a class, statements."""
+"""language -> (before, indentation of each line, after): around members of a class, around statements."""
 
 
 def read_program(code: str, language: str, *, id: str, title: str = "") -> Document:
     """The words of all outermost functions in `code`, under the caller's id.
 
-    Where it has functions only inside a class or function that is not there (Stack Overflow's
-    answers are often bare members or statements), one is put around it; of the shapes tried, the
-    one that gives most words is taken. Code without functions, and any other text, becomes the
-    `doc` field, so every ranker reads it. `code` stays as given; the digest is empty, so no two
-    programs are merged.
+    Stack Overflow's answers are often bare members or statements. So where the functions found as
+    the code stands are in no class and are less than half of it, a class or function is put around
+    it, and of these shapes the one that gives most words is taken. Code without functions, and any
+    other text, becomes the `doc` field, so every ranker reads it. `code` stays as given; the digest
+    is empty, so no two programs are merged.
     """
     found: list[Document] = []
     if language in LANGUAGES:
-        shapes = _SHAPES.get(language, (("", "", ""),))
-        found = max((_functions(code, language, shape) for shape in shapes), key=_size)
+        found = _functions(code, language, _AS_IT_STANDS)
+        if not _is_whole(found, code):
+            shapes = [_AS_IT_STANDS, *_SHAPES.get(language, ())]
+            found = max((_functions(code, language, shape) for shape in shapes), key=_size)
     words = _merge(found) or {"doc": (f"{title} {code}".strip(),)}
     name = title or (found[0].name if len(found) == 1 and found[0].name != _NAME else "")
     qualified = title or (found[0].qualified_name if name else "")
@@ -64,6 +63,12 @@ def _outermost(documents: Iterable[Document]) -> Iterator[Document]:
         if document.end_line > end:
             yield document
             end = document.end_line
+
+
+def _is_whole(functions: Sequence[Document], code: str) -> bool:
+    """Whether the code needs nothing around it: a function is in a class, or functions are half of the lines."""
+    lines = sum(function.end_line - function.start_line + 1 for function in functions)
+    return 2 * lines > len(code.strip().split("\n")) or any("scope" in function.words for function in functions)
 
 
 def _size(documents: Iterable[Document]) -> int:

@@ -1,0 +1,116 @@
+"""Experiments as tables: Markdown that reads as plain text too."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evaluation.experiment import BASELINE
+from evaluation.record import Build, Experiment, Ranked, read
+from evaluation.significance import compare, interval
+from ncs.errors import BadInput
+
+BEGIN, END = "<!-- tables: bin/evaluate --readme -->", "<!-- end of tables -->"
+_Row = Sequence[str]
+
+
+def table(experiment: Experiment) -> str:
+    """One build: a row a system. Several: a row for each system under each of the settings.
+
+    The first measure comes with its bootstrap interval and its paired difference to bm25 in the same
+    build; of several builds, also with its difference to the same system under the first settings.
+    """
+    measure, *others = experiment.measures
+    several = len(experiment.builds) > 1
+    head = ["settings"] * several + ["ranker", f"{measure} [95 %]", f"to {BASELINE} [95 %]"]
+    head += [f"to {experiment.builds[0].settings or 'the defaults'} [95 %]"] * several + others
+    head += ["fit s", "p50 ms", "p95 ms"]
+    first = {ranked.system: _values(experiment, ranked) for ranked in experiment.builds[0].systems}
+    rows = []
+    for build in experiment.builds:
+        baseline = next(_values(experiment, ranked) for ranked in build.systems if ranked.system == BASELINE)
+        for ranked in build.systems:
+            values = _values(experiment, ranked)
+            row = [build.settings or "the defaults"] * several + [ranked.system, _mean(values)]
+            row += [_difference(values, baseline)] + [_difference(values, first[ranked.system])] * several
+            row += [_cell(experiment, ranked, name) for name in others]
+            fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
+            rows.append([*row, fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"])
+    return aligned(head, rows)
+
+
+def caption(experiment: Experiment) -> str:
+    """What was measured, on what, and what the builds cost."""
+    machine = experiment.machine
+    about = (
+        f"{experiment.documents:,} documents, {len(experiment.queries):,} queries, {experiment.depth:,} documents a "
+        f"query; commit {experiment.commit[:10]}{'+' * experiment.commit.endswith('+')}, corpus "
+        f"{experiment.corpus_digest[:10]}; {machine.get('processor', machine['system'])}, {machine['cores']} cores, "
+        f"{machine.get('memory_gib', '?')} GiB, Python {machine['python']}."
+    )
+    return "\n".join([about, *(_cost(build) for build in experiment.builds)])
+
+
+def _cost(build: Build) -> str:
+    stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in build.seconds.items())
+    return (
+        f"Build{f' with {build.settings}' * bool(build.settings)}: {build.build_seconds:.1f} s ({stages}), "
+        f"index {build.index_bytes / 2**20:.1f} MiB, peak memory {build.peak_memory_bytes / 2**20:,.0f} MiB."
+    )
+
+
+def aligned(head: _Row, rows: Sequence[_Row]) -> str:
+    """A Markdown table whose columns stand under each other.
+
+    >>> print(aligned(["ranker", "mrr"], [["bm25", "0.5"]]))
+    | ranker | mrr |
+    |--------|-----|
+    | bm25   | 0.5 |
+    """
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in [head, *rows]]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def _values(experiment: Experiment, ranked: Ranked) -> Mapping[str, float]:
+    return dict(zip(experiment.queries, ranked.values[experiment.measures[0]], strict=True))
+
+
+def _mean(values: Mapping[str, float]) -> str:
+    low, high = interval(values)
+    return f"{sum(values.values()) / len(values):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _difference(values: Mapping[str, float], baseline: Mapping[str, float]) -> str:
+    if values == baseline:
+        return ""
+    found = compare(values, baseline)
+    return f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:
+    mean = ranked.means[measure]
+    if measure.startswith("answered"):
+        return f"{round(mean * len(experiment.queries))} ({mean:.1%})"
+    return f"{mean:.3f}"
+
+
+def readme(text: str, results: Path) -> str:
+    """The text with the tables of all results between its two marks; BadInput where these are missing."""
+    if BEGIN not in text or END not in text:
+        raise BadInput(f"no {BEGIN} ... {END} to put the tables between; add these two lines")
+    sections = [_section(path) for path in sorted(results.glob("*.json")) if _is_experiment(path)]
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    return f"{before}{BEGIN}\n\n" + "\n".join(sections) + after
+
+
+def _is_experiment(path: Path) -> bool:
+    return re.search(r'"corpus_digest"', path.read_text(encoding="utf-8")) is not None
+
+
+def _section(path: Path) -> str:
+    experiment = read(path)
+    config = json.dumps(experiment.builds[0].config, sort_keys=True)
+    return f"### {path.stem}\n\n{table(experiment)}\n\n{caption(experiment)}\nConfiguration: `{config}`\n"
