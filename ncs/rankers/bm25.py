@@ -11,25 +11,17 @@ from ncs.lexical import Postings, Share, Term
 from ncs.progress import Track, silent
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
+from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
-    from ncs.types import Field, Mask
+    from ncs.types import Mask
     from ncs.vocabulary import WordTable
 
-WEIGHTS: Mapping[Field, float] = {
-    "name": 3,
-    "scope": 1,
-    "calls": 1,
-    "enums": 1,
-    "literals": 1,
-    "doc": 1,
-    "comments": 1,
-    "identifiers": 1,
-    "types": 1,
-    "parameters": 1,
-    "path": 1,
-}
+WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
+"""Measured on four development sets: names three times beat once, five times is no better on most; no other field
+but the path is clearly better left out. The path helps inside one repository, where questions ask for files, and
+hurts how-to questions over many, where a folder named like the question lifts everything in it."""
 
 
 class Bm25Ranker:
