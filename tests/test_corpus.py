@@ -82,9 +82,9 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
 def test_ir_measures_reads_our_trec_files(tmp_path: Path) -> None:
     write_run({"q1": {"a": 5.0, "b": 4.5}}, tmp_path / "run")
     write_qrels({"q1": {"b": 2}}, tmp_path / "qrels")
-    scored = list(ir_measures.read_trec_run(str(tmp_path / "run")))
+    scored = list(ir_measures.read_trec_run(str(tmp_path / "run")))  # type: ignore[no-untyped-call]
     assert [(row.query_id, row.doc_id, row.score) for row in scored] == [("q1", "a", 5.0), ("q1", "b", 4.5)]
-    judged = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))
+    judged = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))  # type: ignore[no-untyped-call]
     assert [(row.query_id, row.doc_id, row.relevance) for row in judged] == [("q1", "b", 2)]
 
 
@@ -182,7 +182,9 @@ def test_bare_statements_are_read_as_the_body_of_a_function_without_a_name() -> 
 
 
 def test_statements_beside_a_method_are_not_lost() -> None:
-    document = read_program(f"View v = find();\nv.show();\nv.focus();\nv.grow();\nv.shrink();\n{METHOD}", "java", id="x")
+    document = read_program(
+        f"View v = find();\nv.show();\nv.focus();\nv.grow();\nv.shrink();\n{METHOD}", "java", id="x"
+    )
     assert document.words["calls"] == ("find", "show", "focus", "grow", "shrink", "hideSoftInput", "log")
 
 
@@ -210,7 +212,9 @@ def test_what_is_no_program_becomes_one_text() -> None:
 def rows_of(name: str) -> list[dict[str, str]]:
     if name == "cosqa":
         return [{"id": "c1", "code": "def f():\n    pass"}, {"id": "c2", "code": "def g():\n    pass"}]
-    return [{"id": str(i), "query": f"how {i}", "code": code} for i, code in enumerate([METHOD, "int a = b();", METHOD])]
+    return [
+        {"id": str(i), "query": f"how {i}", "code": code} for i, code in enumerate([METHOD, "int a = b();", METHOD])
+    ]
 
 
 def write_data(folder: Path, name: str) -> None:

@@ -1,0 +1,195 @@
+"""Experiments end to end on a small corpus: figures, tables, files, the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corpora.corpus import Corpus, write_beir
+from corpora.program import read_program
+from evaluation.__main__ import main
+from evaluation.experiment import RESULTS, System, run_experiment
+from evaluation.metrics import evaluate, mean
+from evaluation.record import Experiment, read, write
+from evaluation.report import BEGIN, END, caption, readme, table
+from evaluation.significance import compare
+from ncs.errors import BadInput
+from ncs.index import BuildConfig, Index
+from ncs.types import Document, Query
+
+FUNCTIONS = {
+    "keyboard": "void hideKeyboard(View v) { manager.hideSoftInput(v.getToken()); }",
+    "file": "String readFile(Path path) { return new String(Files.readAllBytes(path)); }",
+    "network": "boolean isConnected() { return manager.getActiveNetwork().isConnected(); }",
+    "bitmap": "Bitmap scale(Bitmap image, int w) { return Bitmap.createScaledBitmap(image, w, w, true); }",
+    "zip": "void unzip(File archive) { new ZipInputStream(archive).getNextEntry(); }",
+    "same": "boolean isConnected() { return manager.getActiveNetwork().isConnected(); }",
+}
+QUERIES = {"hide soft keyboard": "keyboard", "read a file": "file", "network connected": "network", "nonsense": "zip"}
+
+
+def small(gold: str | None = None) -> Corpus:
+    def documents() -> Iterator[Document]:
+        for id, code in FUNCTIONS.items():
+            yield read_program(code, "java", id=id)
+
+    queries = tuple(Query(f"q{i}", text) for i, text in enumerate(QUERIES))
+    qrels = {query.id: {gold or QUERIES[query.text]: 1} for query in queries}
+    return Corpus("small", queries, qrels, documents)
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Experiment:
+    """Two builds, three systems: bm25 (always), the published ncs, and ncs with other settings."""
+    systems = [System("ncs"), System("ncs", {"query_weights": "idf"})]
+    settings = [{"fasttext.dim": 8}, {"fasttext.dim": 12}]
+    return run_experiment(small(), systems, settings=settings, measures=["mrr", "answered@1", "recall@5"], depth=5)
+
+
+def test_values_are_those_of_an_index_asked_by_hand(experiment: Experiment, tmp_path: Path) -> None:
+    corpus = small()
+    config = BuildConfig(deduplicate=False, fasttext=replace(BuildConfig().fasttext, dim=12))
+    with Index.of(corpus.documents(), tmp_path / "index", config=config) as index:
+        for name in ("bm25", "ncs"):
+            run = index.run(corpus.queries, ranker=name, k=5)
+            (ranked,) = [ranked for ranked in experiment.builds[1].systems if ranked.system == name]
+            for measure in experiment.measures:
+                values = evaluate(corpus.qrels, run, measure)
+                assert list(ranked.values[measure]) == pytest.approx(list(values.values()), abs=1e-6)
+                assert ranked.means[measure] == pytest.approx(mean(values), abs=1e-6)
+
+
+def test_bm25_finds_what_the_questions_name_and_is_always_a_row(experiment: Experiment) -> None:
+    for build in experiment.builds:
+        assert [ranked.system for ranked in build.systems] == ["bm25", "ncs", "ncs:query_weights=idf"]
+        assert build.systems[0].values["answered@1"] == [1.0, 1.0, 1.0, 0.0]
+
+
+def test_every_build_says_how_it_was_made_and_what_it_cost(experiment: Experiment) -> None:
+    assert [build.settings for build in experiment.builds] == ["fasttext.dim=8", "fasttext.dim=12"]
+    for build, dim in zip(experiment.builds, (8, 12), strict=True):
+        assert build.config["fasttext"]["dim"] == dim
+        assert build.config["deduplicate"] is False
+        assert build.build_seconds >= sum(build.seconds.values()) - 0.1
+        assert build.index_bytes > 0
+        assert 10 * 2**20 < build.peak_memory_bytes < 100 * 2**30
+        assert all(0 < ranked.query_ms_p50 <= ranked.query_ms_p95 for ranked in build.systems)
+    assert (experiment.documents, experiment.queries) == (6, ["q0", "q1", "q2", "q3"])
+    assert len(experiment.corpus_digest) == 64
+    assert experiment.machine["cores"]
+
+
+def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Path) -> None:
+    write(experiment, tmp_path / "deep" / "small.json")
+    assert read(tmp_path / "deep" / "small.json") == experiment
+    text = (tmp_path / "deep" / "small.json").read_text()
+    assert '"answered@1": [1.0, 1.0, 1.0, 0.0]' in text
+    assert json.loads(text)["builds"][0]["systems"][0]["system"] == "bm25"
+
+
+def test_the_table_shows_means_counts_and_paired_differences(experiment: Experiment) -> None:
+    lines = table(experiment).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    head, rows = cells[0], cells[2:]
+    assert [row[:2] for row in rows[:2]] == [["fasttext.dim=8", "bm25"], ["fasttext.dim=8", "ncs"]]
+    ours, bm25 = experiment.builds[1].systems[1], experiment.builds[1].systems[0]
+    found = compare(*(dict(zip(experiment.queries, each.values["mrr"], strict=True)) for each in (ours, bm25)))
+    assert rows[4][head.index("to bm25 [95 %]")] == f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    assert rows[0][head.index("answered@1")] == "3 (75.0%)"
+    assert rows[0][head.index("mrr [95 %]")].startswith("0.7")
+    assert "6 documents, 4 queries" in caption(experiment)
+
+
+def test_a_query_that_is_not_judged_is_not_asked() -> None:
+    corpus = small()
+    judged = {"q1": corpus.qrels["q1"]}
+    found = run_experiment(Corpus("small", corpus.queries, judged, corpus.documents), [], measures=["mrr"], depth=5)
+    assert found.queries == ["q1"]
+    assert found.builds[0].systems[0].values == {"mrr": [1.0]}
+
+
+def test_a_judged_document_that_is_not_there_is_told_before_anything_is_built() -> None:
+    with pytest.raises(BadInput, match="'missing', judged for 'q0', is not in the corpus"):
+        run_experiment(small("missing"), [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fasttext.dimm": 8}, "no setting called 'fasttext.dimm'.* dim, "),
+        ({"speed": 8}, "no setting called 'speed'.* fasttext, "),
+        ({"fasttext": 8}, "'fasttext' is not a single setting"),
+        ({"store_code.x": 8}, "'store_code.x' is not a single setting"),
+        ({"fasttext.dim": "wide"}, "fasttext.dim is 100 by default; 'wide' is not of its kind"),
+        ({"fasttext.dim": True}, "True is not of its kind"),
+    ],
+)
+def test_an_unknown_setting_is_refused_before_anything_is_built(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        run_experiment(small(), [], settings=[changes])
+
+
+def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"builds": []}')
+    with pytest.raises(BadInput, match=r"x\.json is not the JSON of an experiment"):
+        read(tmp_path / "x.json")
+
+
+def test_the_tables_of_all_results_stand_between_the_two_marks(experiment: Experiment, tmp_path: Path) -> None:
+    write(experiment, tmp_path / "small.json")
+    (tmp_path / "other.json").write_text('{"engines": {}}')
+    text = readme(f"# Title\n{BEGIN}\nold\n{END}\nafter\n", tmp_path)
+    assert text == readme(text, tmp_path)
+    assert text.startswith(f"# Title\n{BEGIN}\n\n### small\n\n| settings")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    with pytest.raises(BadInput, match="add these two lines"):
+        readme("# Title\n", tmp_path)
+
+
+def test_the_tables_in_the_readme_are_those_of_the_committed_results() -> None:
+    text = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
+    assert readme(text, RESULTS) == text
+
+
+def test_the_command_writes_the_json_and_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_beir(small(), tmp_path / "small")
+    out = tmp_path / "out.json"
+    command = [str(tmp_path / "small"), "--ranker", "bm25", "--measure", "mrr", "--set", "fasttext.dim=8,9", "-k", "3"]
+    assert main([*command, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    found = read(out)
+    assert table(found) in said.out
+    assert "small fasttext.dim=9 bm25: " in said.err
+    assert (found.depth, [build.settings for build in found.builds]) == (3, ["fasttext.dim=8", "fasttext.dim=9"])
+    assert main([*command, "--out", str(out), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a corpus: cosqa, nlp2api"),
+        (["nope"], "no corpus or BEIR folder called 'nope'"),
+        (["cosqa", "--ranker", "nope"], "no ranker called 'nope'; there are: bm25"),
+        (["cosqa", "--measure", "f1"], "no measure called 'f1'"),
+        (["cosqa", "--set", "fasttext.dim"], "'fasttext.dim' is not a setting"),
+        (["cosqa", "nlp2api", "--out", "x.json"], "--out takes the result of one corpus"),
+        (["cosqa", "-k", "0"], "-k is 0"),
+        (["cosqa", "--data", "/nowhere"], "there is no data folder /nowhere"),
+    ],
+)
+def test_a_wrong_command_says_one_line_and_exits_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("evaluate: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert not said.out
