@@ -104,6 +104,7 @@ class Collector:
         self._rows: dict[bytes, int] = {}
         self._deduplicate = deduplicate
         self._documents = self._copies = self._files = self._bytes = 0
+        self._repositories: set[str] = set()
         self._broken: list[str] = []
         self._failed: list[str] = []
 
@@ -128,6 +129,7 @@ class Collector:
         for row, location in copies:
             self._writer.add_copy(row, location)
         self._copies += len(copies)
+        self._repositories.update(location[0] for location in batch.locations)
         lengths = batch.lengths.reshape(-1, len(FIELDS))
         words, ids = batch.words, batch.ids
         if copies:  # words that only copies hold must not enter the vocabulary
@@ -144,7 +146,9 @@ class Collector:
 
     def finish(self) -> Collected:
         """Close the store; the words of all batches in one table."""
-        tally = self._writer.finish()
+        tally = dict(self._writer.finish() or {})
+        held = dict(tally.get("repositories", {}))  # one that holds copies only is there too, with 0
+        tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
         return Collected(
             self._builder.finish(),
             self._documents,
@@ -153,5 +157,5 @@ class Collector:
             self._bytes,
             self._broken,
             self._failed,
-            dict(tally or {}),
+            tally,
         )

@@ -77,5 +77,7 @@ def write(root: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     for repository in ("app", "tools", "copy"):  # a folder with .git is a repository
-        (root / repository / ".git").mkdir(exist_ok=True)
+        for part in ("objects", "refs"):
+            (root / repository / ".git" / part).mkdir(parents=True, exist_ok=True)
+        (root / repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     return root

@@ -39,7 +39,7 @@ def test_query_prints_the_function_its_place_and_its_code(home: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
     assert lines[1] == "   also at copy/src/Keyboards.java:11"
-    assert "    13          manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindowToken(), 0);" in lines
+    assert "    13      manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindowToken(), 0);" in lines
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
 
@@ -108,7 +108,7 @@ def test_without_an_index_the_remedy_is_named(tmp_path: Path) -> None:
 def test_info_tells_what_is_in_the_index(home: Path) -> None:
     described = json.loads(ncs("info", "--json", "--verify", cwd=home).stdout)
     assert described["documents"] == 6
-    assert described["repositories"] == {"app": 3, "tools": 3}
+    assert described["repositories"] == {"app": 3, "copy": 0, "tools": 3}
     assert described["languages"] == {"java": 3, "python": 3}
     assert described["config"]["fasttext"]["window"] == 5
     text = ncs("info", cwd=home).stdout
