@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import lzma
 import os
 import re
@@ -15,17 +13,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any, NamedTuple, Protocol, cast
+from typing import IO, Any, NamedTuple, cast
 
 from ncs.errors import SourceError
 from ncs.sources.ignores import NCSIGNORE, parse
 from ncs.sources.places import Place, Read
 from ncs.sources.skips import Folders, Limits, Sieve
+from ncs.sources.streams import ForwardStream, TooMuch, unpacked
 
 _FREE_BYTES = 64 << 20  # no archive is called a bomb below this
 _SPOOLED_BYTES = 64 << 20  # contents of a tar kept in memory; more goes into a file without a name
-_HEADER_BYTES = 1 << 20  # the longest piece tarfile may ask for at once; real headers are some kilobytes
-_CHUNK = 1 << 18
 _DAMAGED = (
     *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the unpackers raise on wrong bytes
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
@@ -82,8 +79,10 @@ def _members(place: Place, sieve: Sieve, read: bool) -> Iterator[dict[str, _Memb
             else:
                 members = {
                     member.path: member
-                    for member in _of_tar(_Unpacked(_unpacked(file, start), allowed), spool, sieve, read)
+                    for member in _of_tar(ForwardStream(unpacked(file, start), allowed), spool, sieve, read)
                 }
+        except TooMuch as error:
+            raise SourceError(f"{place.path} {error}; if you trust it, unpack it and name its folder") from error
         except _DAMAGED as error:
             raise SourceError(f"{place.path} is no sound archive ({error}); fetch it again or unpack it") from error
         yield members
@@ -91,7 +90,7 @@ def _members(place: Place, sieve: Sieve, read: bool) -> Iterator[dict[str, _Memb
 
 def _of_zip(archive: zipfile.ZipFile, sieve: Sieve, allowed: int) -> Iterator[_Member]:
     total = 0
-    for n, info in enumerate(archive.infolist()):
+    for n, info in enumerate(archive.infolist(), 1):
         _check_number(n, sieve.limits)
         mode = info.external_attr >> 16
         if info.is_dir():
@@ -103,11 +102,11 @@ def _of_zip(archive: zipfile.ZipFile, sieve: Sieve, allowed: int) -> Iterator[_M
         else:
             total += info.file_size if sieve.wanted(path) and info.file_size <= sieve.limits.file_bytes else 0
             if total > allowed:
-                raise ValueError(f"unpacks to more than {allowed:,} bytes")
+                raise TooMuch(f"unpacks to more than {allowed:,} bytes")
             yield _Member(path, info.file_size, partial(archive.read, info))
 
 
-def _of_tar(stream: _Unpacked, spool: IO[bytes], sieve: Sieve, read: bool) -> Iterator[_Member]:
+def _of_tar(stream: ForwardStream, spool: IO[bytes], sieve: Sieve, read: bool) -> Iterator[_Member]:
     with tarfile.TarFile(fileobj=cast(IO[bytes], stream)) as archive:
         n = 0
         while (info := archive.next()) is not None:
@@ -147,8 +146,8 @@ def _content(member: _Member, sieve: Sieve) -> bytes | None:
 
 
 def _check_number(n: int, limits: Limits) -> None:
-    if n >= limits.archive_members:
-        raise ValueError(f"more than {limits.archive_members:,} members")
+    if n > limits.archive_members:
+        raise TooMuch(f"has more than {limits.archive_members:,} members")
 
 
 def _inside(name: str) -> str | None:
@@ -165,64 +164,3 @@ def _common_top(paths: Iterable[str]) -> str:
     """`package/` or `repo-main/` where every file lies below it, else ""."""
     tops = {path.partition("/")[0] + "/" if "/" in path else "" for path in paths}
     return tops.pop() if len(tops) == 1 else ""
-
-
-def _unpacked(file: IO[bytes], start: bytes) -> _Bytes:
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(file)
-    if start.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMAFile(file)
-    return file
-
-
-class _Bytes(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class _Unpacked:
-    """The bytes of a tar, forward only, never more than allowed: what tarfile reads from.
-
-    Python's own streams would hold a header of gigabytes in memory, and follow a bomb to its end.
-    """
-
-    def __init__(self, file: _Bytes, allowed: int) -> None:
-        self._file, self._allowed, self._at = file, allowed, 0
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int) -> bytes:
-        if size > _HEADER_BYTES:
-            raise ValueError("a header too long")
-        return self._read(size)
-
-    def exactly(self, size: int) -> bytes:
-        """A file's content; EOFError where the archive ends within it."""
-        pieces = []
-        while size > 0:
-            if not (piece := self._read(min(size, _CHUNK))):
-                raise EOFError("cut off")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def seek(self, to: int) -> None:
-        if to < self._at:
-            raise ValueError("members overlap")
-        while self._at < to and self._read(min(to - self._at, _CHUNK)):
-            pass
-
-    def rest(self) -> None:
-        """What follows the last member: checksums are checked, and anything but padding is damage."""
-        while piece := self._read(_CHUNK):
-            if piece.strip(b"\0"):
-                raise ValueError("damaged between two members")
-
-    def _read(self, size: int) -> bytes:
-        piece = self._file.read(size)
-        self._at += len(piece)
-        if self._at > self._allowed:
-            raise ValueError(f"unpacks to more than {self._allowed:,} bytes")
-        return piece

@@ -40,14 +40,14 @@ def read_all(roots: list[Path], sieve: Sieve, revision: str | None, *, read: boo
         if first is None:
             yield from _single_file(root, sieve, names, read=read)
             continue
-        waiting = [(b"", "", first)]
+        waiting = [(b"", False, "", first)]
 
-        def found(place: Place, waiting: list[tuple[bytes, str, Place]] = waiting) -> None:
-            heapq.heappush(waiting, (os.fsencode(place.name), place.where, place))
+        def found(place: Place, waiting: list[tuple[bytes, bool, str, Place]] = waiting) -> None:
+            heapq.heappush(waiting, (os.fsencode(place.name), place.kind == "archive", place.where, place))
 
         while waiting:
             # Names grow below a place, so what it finds comes after everything that came before it.
-            _, _, place = heapq.heappop(waiting)
+            _, _, _, place = heapq.heappop(waiting)
             for file in _files(place, sieve, revision, found, apart, read=read):
                 yield names.of(place.path, place.name, root), file
 

@@ -25,6 +25,7 @@ CACHES = frozenset(
     }
 )
 """Folders that tools fill."""
+_GENERATED = ("/build/generated/", "/target/generated-sources/")  # of Gradle and Maven
 NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "CVS", ".ncs"})
 """Folders that hold no source code by their nature; they alone are not counted."""
 _KEPT = 100
@@ -172,6 +173,8 @@ def shown(path: str) -> str:
 def _kind_of_folder(path: str, name: str) -> str | None:
     if name in CACHES:
         return "cache folders"
+    if f"/{path}".endswith(_GENERATED):
+        return "generated folders"
     # com/acme/vendor is a package about vendors
     if name not in VENDORED or (name == "vendor" and ("/java/" in path or "/kotlin/" in path)):
         return None
