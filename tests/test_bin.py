@@ -136,7 +136,7 @@ def test_demo_builds_over_the_packages_once_and_asks_five_questions(clone: Path)
     build, *asked = demo(clone, fetched)
     assert build == "build .cache/android-npm -i .cache/android-index"
     assert len(asked) == 5
-    assert asked[0] == "query -i .cache/android-index -k 3 hide soft keyboard"
+    assert asked[0] == "query -i .cache/android-index -k 2 hide soft keyboard"
     information, *again = demo(clone, fetched)
     assert information == "info -i .cache/android-index"
     assert again == asked
