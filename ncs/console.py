@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_COPIES = 3
-MARK = "bold reverse"
+MARK = "bold underline"
 
 
 def fancy(stream: TextIO) -> bool:
@@ -104,7 +104,7 @@ def _show_rich(answer: Answer, code: bool) -> None:
         console.print(head)
         console.print(Text(f"    {place(hit)}", "green"), overflow="fold")
         if hit["matched"]:
-            console.print(Text(f"    words: {', '.join(hit['matched'])}", "dim"))
+            console.print(Text(f"    matched: {', '.join(hit['matched'])}", "dim"))
         if line := copies_line(hit):
             console.print(Text(f"    {line}", "dim"))
         if code and hit["code"]:
