@@ -7,6 +7,8 @@ from typing import Any
 
 from ncs.explain import matched_words
 from ncs.index import Index
+from ncs.stopwords import STOP_WORDS
+from ncs.tokens import tokenize
 from ncs.types import Hit
 
 Answer = Mapping[str, Any]
@@ -25,18 +27,37 @@ def ask(
 ) -> Answer:
     """Search, and say what a reader needs to judge the hits.
 
-    Keys: query, ranker, index, unknown_words (word -> near spellings), hits. A hit has rank, score, id,
-    repository, path, start_line, end_line, language, kind, name, qualified_name, matched (question words
-    found in it), copies (where exact duplicates stand) and code (None when it is not kept or not asked for).
+    Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits.
+    A hit has rank, score, id, repository, path, start_line, end_line, language, kind, name, qualified_name,
+    matched (question words found in it), copies (where exact duplicates stand) and code (None when it is
+    not kept or not asked for).
     """
     hits = index.search(text, k, ranker=ranker, language=language, repository=repository, path=path)
+    unknown = index.unknown_words(text)
     return {
         "query": text,
         "ranker": ranker,
         "index": str(index.folder),
-        "unknown_words": index.unknown_words(text),
+        "unknown_words": unknown,
+        "notes": _notes(text, unknown, bool(hits)),
         "hits": [hit_as_dict(hit, text, code=code) for hit in hits],
     }
+
+
+def _notes(text: str, unknown: Mapping[str, Sequence[str]], found: bool) -> list[str]:
+    """What to tell who asked: words the index does not know, a question of common words only, nothing found."""
+    notes = [
+        f"unknown word: {word}" + (f" (known words near it: {', '.join(near)})" if near else "")
+        for word, near in unknown.items()
+    ]
+    words = tokenize(text)
+    if words and all(word in STOP_WORDS for word in words):
+        notes.append(f"only common words in the question ({', '.join(words)}); add what the function does")
+    if not words:
+        notes.append("there is no word in the question")
+    if not found:
+        notes.append("nothing found; ask with other words, or see what is indexed: ncs info")
+    return notes
 
 
 def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:

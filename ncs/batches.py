@@ -133,8 +133,8 @@ class Collector:
         lengths = batch.lengths.reshape(-1, len(FIELDS))
         words, ids = batch.words, batch.ids
         if copies:  # words that only copies hold must not enter the vocabulary
-            used, ids = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
-            words = [words[i] for i in used]
+            used, numbers = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
+            words, ids = [words[i] for i in used], numbers.astype(np.int32)
         self._builder.add(words, ids, lengths[keep].ravel())
 
     def note_files(self, extraction: Extraction[Batch]) -> None:

@@ -149,7 +149,7 @@ def query(
     else:
         console.show_answer(answer, code=not no_code)
     if not quiet:
-        console.say_unknown(answer)
+        console.say_notes(answer)
     raise typer.Exit(FOUND if answer["hits"] else NOTHING_FOUND)
 
 

@@ -227,12 +227,10 @@ def _bar(unit: str) -> Progress:
     )
 
 
-def say_unknown(answer: Answer) -> None:
-    """Which words of the question the index does not know, and what to try; nothing if it knows them all."""
-    for word, near in answer["unknown_words"].items():
-        say(f"ncs: unknown word: {word}" + (f" (known words near it: {', '.join(near)})" if near else ""))
-    if not answer["hits"]:
-        say("ncs: nothing found; ask with other words, or see what is indexed: ncs info")
+def say_notes(answer: Answer) -> None:
+    """What the answer has to tell beside its hits, on stderr."""
+    for note in answer["notes"]:
+        say(f"ncs: {note}")
 
 
 def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:

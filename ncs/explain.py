@@ -9,7 +9,6 @@ from ncs.stopwords import content_words
 from ncs.tokens import field_tokens, spans, tokenize
 from ncs.types import Document
 
-
 _stem = lru_cache(maxsize=8192)(stem)
 
 

@@ -138,7 +138,8 @@ class WordTable:
 def _ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
     ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - lengths), lengths)
+    positions: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)
+    return positions + np.repeat(begins - (ends - lengths), lengths)
 
 
 class WordTableBuilder:
@@ -170,7 +171,7 @@ class WordTableBuilder:
 
 
 def batch_words(
-    documents: Sequence[Sequence[Sequence[str]]],
+    documents: Iterable[Sequence[Sequence[str]]],
 ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
     """Token lists [document][field in FIELDS] as what `WordTableBuilder.add` takes."""
     numbers: dict[str, int] = {}

@@ -51,7 +51,7 @@ def test_words_of_a_question_need_no_quotes(home: Path) -> None:
 
 def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
     answer = json.loads(ncs("query", "hide soft keyboard", "--json", cwd=home).stdout)
-    assert set(answer) == {"query", "ranker", "index", "unknown_words", "hits"}
+    assert set(answer) == {"query", "ranker", "index", "unknown_words", "notes", "hits"}
     first = answer["hits"][0]
     assert (first["rank"], first["qualified_name"], first["start_line"]) == (1, "Keyboards.hideSoftKeyboard", 11)
     assert first["matched"] == ["hide", "soft", "keyboard"]
@@ -75,6 +75,11 @@ def test_nothing_found_is_status_1_and_names_unknown_words_with_near_ones(home: 
     assert done.stdout == ""
     assert "unknown word: keybord" in done.stderr
     assert "keyboard" in done.stderr
+
+
+@pytest.mark.parametrize(("question", "says"), [("how to", "only common words"), ("?!", "no word in the question")])
+def test_a_question_without_content_is_told_so(home: Path, question: str, says: str) -> None:
+    assert says in ncs("query", question, cwd=home).stderr
 
 
 @pytest.mark.parametrize(

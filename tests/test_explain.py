@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from ncs.answer import excerpt
@@ -42,4 +44,4 @@ def test_an_excerpt_starts_at_the_first_line_stays_short_and_shows_the_first_mar
     assert shown[-1] < lines
     assert len(shown) <= 14 + 4
     assert all(line in shown for line in inside[:1])
-    assert all(later[0] - earlier[1] >= 2 for earlier, later in zip(ranges, ranges[1:], strict=False))
+    assert all(later[0] - earlier[1] >= 2 for earlier, later in pairwise(ranges))
