@@ -139,7 +139,8 @@ def _ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np
     """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
     ends = np.cumsum(lengths)
     positions: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)
-    return positions + np.repeat(begins - (ends - lengths), lengths)
+    positions += np.repeat(begins - (ends - lengths), lengths)
+    return positions
 
 
 class WordTableBuilder:
