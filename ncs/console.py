@@ -85,7 +85,7 @@ def _show_plain(hit: Mapping[str, Any], text: str, code: bool) -> None:
         if i:
             print("      ...")
         for number in range(first, end):
-            print(f"{hit['start_line'] + number:6}  {lines[number]}")
+            print(f"{hit['start_line'] + number:6}  {lines[number]}".rstrip())
     if end < len(lines):
         print(f"      ... {len(lines) - end} more lines")
     print()
