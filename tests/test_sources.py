@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import random
 import socket
@@ -143,19 +144,19 @@ def test_pipes_and_sockets_are_counted_not_opened(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "root", {"A.java": "", "gone/B.java": "", "shut/C.java": ""})
-    really, scandir = Path.open, os.scandir
+    really, scandir = builtins.open, os.scandir
 
-    def vanished(self: Path, *arguments: object, **options: object) -> object:
-        if self.name == "B.java":
+    def vanished(path: str, *arguments: object, **options: object) -> object:
+        if str(path).endswith("B.java"):
             raise FileNotFoundError(2, "gone")
-        return really(self, *arguments, **options)  # type: ignore[call-overload]
+        return really(path, *arguments, **options)  # type: ignore[call-overload]
 
     def denied(path: str) -> object:
         if path.endswith("shut"):
             raise PermissionError(13, "denied")
         return scandir(path)
 
-    monkeypatch.setattr(Path, "open", vanished)  # root may read everything, so the refusal has to be made
+    monkeypatch.setattr(builtins, "open", vanished)  # root may read everything, so the refusal has to be made
     monkeypatch.setattr(os, "scandir", denied)
     skipped = Skipped()
     assert places(tmp_path / "root", skipped=skipped) == ["root: A.java"]

@@ -130,6 +130,15 @@ def test_links_and_submodules_in_a_tree_are_counted(tmp_path: Path) -> None:
     assert skipped.counts == {"links": 1, "submodules": 1, "other language": 2}  # .gitmodules is the second
 
 
+def test_a_submodule_is_read_whole_from_a_folder_within_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = repository(tmp_path / "library", {"a/A.java": "a", "B.java": "b"})
+    app = repository(tmp_path / "app", {})
+    git(app, "submodule", "--quiet", "add", str(library), "lib")
+    monkeypatch.chdir(app / "lib" / "a")  # its settings name a work tree, and this is in it
+    assert read(app / "lib", revision="HEAD") == {"lib:B.java": b"b", "lib:a/A.java": b"a"}
+    assert read(Path(), revision="HEAD") == {"a:A.java": b"a"}
+
+
 def test_a_missing_blob_is_unreadable_and_the_rest_is_read(tmp_path: Path) -> None:
     app = repository(tmp_path / "app", {f"F{n}.java": f"class F{n} {{}}" for n in range(100)})
     name = git(app, "rev-parse", "HEAD:F7.java").strip()
@@ -174,6 +183,20 @@ def test_a_repository_without_its_tree_is_refused_or_noted(tmp_path: Path) -> No
     skipped = Skipped()
     assert read(tmp_path / "root", revision="main", skipped=skipped) == {}
     assert skipped.unreadable == ["app"]
+
+
+@pytest.mark.parametrize(
+    "settings", ["[core]\n\trepositoryformatversion = 9\n", "[no settings", "[include]\n\tpath = ."]
+)
+def test_a_repository_that_git_does_not_open_is_refused_or_noted(tmp_path: Path, settings: str) -> None:
+    root = write(tmp_path / "root", {"Loose.java": "l"})
+    bare(root / "app.git", {"A.java": "a"})
+    write(root / "app.git", {"config": settings})
+    with pytest.raises(SourceError, match=r"git cannot read .*app\.git; see what is wrong with: git fsck"):
+        read(root / "app.git")
+    skipped = Skipped()
+    assert read(root, skipped=skipped) == {"root:Loose.java": b"l"}
+    assert skipped.unreadable == ["app.git"]
 
 
 def test_names_in_a_tree_that_are_no_utf_8_are_shown_with_escapes(tmp_path: Path) -> None:

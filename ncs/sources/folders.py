@@ -94,8 +94,10 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, r
             if sieve.size(size):
                 yield below, size, b""
         else:
-            with Path(entry.path).open("rb", buffering=0) as file:
-                content = file.read(sieve.limits.file_bytes + 1)
+            with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
+                if not sieve.size(os.fstat(file.fileno()).st_size):
+                    return
+                content = file.readall()
             if (data := sieve.content(path, content, ignores)) is not None:
                 yield below, len(data), data
     except OSError:

@@ -70,7 +70,8 @@ def _listed(place: Place, tree: str, ignores: Ignores, sieve: Sieve) -> Iterator
     """The blobs that the sieve lets pass by path and size."""
     missing = _missing(place, tree)
     long = [] if missing else ["--long"]  # asking for the size of a missing object would end git
-    with git(place, "ls-tree", "-r", "-z", *long, tree) as listing:
+    # --full-tree: else git lists what lies below the working folder, where that is inside the work tree
+    with git(place, "ls-tree", "-r", "-z", "--full-tree", *long, tree) as listing:
         folders = Folders(place.where, ignores, sieve)
         for record in _records(output(listing)):
             about, _, raw = record.partition(b"\t")

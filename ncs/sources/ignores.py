@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ncs.sources.wildmatch import parse_line
+from ncs.sources.wildmatch import Pattern, parse_line
 
 GITIGNORE = ".gitignore"
 NCSIGNORE = ".ncsignore"
@@ -20,9 +21,9 @@ class IgnoreFile:
     its folder `above` ("" or "c/d/").
     """
 
-    patterns: tuple[tuple[re.Pattern[str], bool, bool], ...]
-    """(expression, does it ignore, only folders), in the order of the file."""
-    any: re.Pattern[str]
+    patterns: tuple[tuple[re.Pattern[str], Pattern], ...]
+    any_name: re.Pattern[str]
+    any_path: re.Pattern[str]
     base: str = ""
     above: str = ""
 
@@ -30,11 +31,12 @@ class IgnoreFile:
         """True: ignored, False: explicitly kept, None: not mentioned. Folders end in a slash."""
         is_folder = path.endswith("/")
         path = self.above + path[len(self.base) :].removesuffix("/")
-        if self.any.search(path) is None:  # one search settles it for most paths
+        name = path[path.rfind("/") + 1 :]
+        if self.any_name.fullmatch(name) is None and self.any_path.fullmatch(path) is None:  # so for most paths
             return None
-        for pattern, ignored, folders_only in reversed(self.patterns):
-            if (is_folder or not folders_only) and pattern.search(path):
-                return ignored
+        for expression, pattern in reversed(self.patterns):
+            if (is_folder or not pattern.folders_only) and expression.fullmatch(name if pattern.of_name else path):
+                return pattern.ignored
         return None
 
 
@@ -88,9 +90,17 @@ def parse(data: bytes, *, base: str = "", above: str = "") -> IgnoreFile | None:
     parsed = [pattern for n, line in enumerate(lines) if (pattern := parse_line(line, n)) is not None]
     if not parsed:
         return None
-    any_of_them = re.compile("|".join(f"(?:{pattern.source})" for pattern in parsed), re.DOTALL)
-    patterns = ((re.compile(pattern.source, re.DOTALL), pattern.ignored, pattern.folders_only) for pattern in parsed)
-    return IgnoreFile(tuple(patterns), any_of_them, base, above)
+    return IgnoreFile(
+        tuple((re.compile(pattern.source, re.DOTALL), pattern) for pattern in parsed),
+        _any_of(pattern.source for pattern in parsed if pattern.of_name),
+        _any_of(pattern.source for pattern in parsed if not pattern.of_name),
+        base,
+        above,
+    )
+
+
+def _any_of(sources: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{source})" for source in sources) or "(?!)", re.DOTALL)
 
 
 def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:

@@ -48,14 +48,12 @@ class Objects:
         self._running.close()
 
     def ask(self, name: str) -> Object | None:
-        """One object by name or revision; None where it is missing or damaged."""
+        """One object by name or revision; None where it is missing. SourceError where git ends instead."""
         self._send([name])
         try:
             return self._receive()
-        except EOFError:
-            self.close()
-            self._start()
-            return None
+        except EOFError as error:
+            raise SourceError(f"git cannot read {self._place.path}; see what is wrong with: git fsck") from error
 
     def contents(self, blobs: Iterator[Blob]) -> Iterator[tuple[Blob, bytes | None]]:
         """The contents of blobs, asked for ahead so that git works while the caller does; None: cannot be read."""

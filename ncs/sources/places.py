@@ -35,7 +35,7 @@ class Place:
     @property
     def name(self) -> str:
         """The repository's name: its path below the root, or the root's own name, without suffixes."""
-        name = self.where.rstrip("/") or self.path.name
+        name = self.where.rstrip("/") or self.path.name or "root"  # a drive has no name
         if self.kind == "archive":
             return name[: -len(archive_suffix(name))]
         return name.removesuffix(".git") or name

@@ -31,9 +31,14 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One line of an ignore file. source: an expression for paths without a slash at their end."""
+    """One line of an ignore file.
+
+    source: an expression that is to match all of a path (without a slash at its end), or all of its
+    last name where the line has no slash but at its end.
+    """
 
     source: str
+    of_name: bool
     ignored: bool
     folders_only: bool
 
@@ -44,7 +49,7 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     number: tells the named groups of one line from those of another.
 
     >>> parse_line("!/src/*.py")
-    Pattern(source='\\Asrc/[^/]*\\.py\\Z', ignored=False, folders_only=False)
+    Pattern(source='src/[^/]*\\.py', of_name=False, ignored=False, folders_only=False)
     """
     line = line.removesuffix("\r")
     if line.startswith("#"):
@@ -59,7 +64,7 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     pieces = _translate(pattern, anchored) if pattern else None
     if pieces is None:
         return None
-    return Pattern((r"\A" if anchored else r"(?:\A|/)") + _join(pieces, number) + r"\Z", ignored, folders_only)
+    return Pattern(_join(pieces, number), not anchored, ignored, folders_only)
 
 
 def _without_trailing_spaces(line: str) -> str:
