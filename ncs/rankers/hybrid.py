@@ -31,7 +31,7 @@ def fuse(
     """
     rows = [np.fromiter((row for row, _ in ranking), np.int64, len(ranking)) for ranking in rankings]
     every = np.sort(np.concatenate([*rows, np.zeros(0, np.int64)]))
-    union = every[np.flatnonzero(np.diff(every, prepend=-1))]  # np.unique would import numpy.ma, a tenth of a cold query
+    union = every[np.flatnonzero(np.diff(every, prepend=-1))]  # np.unique imports numpy.ma: slow when cold
     parts = np.zeros((len(union), len(rows)))
     for column, ranked in enumerate(rows):
         parts[np.searchsorted(union, ranked), column] = 1 / (constant + 1 + np.arange(len(ranked)))
