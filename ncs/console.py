@@ -251,7 +251,7 @@ def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
         say(f"note: {note}")
     if verbose:
         say("seconds: " + ", ".join(f"{stage} {s}" for stage, s in counts["seconds"].items()))
-        for kind in ("broken_files", "failed_files"):
+        for kind in ("broken_files", "failed_files", "unreadable_files"):
             for path in counts[kind]:
                 say(f"{kind[:-6]}: {path}")
     say('ask it: ncs query "..."' + ("" if folder.name == ".ncs" else f" -i {folder}"))

@@ -283,9 +283,11 @@ def _learn(
         "words": len(words.vocabulary),
         "embeddings": embeddings.method,
         "seconds": clock.seconds,
-        "skipped": dict(skipped.counts) if skipped else {},
+        "skipped": dict(sorted(skipped.counts.items())) if skipped else {},
+        "unreadable_files": list(skipped.unreadable) if skipped else [],
     }
-    generation.commit(config=asdict(config), counts=counts, notes=embeddings.notes, versions=_versions())
+    notes = (*(skipped.notes if skipped else ()), *embeddings.notes)
+    generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
 
 
 def _versions() -> Mapping[str, str]:
@@ -297,4 +299,4 @@ def _versions() -> Mapping[str, str]:
 def _nothing_found(roots: Sequence[Path], skipped: Skipped) -> str:
     where = ", ".join(str(root) for root in roots)
     passed = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    return f"no function found in {where} (skipped files: {passed or 'none'}); name a folder with source files"
+    return f"no function found in {where} (skipped: {passed or 'nothing'}); name a folder with source files"
