@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,9 @@ def stem_all(words: Iterable[str]) -> list[str]:
     """The stem of each word."""
     # a stemmer of its own for each call: one stemmer must not serve two threads, and making one costs microseconds
     return list(Stemmer.Stemmer("english").stemWords(list(words)))
+
+
+BLOCK = 1 << 17  # rows scored at a time: their sums, 1 MB, stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +94,33 @@ class Postings:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
-        candidates, scores = self._scores(_counts(self.terms(words)))
-        if allowed is not None:
-            kept = allowed[candidates]
-            candidates, scores = candidates[kept], scores[kept]
-        return top(candidates, scores, k)
+        rows, scores, beaten = np.zeros(0, np.int64), np.zeros(0), 0.0
+        for start, block in self._blocks(_counts(self.terms(words))):
+            better = block > beaten  # a later row that only ties with the k-th stands behind it
+            if allowed is not None:
+                better &= allowed[start : start + len(block)]
+            found = np.flatnonzero(better)
+            if len(found):
+                rows, scores = np.concatenate([rows, found + start]), np.concatenate([scores, block[found]])
+                rows, scores, beaten = _best(rows, scores, k)
+        return top(rows, scores, k)
 
-    def _scores(self, counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows with any of these stems, ascending, and their scores.
+    def _blocks(self, counts: Mapping[int, int]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """First row and scores of BLOCK rows at a time; the array is used again for the next block.
 
         Sums are in float64, where adding a few float32 is exact: no order of words can change them.
         """
-        scores = np.zeros(len(self))
-        for id, count in counts.items():
-            rows, impacts = self._posting(id)
-            scores[rows] += impacts if count == 1 else impacts * np.float64(count)
-        candidates = np.flatnonzero(scores > 0)  # many times faster than the non-zeros of floats
-        return candidates, scores[candidates]
+        edges = np.arange(0, len(self) + BLOCK, BLOCK)
+        postings = [(*self._posting(id), count) for id, count in counts.items()]
+        cuts = [np.searchsorted(rows, edges).tolist() for rows, _, _ in postings]
+        scores = np.zeros(min(BLOCK, len(self)))
+        for number, start in enumerate(edges[:-1].tolist() if postings else ()):
+            scores[:] = 0
+            for (rows, impacts, count), cut in zip(postings, cuts, strict=True):
+                here = slice(cut[number], cut[number + 1])
+                added = impacts[here] if count == 1 else impacts[here] * np.float64(count)
+                scores[rows[here] - start if start else rows[here]] += added
+            yield start, scores[: len(self) - start]
 
     def _posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         here = slice(self.offsets[id], self.offsets[id + 1])
@@ -137,9 +150,9 @@ class Postings:
                 for name in ("offsets", "rows", "impacts", "lengths")
             )
             postings = cls(Vocabulary.load(folder), offsets, rows, impacts, lengths)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise IndexDamaged(f"cannot read the postings in {folder} ({error}); build the index again") from error
-        if not len(rows) == len(impacts) == offsets[-1] or len(offsets) != len(postings.stems) + 1:
+        if len(offsets) != len(postings.stems) + 1 or not len(rows) == len(impacts) == offsets[-1]:
             raise IndexDamaged(f"the postings in {folder} do not fit each other; build the index again")
         return postings
 
@@ -156,9 +169,17 @@ def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tu
     >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
     [(5, 3.0), (2, 1.0)]
     """
-    if len(rows) > k:
-        cut = np.partition(scores, len(scores) - k)[len(scores) - k]
-        kept = scores >= cut  # all that tie with the k-th stay, so that the lower rows win below
-        rows, scores = rows[kept], scores[kept]
+    rows, scores, _ = _best(rows, scores, k)
     order = np.argsort(-scores, kind="stable")[:k]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def _best(
+    rows: NDArray[np.int64], scores: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """The best k in the order given, with all that tie with the k-th, and the k-th score; 0 where there are fewer."""
+    if len(rows) < k:
+        return rows, scores, 0.0
+    cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+    kept = scores >= cut
+    return rows[kept], scores[kept], float(cut)

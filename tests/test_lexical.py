@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncs import lexical_build
+from ncs import lexical, lexical_build
 from ncs.errors import BadInput, IndexDamaged
 from ncs.lexical import Postings, stem
 from ncs.lexical_build import build
@@ -217,6 +217,18 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert getattr(whole, name).dtype == getattr(pieces, name).dtype
 
 
+@pytest.mark.parametrize("block", [1, 7, 64, 99, 100])
+def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = postings(random_documents(100) + random_documents(100)[::-1])  # every document twice: all scores tie
+    allowed = np.random.default_rng(3).random(200) < 0.5
+    asked = [
+        (["waa", word, "wac"], k, mask) for word in ("wab", "wcd") for k in (1, 5, 500) for mask in (None, allowed)
+    ]
+    whole = [found.search(words, k, allowed=mask) for words, k, mask in asked]
+    monkeypatch.setattr(lexical, "BLOCK", block)
+    assert [found.search(words, k, allowed=mask) for words, k, mask in asked] == whole
+
+
 def test_saved_postings_answer_alike_from_mapped_files(tmp_path: Path) -> None:
     built = postings(random_documents(300))
     built.save(tmp_path)
@@ -227,10 +239,13 @@ def test_saved_postings_answer_alike_from_mapped_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows.npy", "impacts.npy", "offsets.npy", "lengths.npy", "vocabulary.txt"])
-def test_missing_and_truncated_files_are_named(name: str, tmp_path: Path) -> None:
+def test_missing_empty_and_truncated_files_are_refused(name: str, tmp_path: Path) -> None:
     postings(random_documents(300)).save(tmp_path)
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        Postings.load(tmp_path)
+    path.write_bytes(b"")
     with pytest.raises(IndexDamaged, match="build the index again"):
         Postings.load(tmp_path)
     path.unlink()
