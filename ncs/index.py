@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ncs.embeddings import FastTextConfig
     from ncs.sources import Skipped, SourceFile
 
+SPACE = 4
+"""Bytes an index may take for a byte of source, temporary files included; 3 were measured (DESIGN.md)."""
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` is made of these when it is asked for."""
 
@@ -108,13 +110,13 @@ class Index:
         config = config or BuildConfig()
         paths = [Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots)]
         skipped = Skipped()
-        with new_generation(Path(folder)) as generation:
+
+        def wanted(path: str) -> bool:
+            return language_of(path) is not None
+
+        total, size = count(paths, wanted=wanted, revision=config.revision, force=force)
+        with new_generation(Path(folder), needed_bytes=SPACE * size) as generation:
             clock = _Clock()
-
-            def wanted(path: str) -> bool:
-                return language_of(path) is not None
-
-            total, _ = count(paths, wanted=wanted, revision=config.revision, force=force)
             files = walk(paths, wanted=wanted, revision=config.revision, force=force, skipped=skipped)
             with clock("extract"):
                 collected = _extract(
