@@ -159,12 +159,15 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE, show_header=bool(columns))
+    console = Console(highlight=False)
+    if title:
+        console.print(Text(title, "bold"))
+    table = Table(box=box.SIMPLE, show_header=bool(columns), show_edge=False)
     for column in columns or ("", ""):
         table.add_column(Text(column), overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(table)
+    console.print(table)
 
 
 def tracker(quiet: bool) -> Track:
