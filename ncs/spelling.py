@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from ncs.vocabulary import Vocabulary
 
 
-def near(word: str, vocabulary: Vocabulary, n: int = 3, *, counts: Sequence[int] | None = None) -> list[str]:
+def near(word: str, vocabulary: Vocabulary, n: int = 3, *, count: Callable[[str], int] | None = None) -> list[str]:
     """At most n words within one edit (two, from five letters on), nearest first, the more frequent of equals first.
 
-    An edit adds, drops or changes a letter or swaps two neighbours (optimal string alignment). counts: how often
-    each word of the vocabulary occurs, by id; without them equals stand in alphabetical order.
+    An edit adds, drops or changes a letter or swaps two neighbours (optimal string alignment). count tells how
+    frequent a word is, and is asked about near words only; without it equals stand in alphabetical order.
 
     >>> near("keybord", Vocabulary.of(["keyboard", "key", "board", "keyword"]))
     ['keyboard', 'keyword']
@@ -22,5 +22,5 @@ def near(word: str, vocabulary: Vocabulary, n: int = 3, *, counts: Sequence[int]
     known = list(vocabulary)
     edits = 2 if len(word) >= 5 else 1
     found = process.extract(word.lower(), known, scorer=OSA.distance, score_cutoff=edits, limit=None)
-    ranked = sorted((distance, 0 if counts is None else -int(counts[id]), id) for _, distance, id in found if distance)
+    ranked = sorted((edits, -count(other) if count else 0, id) for other, edits, id in found if edits)
     return [known[id] for _, _, id in ranked[:n]]

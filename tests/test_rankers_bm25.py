@@ -146,6 +146,8 @@ def test_unknown_words_are_told_apart(words: WordTable) -> None:
     assert [term.word for term in terms if term.id is None] == ["xyzzyplugh"]
     assert ranker.search("xyzzyplugh", 5) == []
     assert ranker.search("", 5) == []
+    assert ranker.documents("xyzzyplugh") == 0
+    assert ranker.documents("sockets") == len(ranker.search("socket", len(words)))
 
 
 def test_a_ranker_without_postings_says_what_to_do(tmp_path: Path) -> None:

@@ -62,6 +62,10 @@ class Bm25Ranker:
         """The words that `search` looks for, with their stems and document counts; unknown ones have no id."""
         return self.postings.terms(self._words(text))
 
+    def documents(self, word: str) -> int:
+        """How many documents have the stem of a word."""
+        return self.postings.terms([word])[0].documents
+
     def shares(self, text: str, row: int) -> list[Share]:
         """What each word of the question adds to the score of a row."""
         return self.postings.shares(self._words(text), row)
