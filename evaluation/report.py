@@ -17,28 +17,44 @@ _Row = Sequence[str]
 
 
 def table(experiment: Experiment) -> str:
-    """One build: a row a system. Several: a row for each system under each of the settings.
+    """One build: a row a system, all measures. Several: a row for each of the settings, a column a system.
 
-    The first measure comes with its bootstrap interval and its paired difference to bm25 in the same
-    build; of several builds, also with its difference to the same system under the first settings.
+    The first measure comes with its bootstrap interval and its paired difference: to bm25 in the same
+    build, or, of several builds, to the same system under the first settings (a second table).
     """
+    if len(experiment.builds) == 1:
+        return _systems(experiment, experiment.builds[0])
+    return _sweep(experiment)
+
+
+def _systems(experiment: Experiment, build: Build) -> str:
     measure, *others = experiment.measures
-    several = len(experiment.builds) > 1
-    head = ["settings"] * several + ["ranker", f"{measure} [95 %]", f"to {BASELINE} [95 %]"]
-    head += [f"to {experiment.builds[0].settings or 'the defaults'} [95 %]"] * several + others
-    head += ["fit s", "p50 ms", "p95 ms"]
-    first = {ranked.system: _values(experiment, ranked) for ranked in experiment.builds[0].systems}
+    head = ["ranker", f"{measure} [95 %]", f"to {BASELINE} [95 %]", *others, "fit s", "p50 ms", "p95 ms"]
+    values = {ranked.system: _values(experiment, ranked) for ranked in build.systems}
     rows = []
-    for build in experiment.builds:
-        baseline = next(_values(experiment, ranked) for ranked in build.systems if ranked.system == BASELINE)
-        for ranked in build.systems:
-            values = _values(experiment, ranked)
-            row = [build.settings or "the defaults"] * several + [ranked.system, _mean(values)]
-            row += [_difference(values, baseline)] + [_difference(values, first[ranked.system])] * several
-            row += [_cell(experiment, ranked, name) for name in others]
-            fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
-            rows.append([*row, fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"])
+    for ranked in build.systems:
+        own = values[ranked.system]
+        row = [ranked.system, _mean(own), _difference(own, values[BASELINE]) if ranked.system != BASELINE else ""]
+        row += [_cell(experiment, ranked, name) for name in others]
+        fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
+        rows.append([*row, fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"])
     return aligned(head, rows)
+
+
+def _sweep(experiment: Experiment) -> str:
+    values = [[_values(experiment, ranked) for ranked in build.systems] for build in experiment.builds]
+    names = [build.settings or "the defaults" for build in experiment.builds]
+    systems = [ranked.system for ranked in experiment.builds[0].systems]
+    means = [
+        [name, *map(_mean, row), f"{build.build_seconds:.1f}"]
+        for name, row, build in zip(names, values, experiment.builds, strict=True)
+    ]
+    differences = [[name, *map(_difference, row, values[0])] for name, row in zip(names[1:], values[1:], strict=True)]
+    return (
+        aligned([f"{experiment.measures[0]} [95 %]", *systems, "build s"], means)
+        + "\n\n"
+        + aligned([f"to {names[0]} [95 %]", *systems], differences)
+    )
 
 
 def caption(experiment: Experiment) -> str:
@@ -50,7 +66,8 @@ def caption(experiment: Experiment) -> str:
         f"{experiment.corpus_digest[:10]}; {machine.get('processor', machine['system'])}, {machine['cores']} cores, "
         f"{machine.get('memory_gib', '?')} GiB, Python {machine['python']}."
     )
-    return "\n".join([about, *(_cost(build) for build in experiment.builds)])
+    costs = map(_cost, experiment.builds) if len(experiment.builds) == 1 else ()
+    return "\n".join([about, *costs])
 
 
 def _cost(build: Build) -> str:
@@ -85,7 +102,7 @@ def _mean(values: Mapping[str, float]) -> str:
 
 def _difference(values: Mapping[str, float], baseline: Mapping[str, float]) -> str:
     if values == baseline:
-        return ""
+        return "equal"
     found = compare(values, baseline)
     return f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from corpora.program import read_program
 from evaluation.__main__ import main
 from evaluation.experiment import RESULTS, System, run_experiment
 from evaluation.metrics import evaluate, mean
-from evaluation.record import Experiment, read, write
+from evaluation.record import Build, Experiment, read, write
 from evaluation.report import BEGIN, END, caption, readme, table
 from evaluation.significance import compare
 from ncs.errors import BadInput
@@ -91,18 +91,44 @@ def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Pa
     assert json.loads(text)["builds"][0]["systems"][0]["system"] == "bm25"
 
 
-def test_the_table_shows_means_counts_and_paired_differences(experiment: Experiment) -> None:
-    lines = table(experiment).splitlines()
+def cells_of(table: str) -> list[list[str]]:
+    lines = table.splitlines()
     assert len({len(line) for line in lines}) == 1
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    head, rows = cells[0], cells[2:]
-    assert [row[:2] for row in rows[:2]] == [["fasttext.dim=8", "bm25"], ["fasttext.dim=8", "ncs"]]
-    ours, bm25 = experiment.builds[1].systems[1], experiment.builds[1].systems[0]
-    found = compare(*(dict(zip(experiment.queries, each.values["mrr"], strict=True)) for each in (ours, bm25)))
-    assert rows[4][head.index("to bm25 [95 %]")] == f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
-    assert rows[0][head.index("answered@1")] == "3 (75.0%)"
-    assert rows[0][head.index("mrr [95 %]")].startswith("0.7")
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "--" not in line]
+
+
+def with_values(build: Build, values: list[float]) -> Build:
+    """The build with these values of mrr for its second system."""
+    ranked = replace(build.systems[1], values={**build.systems[1].values, "mrr": values})
+    return replace(build, systems=[build.systems[0], ranked, *build.systems[2:]])
+
+
+def expected_difference(queries: Sequence[str], ours: Sequence[float], theirs: Sequence[float]) -> str:
+    found = compare(dict(zip(queries, ours, strict=True)), dict(zip(queries, theirs, strict=True)))
+    return f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def test_the_table_of_one_build_shows_means_counts_and_paired_differences_to_bm25(experiment: Experiment) -> None:
+    values = [0.25, 1.0, 0.5, 0.0]
+    build = with_values(experiment.builds[0], values)
+    head, bm25, ours, _ = cells_of(table(replace(experiment, builds=[build])))
+    assert head[:5] == ["ranker", "mrr [95 %]", "to bm25 [95 %]", "answered@1", "recall@5"]
+    assert ours[0] == "ncs"
+    assert ours[1].startswith("0.438 [")
+    assert ours[2] == expected_difference(experiment.queries, values, build.systems[0].values["mrr"])
+    assert bm25[2:4] == ["", "3 (75.0%)"]
     assert "6 documents, 4 queries" in caption(experiment)
+
+
+def test_the_table_of_a_sweep_has_a_row_for_each_of_the_settings_and_a_column_a_system(experiment: Experiment) -> None:
+    first, second = [1.0, 0.5, 1.0, 0.0], [0.25, 1.0, 0.5, 0.0]
+    builds = [with_values(build, values) for build, values in zip(experiment.builds, [first, second], strict=True)]
+    means, differences = (cells_of(part) for part in table(replace(experiment, builds=builds)).split("\n\n"))
+    assert means[0][1:-1] == ["bm25", "ncs", "ncs:query_weights=idf"] == differences[0][1:]
+    assert [row[0] for row in means[1:]] == ["fasttext.dim=8", "fasttext.dim=12"]
+    assert [row[2][:7] for row in means[1:]] == ["0.625 [", "0.438 ["]
+    assert differences[0][0] == "to fasttext.dim=8 [95 %]"
+    assert differences[1][1:3] == ["equal", expected_difference(experiment.queries, second, first)]
 
 
 def test_a_query_that_is_not_judged_is_not_asked() -> None:
@@ -145,7 +171,7 @@ def test_the_tables_of_all_results_stand_between_the_two_marks(experiment: Exper
     (tmp_path / "other.json").write_text('{"engines": {}}')
     text = readme(f"# Title\n{BEGIN}\nold\n{END}\nafter\n", tmp_path)
     assert text == readme(text, tmp_path)
-    assert text.startswith(f"# Title\n{BEGIN}\n\n### small\n\n| settings")
+    assert text.startswith(f"# Title\n{BEGIN}\n\n### small\n\n| mrr")
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
     with pytest.raises(BadInput, match="add these two lines"):
