@@ -14,9 +14,11 @@ from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersi
 
 FORMAT = 1
 NAME = "manifest.json"
+LOCK = "ncs.lock"
+"""The write lock, which also marks a folder as ours."""
 GENERATION = re.compile(r"data-([1-9][0-9]{0,17})")
-QUICK_BYTES = 4 << 20
-"""How much is read for checksums when an index is opened: 5 ms; `verify` reads everything."""
+QUICK_BYTES = 8 << 20
+"""How much is read for checksums when an index is opened: 7 ms; `verify` reads everything."""
 
 
 class FileEntry(TypedDict):
@@ -113,14 +115,25 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexDamaged(f"{folder / NAME} is damaged ({error}); {rebuild(folder)}") from None
 
 
+def current_generation(folder: Path) -> str | None:
+    """The generation that the manifest names; None where no manifest can be read. Other formats count."""
+    try:
+        name = json.loads((folder / NAME).read_bytes())["generation"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return name if isinstance(name, str) and GENERATION.fullmatch(name) else None
+
+
 def _no_manifest(folder: Path) -> IndexNotFound | IndexDamaged:
     try:
-        anything = any(folder.iterdir())
+        names = {path.name for path in folder.iterdir()}
     except OSError:
-        anything = False
-    if anything:
-        return IndexDamaged(f"{folder} has no {NAME}: it is no index, or its build never ended; {rebuild(folder)}")
-    return IndexNotFound(f"no index at {folder}; make one with: ncs build <sources> -i {folder}")
+        names = set()
+    if not names:
+        return IndexNotFound(f"no index at {folder}; make one with: ncs build <sources> -i {folder}")
+    if LOCK in names:
+        return IndexDamaged(f"{folder} has no {NAME}: its build has not ended; wait for it or {rebuild(folder)}")
+    return IndexDamaged(f"{folder} has no {NAME} and is no ncs index; name another folder with -i")
 
 
 def checksum(path: Path) -> FileEntry:
