@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
-from ncs.folder import Generation, Manifest, new_generation, open_folder, reading
+from ncs.filters import shown_at
+from ncs.folder import Hold, Manifest, open_folder, reading
+from ncs.generations import Generation, new_generation
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
@@ -60,6 +62,7 @@ class Index:
         self.folder = folder
         self.manifest = manifest
         self._data = data
+        self._hold = Hold(data)  # rankers open their files on first use: a build must not remove them before
         self._store = Store(data / "documents.sqlite")
         self._rankers: dict[str, Ranker] = {}
 
@@ -76,6 +79,7 @@ class Index:
     def close(self) -> None:
         """Close the document store; the index cannot be asked after that."""
         self._store.close()
+        self._hold.close()
 
     @property
     def store(self) -> Store:
@@ -191,7 +195,7 @@ class Index:
         rows = self.ranker(ranker).search(text, k, allowed=allowed)
         documents = self._store.documents([row for row, _ in rows])
         if repository or path:
-            documents = [self._store.shown_at(document, repository, path) for document in documents]
+            documents = [shown_at(document, repository, path) for document in documents]
         return [
             Hit(rank, score, document)
             for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
