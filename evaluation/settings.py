@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from ncs.errors import BadInput
 from ncs.index import BuildConfig
@@ -14,25 +14,34 @@ from ncs.index import BuildConfig
 
 def configure(config: BuildConfig, changes: Mapping[str, object]) -> BuildConfig:
     """The configuration with some of its values changed, by dotted name; BadInput names the known ones."""
+    return cast(BuildConfig, _changed(config, changes, ""))
+
+
+def _changed(config: Any, changes: Mapping[str, object], inside: str) -> Any:
+    """All changes at once: a configuration may refuse one of them without the others."""
+    values: dict[str, object] = {}
+    deeper: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
-        config = _changed(config, name, name.split("."), value)
-    return config
+        first, _, rest = name.partition(".")
+        if first not in (known := [each.name for each in fields(config)]):
+            raise BadInput(f"no setting called {inside + name!r}; here there are: {', '.join(known)}")
+        if is_dataclass(getattr(config, first)) != bool(rest):
+            raise BadInput(f"{inside + name!r} is not a single setting; write for instance fasttext.dim=100")
+        if rest:
+            deeper.setdefault(first, {})[rest] = value
+        else:
+            values[first] = _like(getattr(config, first), value, inside + name)
+    parts = {name: _changed(getattr(config, name), inner, f"{inside}{name}.") for name, inner in deeper.items()}
+    return replace(config, **values, **parts)
 
 
-def _changed(config: Any, name: str, parts: Sequence[str], value: object) -> Any:
-    known = [each.name for each in fields(config)]
-    if parts[0] not in known:
-        raise BadInput(f"no setting called {name!r}; here there are: {', '.join(known)}")
-    old = getattr(config, parts[0])
-    if is_dataclass(old) != (len(parts) > 1):
-        raise BadInput(f"{name!r} is not a single setting; write for instance fasttext.dim=100")
-    if len(parts) > 1:
-        return replace(config, **{parts[0]: _changed(old, name, parts[1:], value)})
+def _like(old: object, value: object, name: str) -> object:
+    """The value as the kind of the old one; None says nothing about the kind."""
     if isinstance(old, float) and type(value) is int:
-        value = float(value)
+        return float(value)
     if old is not None and type(value) is not type(old):
         raise BadInput(f"{name} is {old!r} by default; {value!r} is not of its kind")
-    return replace(config, **{parts[0]: value})
+    return value
 
 
 def grid(alternatives: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

@@ -16,6 +16,7 @@ from evaluation.experiment import RESULTS, System, run_experiment
 from evaluation.metrics import evaluate, mean
 from evaluation.record import Build, Experiment, read, write
 from evaluation.report import BEGIN, END, caption, readme, table
+from evaluation.settings import configure
 from evaluation.significance import compare
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
@@ -158,6 +159,12 @@ def test_a_judged_document_that_is_not_there_is_told_before_anything_is_built() 
 def test_an_unknown_setting_is_refused_before_anything_is_built(changes: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         run_experiment(small(), [], settings=[changes])
+
+
+def test_settings_that_only_hold_together_are_changed_together() -> None:
+    config = configure(BuildConfig(), {"fasttext.min_n": 3, "fasttext.learning_rate": 1, "fasttext.max_n": 6})
+    changed = replace(BuildConfig().fasttext, min_n=3, max_n=6, learning_rate=1.0)
+    assert config == BuildConfig(fasttext=changed)
 
 
 def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
