@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -117,3 +123,33 @@ def test_there_is_no_index_in_an_empty_folder(tmp_path: Path) -> None:
 def test_k_below_one_is_refused(index: Index, k: int) -> None:
     with pytest.raises(BadInput, match="at least 1"):
         index.search("keyboard", k)
+
+
+def test_an_open_index_answers_while_and_after_another_build_replaces_it(tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
+    opened = Index.build(tmp_path / "repos", tmp_path / "idx")  # no ranker is open yet
+    (tmp_path / "repos" / "tools" / "files.py").unlink()
+    with Index.build(tmp_path / "repos", tmp_path / "idx") as rebuilt:
+        assert len(rebuilt) == 3
+    assert opened.search("read text file")[0].document.name == "read_text_file"
+    opened.close()
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_of_a_build_leaves_an_index_that_answers(tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
+    Index.build(tmp_path / "repos", tmp_path / "idx").close()
+    build = [sys.executable, "-m", "ncs.cli", "build", str(tmp_path / "repos"), "-i", str(tmp_path / "idx"), "-q"]
+    start = time.perf_counter()
+    subprocess.run(build, check=True)
+    whole = time.perf_counter() - start
+    draw = random.Random(7)
+    for _ in range(8):
+        with subprocess.Popen(build, start_new_session=True) as process:
+            time.sleep(draw.uniform(0.2, 1.1) * whole)
+            os.killpg(process.pid, signal.SIGKILL)
+        with Index.load(tmp_path / "idx", verify=True) as index:
+            assert index.search("hide soft keyboard")[0].document.name == "hideSoftKeyboard"
+    subprocess.run(build, check=True)
+    left = {path.name for path in (tmp_path / "idx").iterdir() if path.name.startswith("data-")}
+    assert left == {Index.load(tmp_path / "idx").data.name}
