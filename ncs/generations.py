@@ -215,7 +215,7 @@ def _take_back(folder: Path) -> None:
     """Where there was no index and the build failed, nothing of ours may keep the folder; the mark goes last."""
     if not (folder / NAME).exists():
         ignore = folder / IGNORE
-        if ignore.exists() and ignore.read_text(encoding="utf-8", errors="replace") == IGNORED:
+        if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
             ignore.unlink()
         (folder / LOCK).unlink(missing_ok=True)
 

@@ -63,7 +63,7 @@ class Manifest:
             if not isinstance(found.get(key), kind):
                 raise ValueError(f"{key} is missing or of the wrong kind")
         if not GENERATION.fullmatch(found["generation"]):
-            raise ValueError(f"names a generation outside the folder: {found['generation']}")
+            raise ValueError(f"names a generation outside the folder: {found['generation']!r}")
         for path, entry in found["files"].items():
             _check_entry(path, entry)
         found["notes"] = tuple(map(str, found["notes"]))
@@ -85,10 +85,10 @@ def _check_entry(path: str, entry: object) -> None:
     """Raise ValueError for a path that leads outside the folder, or an entry without size and checksum."""
     parts = PurePosixPath(path).parts
     outside = not parts or ".." in parts or path.startswith("/") or "\\" in path or PureWindowsPath(path).drive
-    if outside or "\0" in path:
-        raise ValueError(f"names a file outside the folder: {path}")
+    if outside or not path.isprintable():
+        raise ValueError(f"names a file outside the folder: {path!r}")
     if not (isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("blake2b"), str)):
-        raise ValueError(f"has no size or checksum of {path}")
+        raise ValueError(f"has no size or checksum of {path!r}")
 
 
 def rebuild(folder: Path) -> str:
