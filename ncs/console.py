@@ -216,7 +216,7 @@ def _bar(unit: str) -> Progress:
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
-            return Text(f"{speed:,.0f} {unit}/s" if speed else "", "dim")
+            return Text(f"{speed:,.{1 if speed < 10 else 0}f} {unit}/s" if speed else "", "dim")
 
     return Progress(
         TextColumn("{task.description:<22}"),
