@@ -14,7 +14,7 @@ from ncs.progress import Track, silent
 from ncs.types import Qrels, Run
 
 THRESHOLDS = (STRICT_THRESHOLD, PAPER_THRESHOLD)
-MEASURES = ("answered@1", "answered@5", "answered@10", "mrr@10")
+MEASURES = ("mrr@10", "answered@1", "answered@5", "answered@10")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -289,11 +290,22 @@ def _learn(
         "words": len(words.vocabulary),
         "embeddings": embeddings.method,
         "seconds": clock.seconds,
+        "peak_memory_bytes": _peak_memory(),
         "skipped": dict(sorted(skipped.counts.items())) if skipped else {},
         "unreadable_files": list(skipped.unreadable) if skipped else [],
     }
     notes = (*(skipped.notes if skipped else ()), *embeddings.notes)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
+
+
+def _peak_memory() -> int:
+    """What this process or the largest of its children held at most; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _versions() -> Mapping[str, str]:
