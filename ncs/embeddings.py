@@ -81,7 +81,7 @@ class Embeddings:
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
             about = json.loads((folder / "embeddings.json").read_bytes())
             method, notes = about["method"], tuple(about["notes"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise IndexDamaged(f"cannot read the embeddings in {folder} ({error}); build the index again") from error
         if vectors.ndim != 2 or vectors.dtype != np.float32:
             raise IndexDamaged(f"{folder / 'embeddings.npy'} holds no word vectors; build the index again")

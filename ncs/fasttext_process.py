@@ -51,6 +51,7 @@ def _run(room: Path, config: FastTextConfig, rate: float, track: Track) -> Matri
         "maxn": config.max_n,
         "bucket": config.buckets,
         "neg": config.negatives,
+        "t": config.sample,
         "lr": rate,
         "thread": config.threads,
     }

@@ -48,7 +48,9 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
     kept = np.flatnonzero((in_documents >= config.min_count) & ~number)
     dim = min(config.dim, len(kept), len(words))
     vectors = np.zeros((len(words.vocabulary), max(1, dim)), np.float32)
-    if dim:
+    if len(kept) == 1:
+        vectors[kept] = 1
+    elif dim:
         weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts[:, kept])
         svd = TruncatedSVD(dim, n_iter=config.iterations, random_state=config.seed)
         with np.errstate(all="ignore"):  # it divides by the total variance, which one document does not have

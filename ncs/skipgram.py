@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,25 +23,30 @@ if TYPE_CHECKING:
     from ncs.vocabulary import WordTable
 
 CHUNK = 1 << 14  # documents whose words are spelled out at a time
+MOST_EPOCHS = 100  # of a small corpus
 
 
 @dataclass(frozen=True, slots=True)
 class FastTextConfig:
     """How fastText learns; raises BadInput for values it cannot run with.
 
-    min_count: words in fewer places have no vector, unless sub-words are on (max_n > 0). A corpus under
-    `min_count` * 20,000 words lowers it, down to 1. threads: more than one does not repeat exactly.
-    seed: of the first vectors. pretrained: a .vec (word2vec text) or .bin (fastText) file to start from.
+    epochs, least_words: a corpus is read `epochs` times, a small one until `least_words` words were read, at most
+    100 times. min_count: words in fewer places have no vector, unless sub-words are on (max_n > 0); a corpus under
+    min_count * 20,000 words lowers it, down to 1. sample: words more frequent than this share are passed over at
+    random, the more the more frequent. threads: more than one does not repeat exactly. seed: of the first vectors.
+    pretrained: a .vec (word2vec text) or .bin (fastText) file to start from.
     """
 
     dim: int = 100
     window: int = 5
-    epochs: int = 10
+    epochs: int = 5
+    least_words: int = 3_000_000
     min_count: int = 5
     min_n: int = 0
     max_n: int = 0
     buckets: int = 200_000
     negatives: int = 5
+    sample: float = 1e-4
     learning_rate: float = 0.05
     threads: int = 1
     seed: int = 0
@@ -52,8 +58,9 @@ class FastTextConfig:
                 raise BadInput(f"fastText needs {name} >= 1, not {getattr(self, name)}")
         if not 0 <= self.min_n <= self.max_n:
             raise BadInput(f"sub-words need 0 <= min_n <= max_n, not {self.min_n} and {self.max_n}")
-        if not 0 < self.learning_rate < float("inf"):
-            raise BadInput(f"fastText needs a learning rate above 0, not {self.learning_rate}")
+        for name in ("learning_rate", "sample"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise BadInput(f"fastText needs {name} > 0, not {getattr(self, name)}")
 
 
 def train(
@@ -69,28 +76,33 @@ def train(
     from ncs.fasttext_process import TrainingFailedError, learn
     from ncs.pretrained import read_pretrained
 
-    number, counts = _numbers(words), np.zeros(0, np.int64)
-    counts = _count(words, ~number)
+    counts = _count(words, ~_numbers(words))
     min_count = min(config.min_count, max(1, int(counts.sum()) // 20_000))
     given = read_pretrained(config.pretrained, words.vocabulary, config.dim) if config.pretrained else {}
     taught = counts >= min_count
     taught[[id for id in given if counts[id]]] = True
     if np.count_nonzero(taught) < 2:
         raise TrainingFailedError("there are fewer than two words to learn")
+    epochs = max(config.epochs, min(MOST_EPOCHS, math.ceil(config.least_words / int(counts[taught].sum()))))
     wanted = np.flatnonzero((counts > 0) if config.max_n else taught)
     with tempfile.TemporaryDirectory(prefix="fasttext-", dir=folder) as name:
         room = Path(name)
         _write_text(room / fasttext_worker.TEXT, words, taught)
         _write_first_vectors(room / fasttext_worker.FIRST, words, taught, given, config)
         (room / fasttext_worker.WORDS).write_bytes(b"".join(_spell(words, wanted, b"\n")))
-        learnt, notes = learn(room, config, track)
+        learnt, notes = learn(room, replace(config, epochs=epochs), track)
     vectors = np.zeros((len(words.vocabulary), config.dim), np.float32)
     vectors[wanted] = learnt
+    return vectors, (*notes, *_notes(config, epochs, min_count))
+
+
+def _notes(config: FastTextConfig, epochs: int, min_count: int) -> Iterator[str]:
+    if epochs > config.epochs:
+        yield f"The corpus is small: fastText read it {epochs} times, not {config.epochs}."
     if min_count < config.min_count:
-        notes += (f"The corpus is small: words in {min_count} or more places were learnt, not {config.min_count}.",)
+        yield f"The corpus is small: words in {min_count} or more places were learnt, not {config.min_count}."
     if config.threads > 1:
-        notes += (f"fastText ran with {config.threads} threads: the same input need not give the same vectors again.",)
-    return vectors, notes
+        yield f"fastText ran with {config.threads} threads: the same input need not give the same vectors again."
 
 
 def _numbers(words: WordTable) -> NDArray[np.bool_]:

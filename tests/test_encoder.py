@@ -1,0 +1,154 @@
+"""TF-IDF weighted document vectors and question vectors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ncs.encoder import TfidfEncoder, centred, inverse_document_frequency, term_counts, tfidf
+from ncs.types import NCS_FIELDS
+from tests.words import id_of, table
+
+if TYPE_CHECKING:
+    from ncs.encoder import QueryWeights
+    from ncs.types import Matrix
+    from ncs.vocabulary import WordTable
+
+DOCUMENTS = (
+    "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard; types: activity",
+    "name: show keyboard; calls: show soft input; doc: shows the keyboard the keyboard",
+    "name: read; calls: open read close; doc: the whole file",
+    "types: only ignored; identifiers: fields",
+    "name: the",
+)
+
+
+def lists(words: WordTable) -> list[list[str]]:
+    """The words of NCS_FIELDS a document, read one by one."""
+    return [
+        [words.vocabulary.word(int(id)) for field in NCS_FIELDS for id in words.ids_of(row, field)]
+        for row in range(len(words))
+    ]
+
+
+def vectors_for(words: WordTable, dim: int = 6) -> Matrix:
+    drawn: Matrix = np.random.default_rng(3).normal(size=(len(words.vocabulary), dim)).astype(np.float32)
+    return drawn
+
+
+def published(documents: list[list[str]], word: str, row: int) -> float:
+    """(1 + log tf) * log(n / df), from the paper's text."""
+    tf = documents[row].count(word)
+    df = sum(word in document for document in documents)
+    return (1 + math.log(tf)) * math.log(len(documents) / df) if tf else 0.0
+
+
+def test_weights_are_the_published_ones() -> None:
+    words = table(*DOCUMENTS)
+    documents = lists(words)
+    matrix = tfidf(words, inverse_document_frequency(words), 0, len(words)).toarray()
+    expected = [[published(documents, word, row) for word in words.vocabulary] for row in range(len(words))]
+    np.testing.assert_allclose(matrix, expected, atol=1e-6)
+
+
+def test_weights_are_scikit_learns_without_the_one_that_it_adds_to_idf() -> None:
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    draw = np.random.default_rng(0)
+    words = table(*(" ".join(draw.choice(list("abcdefghij"), 30, p=np.arange(1, 11) / 55)) for _ in range(50)))
+    counts = term_counts(words, 0, len(words))
+    theirs = TfidfTransformer(sublinear_tf=True, norm=None, smooth_idf=False).fit(counts)
+    idf = inverse_document_frequency(words)
+    np.testing.assert_allclose(idf, theirs.idf_ - 1, atol=1e-6)
+    weighted = theirs.transform(counts).toarray() / theirs.idf_ * (theirs.idf_ - 1)
+    np.testing.assert_allclose(tfidf(words, idf, 0, len(words)).toarray(), weighted, atol=1e-6)
+
+
+def test_a_document_is_the_sum_of_its_unique_words_unit_vectors_by_weight() -> None:
+    words = table(*DOCUMENTS)
+    vectors, documents = vectors_for(words), lists(words)
+    encoded = TfidfEncoder(words.vocabulary, vectors, inverse_document_frequency(words)).documents(words, 0, len(words))
+    for row, document in enumerate(documents):
+        total = np.zeros(vectors.shape[1])
+        for word in set(document):
+            vector = vectors[id_of(words, word)].astype(np.float64)
+            total += vector / np.linalg.norm(vector) * published(documents, word, row)
+        length = np.linalg.norm(total)
+        np.testing.assert_allclose(encoded[row], total / length if length else total, atol=1e-6)
+
+
+def test_a_part_of_the_documents_is_encoded_as_in_the_whole() -> None:
+    words = table(*DOCUMENTS)
+    encoder = TfidfEncoder(words.vocabulary, vectors_for(words), inverse_document_frequency(words))
+    whole = encoder.documents(words, 0, len(words))
+    assert whole[1:4].tobytes() == encoder.documents(words, 1, 4).tobytes()
+    assert encoder.documents(words, 2, 2).shape == (0, 6)
+
+
+def test_documents_without_words_of_the_fields_or_with_words_without_vectors_are_zero() -> None:
+    words = table(*DOCUMENTS)
+    vectors = vectors_for(words)
+    vectors[[id_of(words, word) for word in ("read", "open", "close", "whole", "file", "the")]] = 0
+    encoded = TfidfEncoder(words.vocabulary, vectors, inverse_document_frequency(words)).documents(words, 0, 5)
+    assert encoded.any(axis=1).tolist() == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("documents", [("hide keyboard",), ("hide keyboard",) * 4])
+def test_words_that_every_document_has_weigh_nothing_and_make_no_nan(documents: tuple[str, ...]) -> None:
+    words = table(*documents)
+    idf = inverse_document_frequency(words)
+    assert idf.tolist() == [0.0, 0.0]
+    encoder = TfidfEncoder(words.vocabulary, vectors_for(words), idf, query_weights="idf")
+    assert not encoder.documents(words, 0, len(words)).any()
+    assert not encoder.query("hide the keyboard").any()
+
+
+def test_document_counts_are_over_the_fields_that_ncs_reads() -> None:
+    words = table("types: view; name: view", "types: view", "name: load")
+    idf = dict(zip(words.vocabulary, inverse_document_frequency(words).tolist(), strict=True))
+    assert idf == pytest.approx({"view": math.log(3), "load": math.log(3)})
+
+
+@pytest.mark.parametrize("weights", ["mean", "idf"])
+def test_a_question_is_the_mean_of_its_words_vectors_plain_or_by_idf(weights: QueryWeights) -> None:
+    words = table(*DOCUMENTS)
+    vectors, idf = vectors_for(words), inverse_document_frequency(words)
+    encoder = TfidfEncoder(words.vocabulary, vectors, idf, query_weights=weights)
+    total = np.zeros(vectors.shape[1])
+    for word, times in Counter(["hide", "the", "keyboard", "keyboard"]).items():
+        id = id_of(words, word)
+        vector = vectors[id].astype(np.float64)
+        total += times * (vector if weights == "mean" else vector / np.linalg.norm(vector) * idf[id])
+    np.testing.assert_allclose(encoder.query("hideThe KEYBOARD qqq-keyboard"), total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_a_question_of_unknown_words_or_none_is_zero() -> None:
+    words = table(*DOCUMENTS)
+    for weights in ("mean", "idf"):
+        encoder = TfidfEncoder(words.vocabulary, vectors_for(words), inverse_document_frequency(words), weights)
+        for text in ("", "   ", "qqq zzz", "#!?"):
+            assert encoder.query(text).tolist() == [0.0] * 6
+
+
+def test_grammar_is_left_out_of_a_question_only_where_asked_and_where_other_words_are_left() -> None:
+    words = table(*DOCUMENTS, "how do i")
+    idf = inverse_document_frequency(words)
+    with_grammar = TfidfEncoder(words.vocabulary, vectors_for(words), idf)
+    without = TfidfEncoder(words.vocabulary, vectors_for(words), idf, stop_words=False)
+    assert without.query("how do i hide the keyboard").tolist() == without.query("hide keyboard").tolist()
+    assert with_grammar.query("how do i hide the keyboard").tolist() != with_grammar.query("hide keyboard").tolist()
+    assert without.query("how do i").any()
+
+
+def test_centring_takes_the_mean_out_and_leaves_zero_rows() -> None:
+    vectors = np.array([[1, 0], [0, 1], [0, 0], [0.6, 0.8]], np.float32)
+    mean = np.array([0.4, 0.45], np.float32)
+    moved = np.concatenate(list(centred(iter([vectors[:2], vectors[2:]]), mean)))
+    expected = vectors - mean
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    expected[2] = 0
+    np.testing.assert_allclose(moved, expected, atol=1e-6)
