@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import zlib
 from array import array
@@ -48,6 +49,7 @@ CREATE INDEX copies_of ON copies (row);
 CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
 """
 SETTINGS = ("page_size = 8192", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
+LINE = re.compile("[1-9][0-9]{0,11}")
 COLUMNS = ("file", "language", "kind", "copy_row", "copy_file")
 """What filters read: numbers of files and labels by row, and the rows and files of copies; int32, little endian."""
 
@@ -256,7 +258,7 @@ class Store:
         place, _, line = id.rpartition(":")
         with self._reading():
             found = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchone()
-            if found is None and line.isdecimal() and len(line) < 10:
+            if found is None and LINE.fullmatch(line):
                 found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchone()
         return int(found[0]) if found else None
 
@@ -317,7 +319,7 @@ class Store:
             yield
         except sqlite3.ProgrammingError:  # a closed store: the caller's fault, not the file's
             raise
-        except (sqlite3.Error, zlib.error, ValueError, IndexError) as error:
+        except (sqlite3.Error, zlib.error, ValueError, IndexError, TypeError) as error:
             raise IndexDamaged(f"{self.path} is damaged ({error}); {REMEDY}") from error
 
 
