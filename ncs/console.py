@@ -239,9 +239,10 @@ def say_notes(answer: Answer) -> None:
 def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
     """What a build came to, on stderr."""
     counts: Mapping[str, Any] = manifest.counts
+    n = len(counts["repositories"])
     say(
         f"{counts['documents']:,} functions ({counts['copies']:,} exact copies folded) from {counts['files']:,} files"
-        f" of {len(counts['repositories']):,} repositories, {sum(counts['seconds'].values()):.0f} s -> {folder}"
+        f" of {n:,} {'repository' if n == 1 else 'repositories'}, {sum(counts['seconds'].values()):.0f} s -> {folder}"
     )
     skipped = {reason: n for reason, n in counts["skipped"].items() if n}
     if skipped:
