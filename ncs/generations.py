@@ -87,6 +87,7 @@ def new_generation(folder: Path, *, needed_bytes: int = 0) -> Iterator[Generatio
 
 def _begin(folder: Path, needed_bytes: int) -> Generation:
     """The next generation, begun, once what killed builds left is out of the way."""
+    number = _next_number(folder)
     _remove_others(folder)
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
@@ -94,13 +95,18 @@ def _begin(folder: Path, needed_bytes: int) -> Generation:
             f"{folder} has {free / 1e6:,.1f} MB free and the index may take {needed_bytes / 1e6:,.1f} MB;"
             " free some space or choose another folder with -i"
         )
-    names = [*os.listdir(folder), current_generation(folder) or ""]  # noqa: PTH208
-    numbers = [int(match[1]) for match in map(GENERATION.fullmatch, names) if match]
-    generation = Generation(folder, max(numbers, default=0) + 1)
+    generation = Generation(folder, number)
     generation.path.mkdir()
     if not (folder / IGNORE).exists():
         (folder / IGNORE).write_text(IGNORED, encoding="utf-8")
     return generation
+
+
+def _next_number(folder: Path) -> int:
+    """Above all that is there: a process that a killed build left behind may still write to the old name."""
+    names = [*os.listdir(folder), current_generation(folder) or ""]  # noqa: PTH208
+    matches = [GENERATION.fullmatch(name.removesuffix(".part")) for name in names]
+    return 1 + max((int(match[1]) for match in matches if match), default=0)
 
 
 def _refuse_foreign(folder: Path) -> None:

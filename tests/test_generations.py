@@ -144,7 +144,7 @@ def test_what_killed_builds_left_is_removed_and_other_files_are_not(tmp_path: Pa
     (tmp_path / "idx" / "manifest.json.part").write_text("{")
     (tmp_path / "idx" / "notes.txt").write_text("mine")
     build(tmp_path / "idx")
-    assert names(tmp_path / "idx") == sorted([*OURS, "data-2", "data-x", "my data-3", "notes.txt"])
+    assert names(tmp_path / "idx") == sorted([*OURS, "data-9", "data-x", "my data-3", "notes.txt"])
 
 
 def test_every_file_is_on_the_disk_before_the_manifest_names_it(
