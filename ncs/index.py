@@ -20,6 +20,7 @@ from ncs.generations import Generation, new_generation
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.hybrid import HybridRanker
 from ncs.store import Store
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Query, Run
@@ -171,7 +172,10 @@ class Index:
         """A ranker of this index by name, loaded on first use."""
         if name not in self._rankers:
             ranker = create_ranker(name)
-            ranker.load(self._data)
+            if isinstance(ranker, HybridRanker):  # its parts are opened once, whoever asks
+                ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
+            else:
+                ranker.load(self._data)
             self._rankers[name] = ranker
         return self._rankers[name]
 

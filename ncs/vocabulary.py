@@ -73,7 +73,7 @@ class Vocabulary:
     @classmethod
     def load(cls, folder: Path) -> Vocabulary:
         """Memory-mapped; raises IndexDamaged where the two files disagree."""
-        starts = np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False)
+        starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
         path = folder / "vocabulary.txt"
         if path.stat().st_size != starts[-1]:
             raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
@@ -130,8 +130,8 @@ class WordTable:
     @classmethod
     def load(cls, folder: Path) -> WordTable:
         """Memory-mapped."""
-        ids = np.load(folder / "words.ids.npy", mmap_mode="r", allow_pickle=False)
-        offsets = np.load(folder / "words.offsets.npy", mmap_mode="r", allow_pickle=False)
+        ids = np.asarray(np.load(folder / "words.ids.npy", mmap_mode="r", allow_pickle=False))
+        offsets = np.asarray(np.load(folder / "words.offsets.npy", mmap_mode="r", allow_pickle=False))
         return cls(Vocabulary.load(folder), ids, offsets)
 
 
