@@ -143,6 +143,9 @@ def test_what_killed_builds_left_is_removed_and_other_files_are_not(tmp_path: Pa
         (tmp_path / "idx" / name / "file").write_text("x")
     (tmp_path / "idx" / "manifest.json.part").write_text("{")
     (tmp_path / "idx" / "notes.txt").write_text("mine")
+    with new_generation(tmp_path / "idx"):  # its space is free before the work starts
+        kept = ["data-1", "data-9.part", "data-x", "my data-3", "notes.txt"]
+        assert names(tmp_path / "idx") == sorted([*OURS, *kept])
     build(tmp_path / "idx")
     assert names(tmp_path / "idx") == sorted([*OURS, "data-9", "data-x", "my data-3", "notes.txt"])
 
