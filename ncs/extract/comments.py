@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 import re
 
-_MARKS = re.compile(r"^[ \t]*(?:/\*+|\*+(?!/)|//+|#+[!:]?)[ \t]?|[ \t]*\**\*/[ \t]*$", re.MULTILINE)
+_MARKS = " \t\r\f/*#"
 _INLINE_TAG = re.compile(r"\{@\w+[ \t]*([^{}]*)\}")  # {@link Foo#bar label}
-_BLOCK_TAG = re.compile(r"^[ \t]*@[a-zA-Z]+[ \t]*", re.MULTILINE)  # @param, @return
+_BLOCK_TAG = re.compile(r"^[ \t/*]*@[a-zA-Z]+", re.MULTILINE)  # @param, @return
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
-_QUOTES = re.compile(r"\"{3}|'{3}|[\"']")
 
 
 def clean_comment(comment: str) -> str:
@@ -20,14 +19,15 @@ def clean_comment(comment: str) -> str:
     >>> clean_comment("// TODO: later")
     'TODO: later'
     """
-    text = _MARKS.sub("", comment)
-    if "@" in text:
-        text = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", text))
-    if "<" in text:
-        text = _HTML.sub("", text)
-    if "&" in text:
-        text = html.unescape(text)
-    return "\n".join(filter(None, map(str.strip, text.splitlines())))
+    if "@" in comment:
+        comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
+    if "<" in comment:
+        comment = _HTML.sub("", comment)
+    if "&" in comment:
+        comment = html.unescape(comment)
+    if "\n" not in comment:
+        return comment.strip(_MARKS)
+    return "\n".join([line for raw in comment.split("\n") if (line := raw.strip(_MARKS))])
 
 
 def unquote(literal: str) -> str:
@@ -36,13 +36,10 @@ def unquote(literal: str) -> str:
     >>> unquote('"a"'), unquote('""'), unquote('plain')
     ('a', '', 'plain')
     """
-    match = _QUOTES.match(literal)
-    if match is None:
+    if literal[:1] not in ("'", '"'):
         return literal
-    quote = match.group()
-    if len(literal) < 2 * len(quote):
-        quote = quote[0]
-    return literal[len(quote) :].removesuffix(quote)
+    width = 3 if len(literal) >= 6 and literal[:3] == literal[-3:] == literal[0] * 3 else 1
+    return literal[width:-width]
 
 
 _FIELD_LIST = re.compile(r"^[ \t]*:[a-z]+[ \t]*(?=[^:\n]*:)", re.MULTILINE)  # :param name: text

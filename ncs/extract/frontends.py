@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 FRONTENDS = ("tree-sitter", "javalang")
 
 
-def read_file(
-    source: bytes, language: str, repository: str, path: str, frontend: str
-) -> tuple[list[Document], bool]:
+def read_file(source: bytes, language: str, repository: str, path: str, frontend: str) -> tuple[list[Document], bool]:
     """Documents of a file in source order, and whether it has syntax errors.
 
     "javalang" reads Java; every other language is read with tree-sitter whatever the front end.

@@ -25,6 +25,15 @@ class Language:
     """Names that say nothing: `self`."""
 
 
+JAVA_KEYWORDS = frozenset(
+    """
+    abstract assert boolean break byte case catch char class const continue default do double else enum extends
+    false final finally float for goto if implements import instanceof int interface long native new null
+    package private protected public return short static strictfp super switch synchronized this throw throws
+    transient true try var void volatile while yield
+    """.split()  # noqa: SIM905
+)
+
 LANGUAGES: Mapping[str, Language] = {
     row.name: row
     for row in (
@@ -34,12 +43,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_java",
             kinds=("method", "constructor", "initializer"),
             doc_comment="/**",
-            keywords=frozenset(
-                """abstract assert boolean break byte case catch char class const continue default do double else enum
-                extends false final finally float for goto if implements import instanceof int interface long native
-                new null package private protected public return short static strictfp super switch synchronized this
-                throw throws transient true try var void volatile while yield""".split()
-            ),
+            keywords=JAVA_KEYWORDS,
         ),
         Language(
             "python",

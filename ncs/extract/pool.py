@@ -90,9 +90,7 @@ def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
         yield chunk
 
 
-def _read_chunk(
-    chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]
-) -> Extraction[T]:
+def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]) -> Extraction[T]:
     documents: list[Document] = []
     broken: list[str] = []
     failed: list[str] = []

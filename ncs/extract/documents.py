@@ -1,0 +1,168 @@
+"""Functions found in a source file made into Documents: what every front end shares."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import NamedTuple
+
+from ncs.extract.comments import clean_comment, clean_docstring
+from ncs.extract.languages import Language
+from ncs.types import Document, Field, Tokens
+
+Span = tuple[int, int]
+"""A byte range: start, end."""
+
+_LAYOUT = b" \t\r\n\f\v\0"
+_SPACE = re.compile(rb"\s*")
+
+
+class Function(NamedTuple):
+    """A function that a front end found."""
+
+    start: int
+    end: int
+    kind: str
+    name: str
+    scope: Tokens
+    words: dict[Field, Tokens]
+    """Fields with words only; name, scope, doc, comments and path are added here."""
+    docstring: int = -1
+    """Where its docstring starts; -1 without."""
+
+
+def as_utf8(source: bytes) -> bytes:
+    """Without a byte order mark, UTF-16 made UTF-8."""
+    if source[:3] == b"\xef\xbb\xbf":
+        return source[3:]
+    if source[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return source.decode("utf-16", "replace").encode()
+    return source
+
+
+def blanked(source: bytes | bytearray, spans: Iterable[Span]) -> bytearray:
+    """The source with NULs in place of some ranges, so that offsets stay."""
+    copy = bytearray(source)
+    for start, end in spans:
+        copy[start:end] = bytes(end - start)
+    return copy
+
+
+def documents_of(
+    source: bytes,
+    functions: Iterable[Function],
+    comments: Comments,
+    row: Language,
+    repository: str,
+    path: str,
+) -> list[Document]:
+    """Documents of a file.
+
+    functions: in source order, the enclosing before the enclosed.
+    The digest is over the code without comments and layout; strings keep theirs.
+    """
+    documents = []
+    path_words = (path,)
+    before, line, at, twins = -1, 1, 0, 1
+    for start, end, kind, name, scope, words, docstring in functions:
+        line += source.count(b"\n", at, start)
+        at = start
+        words["path"] = path_words
+        if kind != "initializer":
+            words["name"] = (name,)
+        if scope:
+            words["scope"] = scope
+        if comments.spans:
+            comments.describe(start, end, docstring, words)
+        digest = blake2b(comments.without[start:end].translate(None, _LAYOUT), digest_size=16)
+        if "literals" in words:
+            digest.update("\0".join(words["literals"]).encode("utf-8", "replace"))
+        code = source[start:end]
+        indent = source[source.rfind(b"\n", 0, start) : start]
+        if len(indent) > 1 and indent.isspace():
+            code = code.replace(indent, b"\n")
+        if b"\r" in code:
+            code = code.replace(b"\r\n", b"\n")
+        twins = twins + 1 if line == before else 1
+        before = line
+        documents.append(
+            Document(
+                f"{repository}/{path}:{line}" if twins == 1 else f"{repository}/{path}:{line}.{twins}",
+                repository,
+                path,
+                line,
+                line + source.count(b"\n", start, end - 1),
+                row.name,
+                kind,
+                name,
+                ".".join((*scope, name)),
+                words,
+                code.decode("utf-8", "replace"),
+                digest.digest(),
+            )
+        )
+    return documents
+
+
+class Comments:
+    """The comments and docstrings of a file, and which of them speak about which function."""
+
+    def __init__(self, source: bytes, comments: list[Span], docstrings: list[Span], row: Language) -> None:
+        """comments and docstrings: sorted."""
+        self._source, self._mark = source, row.doc_comment.encode()
+        self._docstrings = {start for start, _ in docstrings}
+        self.spans = sorted(comments + docstrings) if docstrings else comments
+        self.without = blanked(source, self.spans)
+        self._starts = [start for start, _ in self.spans]
+        self._texts: dict[int, str] = {}
+        self._above = {_after_space(source, end): i for i, (_, end) in enumerate(self.spans)}
+        """Where the next thing starts -> the comment above it."""
+
+    def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
+        """Add `doc`, what documents a function, and `comments`, what stands inside it or plainly above."""
+        doc: list[str] = []
+        comments: list[str] = []
+        if start in self._above:
+            self._look_up(start, doc, comments)
+        starts = self._starts
+        first = bisect_left(starts, start)
+        for i in range(first, bisect_left(starts, end, first)):
+            (doc if starts[i] == docstring else comments).append(self._text(i))
+        if doc:
+            words["doc"] = tuple(doc)
+        if comments:
+            words["comments"] = tuple(comments)
+
+    def _look_up(self, start: int, doc: list[str], comments: list[str]) -> None:
+        """Comments directly above a function, from the nearest upwards."""
+        source = self._source
+        i: int | None = self._above[start]
+        while i is not None:
+            a, b = self.spans[i]
+            line_start = source.rfind(b"\n", 0, a) + 1
+            if a in self._docstrings or source[line_start:a].strip():
+                return  # at the end of a line it is about that line
+            block = source.endswith(b"*/", a, b)
+            documents = source.startswith(self._mark, a)
+            if not (documents and block) and source.count(b"\n", b, start) > 1:
+                return  # below an empty line a comment is a heading or old code
+            (doc if documents else comments).insert(0, self._text(i))
+            if documents and block:
+                return
+            start = a
+            i = self._above.get(start)
+
+    def _text(self, i: int) -> str:
+        text = self._texts.get(i)
+        if text is None:
+            start, end = self.spans[i]
+            tidy = clean_docstring if start in self._docstrings else clean_comment
+            text = self._texts[i] = tidy(self._source[start:end].decode("utf-8", "replace"))
+        return text
+
+
+def _after_space(source: bytes, at: int) -> int:
+    match = _SPACE.match(source, at)
+    return match.end() if match else at
