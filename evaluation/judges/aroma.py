@@ -79,8 +79,7 @@ def features(code: bytes, language: str) -> Features:
     last_use: dict[str, tuple[int, str]] = {}
     for number, token in enumerate(tokens):
         found[(token.text,)] += 1
-        for step in token.above:
-            found[(token.text, *step)] += 1
+        found.update((token.text, *step) for step in token.above)
         if number + 1 < len(tokens):
             found[(token.text, "->", tokens[number + 1].text)] += 1
         if token.variable and token.above:
