@@ -147,7 +147,7 @@ def test_what_killed_builds_left_is_removed_and_other_files_are_not(tmp_path: Pa
         kept = ["data-1", "data-9.part", "data-x", "my data-3", "notes.txt"]
         assert names(tmp_path / "idx") == sorted([*OURS, *kept])
     build(tmp_path / "idx")
-    assert names(tmp_path / "idx") == sorted([*OURS, "data-9", "data-x", "my data-3", "notes.txt"])
+    assert names(tmp_path / "idx") == sorted([*OURS, "data-2", "data-x", "my data-3", "notes.txt"])
 
 
 def test_every_file_is_on_the_disk_before_the_manifest_names_it(
