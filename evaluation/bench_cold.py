@@ -49,3 +49,7 @@ def _run(command: Sequence[str]) -> tuple[float, float]:
     wall, after = time.perf_counter() - start, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return wall, cpu
+
+
+if __name__ == "__main__":
+    sys.exit(main())
