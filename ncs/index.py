@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ncs.errors import BadInput
 from ncs.filters import shown_at
@@ -220,16 +220,17 @@ class Index:
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
         """Words of a question that no function holds, each with known words of near spelling."""
-        bm25 = self.ranker("bm25")
-        if not isinstance(bm25, Bm25Ranker):
-            return {}
-        return {term.word: self.near_spellings(term.word) for term in bm25.terms(text) if term.id is None}
+        terms = self._bm25().terms(text)
+        return {term.word: self.near_spellings(term.word) for term in terms if term.id is None}
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
-        """Words of the vocabulary that are spelled almost like this one, best first."""
+        """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
         from ncs.spelling import near
 
-        return near(word.lower(), self.words().vocabulary, n)
+        return near(word.lower(), self.words().vocabulary, n, count=self._bm25().documents)
+
+    def _bm25(self) -> Bm25Ranker:
+        return cast(Bm25Ranker, self.ranker("bm25"))
 
     def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
         """The words learnt to be used most like this one, with their cosine; None for a word without a vector."""
