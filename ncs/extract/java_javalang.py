@@ -50,7 +50,7 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
     try:
         tokens = list(javalang.tokenizer.tokenize(text))
         tree = javalang.parser.Parser(tokens).parse()
-    except (javalang.parser.JavaParserError, javalang.tokenizer.LexerError, RecursionError) as error:
+    except (javalang.parser.JavaParserBaseException, javalang.tokenizer.LexerError, RecursionError) as error:
         raise SourceError(f"javalang cannot read {path or 'the file'} ({type(error).__name__})") from error
     except (StopIteration, TypeError, AttributeError, IndexError) as error:  # what its bugs come as
         raise SourceError(f"javalang fails on {path or 'the file'} ({type(error).__name__})") from error
