@@ -94,7 +94,7 @@ def _percents(lines: IO[str]) -> Iterator[int]:
     """1 .. 100, each once, when the worker has come that far."""
     done = 0
     for line in lines:
-        while done < int(line):
+        while line.strip().isdigit() and done < int(line):
             done += 1
             yield done
 

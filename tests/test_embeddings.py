@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from ncs.vocabulary import WordTable
 from tests.words import id_of, table, topics
 
 T = TypeVar("T")
+LINUX = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for processes in /proc")
 QUICK = FastTextConfig(dim=16, epochs=3, least_words=0, min_count=1)
 
 
@@ -228,17 +232,53 @@ def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
+@LINUX
 def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> None:
     def interrupted(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         for item in items:
             yield item
+            started.extend(tmp_path.iterdir())
+            assert working_in(started[0])
             raise KeyboardInterrupt
+
+    started: list[Path] = []
 
     with pytest.raises(KeyboardInterrupt):
         Embeddings.train(topics(2_000), FastTextConfig(epochs=1_000), track=interrupted, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not [line for line in running.splitlines() if str(tmp_path) in line]
+    assert started
+    assert working_in(started[0]) == []
+
+
+@pytest.mark.slow
+@LINUX
+def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import os, pathlib, signal, sys; from tests.words import topics; from ncs.embeddings import *\n"
+        "def kill(items, stage, **more):\n"
+        "    for item in items: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "config = FastTextConfig(epochs=1000, least_words=0)\n"
+        "Embeddings.train(topics(2000), config, track=kill, folder=pathlib.Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
+    assert done.returncode == -signal.SIGKILL
+    (room,) = tmp_path.iterdir()
+    deadline = time.monotonic() + 10
+    while working_in(room) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert working_in(room) == []
+
+
+def working_in(folder: Path) -> list[str]:
+    """Processes whose working folder this is (Linux)."""
+    return [str(link) for link in Path("/proc").glob("[0-9]*/cwd") if leads_to(link, folder)]
+
+
+def leads_to(link: Path, folder: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(str(folder))  # it says so where the folder is deleted
+    except OSError:  # another user's process, or one that has just ended
+        return False
 
 
 @pytest.mark.slow
