@@ -42,15 +42,16 @@ def unquote(literal: str) -> str:
     return literal[width:-width]
 
 
-_FIELD_LIST = re.compile(r"^[ \t]*:[a-z]+[ \t]*(?=[^:\n]*:)", re.MULTILINE)  # :param name: text
+_FIELD_LIST = re.compile(r"^[ \t]*:[a-z]+(?::[ \t]*|[ \t]+(?=[^:\n]*:))", re.MULTILINE)  # :param name: text
 
 
-def clean_docstring(text: str) -> str:
-    r"""A docstring's text, lines kept, the tags of field lists taken off.
+def clean_docstring(literal: str) -> str:
+    r"""A docstring's text, lines kept, without quotes and the tags of field lists.
 
-    >>> clean_docstring("Opens it.\n\n    :param path: where")
-    'Opens it.\npath: where'
+    >>> clean_docstring('r"Opens it.\n\n    :param path: where\n    :returns: it"')
+    'Opens it.\npath: where\nit'
     """
+    text = unquote(literal.lstrip("rRuU"))
     if ":" in text:
         text = _FIELD_LIST.sub("", text)
     return "\n".join(filter(None, map(str.strip, text.splitlines())))

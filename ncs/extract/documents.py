@@ -34,12 +34,12 @@ class Function(NamedTuple):
 
 
 def as_utf8(source: bytes) -> bytes:
-    """Without a byte order mark, UTF-16 made UTF-8."""
+    """UTF-16 made UTF-8, no byte order mark, and Unix line ends, so that equal code is equal."""
     if source[:3] == b"\xef\xbb\xbf":
-        return source[3:]
-    if source[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return source.decode("utf-16", "replace").encode()
-    return source
+        source = source[3:]
+    elif source[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        source = source.decode("utf-16", "replace").encode()
+    return source.replace(b"\r\n", b"\n") if b"\r" in source else source
 
 
 def blanked(source: bytes | bytearray, spans: Iterable[Span]) -> bytearray:
@@ -83,8 +83,6 @@ def documents_of(
         indent = source[source.rfind(b"\n", 0, start) : start]
         if len(indent) > 1 and indent.isspace():
             code = code.replace(indent, b"\n")
-        if b"\r" in code:
-            code = code.replace(b"\r\n", b"\n")
         twins = twins + 1 if line == before else 1
         before = line
         documents.append(

@@ -26,5 +26,7 @@
 (inferred_parameters (identifier) @parameters)
 (lambda_expression parameters: (identifier) @parameters)
 
+(type_identifier) @types
 (string_literal) @literals
+(character_literal) @nothing
 [(block_comment) (line_comment)] @comments

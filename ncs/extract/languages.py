@@ -19,10 +19,8 @@ class Language:
     """Captures that make documents; `<kind>.name` names them, a kind without is named by itself."""
     doc_comment: str
     """How a comment starts that documents the function below it."""
-    keywords: frozenset[str]
-    """What looks like a name and is none, with the names of built-in types."""
-    ignored: frozenset[str] = frozenset()
-    """Names that say nothing: `self`."""
+    ignored: frozenset[str]
+    """What looks like a name and is none (keywords, primitive types), and names that say nothing (`self`)."""
 
 
 JAVA_KEYWORDS = frozenset(
@@ -43,7 +41,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_java",
             kinds=("method", "constructor", "initializer"),
             doc_comment="/**",
-            keywords=JAVA_KEYWORDS,
+            ignored=JAVA_KEYWORDS,
         ),
         Language(
             "python",
@@ -51,8 +49,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_python",
             kinds=("function",),
             doc_comment="#",
-            keywords=frozenset(keyword.kwlist),
-            ignored=frozenset({"self", "cls", "_", "__"}),
+            ignored=frozenset(keyword.kwlist) | {"self", "cls", "_", "__"},
         ),
     )
 }

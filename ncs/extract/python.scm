@@ -26,11 +26,13 @@
   (dictionary_splat_pattern (identifier) @parameters)
 ])
 
-(function_definition body: (block . (expression_statement (string (string_content) @doc))))
+((function_definition body: (block . (expression_statement (string (string_start) @_start (string_content) @doc.text) @doc)))
+  (#not-match? @_start "[bBfF]"))
 
 (match_statement "match" @nothing)
 (case_clause "case" @nothing)
 (type_conversion) @nothing
+(string_start) @nothing
 
 (string_content) @literals
 (comment) @comments

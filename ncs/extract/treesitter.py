@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
-from itertools import compress
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
@@ -33,17 +31,10 @@ if TYPE_CHECKING:
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
 
-_TAGS: Mapping[str, int] = {"calls": 1, "parameters": 2, "types": 3, "enums": 4}
-"""What a captured name is tagged with: this character stands in place of the one before it."""
-_FIELD_TAGS: tuple[tuple[int, Field], ...] = ((1, "calls"), (2, "parameters"), (3, "types"), (4, "enums"))
-_NAME_TAG = 5
-_UPPER, _LOWER = 6, 7
+_CALL, _PARAMETER, _TYPE, _ENUM, _NAME = "\1\2\3\4\5"
+_TAGS: Mapping[str, str] = {"types": _TYPE, "parameters": _PARAMETER, "enums": _ENUM, "calls": _CALL}
+"""A captured name has its tag in place of the character before it; of two the later."""
 _LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
-_SORTS = bytes(
-    c if c <= _NAME_TAG else _UPPER if chr(c).isupper() else 0 if chr(c).isdigit() else _LOWER for c in range(256)
-)
-_ONLY = [bytes(c == sort for c in range(256)) for sort in range(_LOWER + 1)]
-_first = itemgetter(0)
 
 
 def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list[Document], bool]:
@@ -61,69 +52,85 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
 
 
 def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Span], row: Language) -> list[Function]:
-    containers = _containers(source, found, row)
     literals = _spans(found, "literals")
     if docs:
-        literals = [span for span in literals if span not in docs]
+        documenting = {node.start_byte for node in found["doc.text"]}
+        literals = [span for span in literals if span[0] not in documenting]
     starts = [start for start, _ in literals]
     texts = [unquote(source[start:end].decode("utf-8", "replace")) for start, end in literals]
     code, tags = _tagged(found, blanked(comments.without, literals + _spans(found, "nothing")), row)
     functions = []
     ends: list[int] = []
     scopes: list[Tokens] = [()]
-    for start, end, kind, name in containers:
+    for start, end, kind, name in _containers(source, found, row):
         while ends and ends[-1] <= start:
             ends.pop()
             scopes.pop()
         scope = scopes[-1]
         if kind and len(ends) < DEEPEST:
-            functions.append((start, end, kind, name, scope))
+            words = _words(code[start : end + 1], tags, row.ignored)
+            if starts:
+                first = bisect_left(starts, start)
+                inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
+                if inside:
+                    words["literals"] = tuple(inside)
+            functions.append(Function(start, end, kind, name, scope, words))
         ends.append(end)
         scopes.append((*scope, name))
-    slices = [code[start : end + 1] for start, end, _, _, _ in functions]
-    for tag in tags:
-        spaced = b" " + tag
-        slices = [piece.replace(tag, spaced) for piece in slices]
-    ignored = row.keywords | row.ignored
-    names = [[name for name in piece.decode("utf-8", "replace").split() if name not in ignored] for piece in slices]
-    sorts = ["".join(map(_first, some)).encode("latin-1", "replace").translate(_SORTS) for some in names]
-    docstrings = _docstrings(functions, docs)
-    made = []
-    for number, (function, words) in enumerate(zip(functions, map(_words, names, sorts), strict=True)):
-        first = bisect_left(starts, function[0])
-        inside = texts[first : bisect_left(starts, function[1], first)]
-        if any(inside):
-            words["literals"] = tuple(filter(None, inside))
-        made.append(Function(*function, words, docstrings.get(number, -1)))
-    return made
+    for number, start in _docstrings(functions, docs).items():
+        functions[number] = functions[number]._replace(docstring=start)
+    return functions
 
 
-def _docstrings(functions: Sequence[tuple[int, int, str, str, Tokens]], docs: Sequence[Span]) -> dict[int, int]:
+def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int, int]:
     """Function number -> where its docstring starts: it is the innermost function's that holds it."""
     found: dict[int, int] = {}
+    starts = [function.start for function in functions] if docs else []
     for start, _ in docs:
-        number = bisect_left(functions, start, key=_first) - 1
-        while number >= 0 and functions[number][1] <= start:
+        number = bisect_left(starts, start) - 1
+        while number >= 0 and functions[number].end <= start:
             number -= 1
-        found.setdefault(number, start)
+        if number >= 0:
+            found.setdefault(number, start)
     return found
 
 
-def _words(names: list[str], sorts: bytes) -> dict[Field, Tokens]:
+def _words(code: bytes, tags: Sequence[bytes], ignored: frozenset[str]) -> dict[Field, Tokens]:
+    """The names in a function's tagged code by field: by tag, or by case where there is none."""
+    for tag in tags:
+        code = code.replace(tag, b" " + tag)
+    calls: list[str] = []
+    types: list[str] = []
+    enums: list[str] = []
+    identifiers: list[str] = []
+    parameters: list[str] = []
+    names: list[str] = []
+    tagged = {_CALL: calls, _TYPE: types, _PARAMETER: parameters, _ENUM: enums, _NAME: names}
+    for name in code.decode("utf-8", "replace").split():
+        if name >= "a":
+            if name not in ignored:
+                identifiers.append(name)
+        elif name < "\6":
+            tagged[name[0]].append(name[1:])
+        elif name >= "A" and name not in ignored:
+            if name.isupper() and len(name) > 1:
+                enums.append(name)
+            else:
+                (identifiers if name[0] == "_" else types).append(name)
+        elif name[0] == "$":
+            identifiers.append(name)
+    identifiers += names[1:]  # those of functions in it
     words: dict[Field, Tokens] = {}
-    for sort, field in _FIELD_TAGS:
-        if sort in sorts:
-            words[field] = tuple([name[1:] for name in compress(names, sorts.translate(_ONLY[sort]))])
-    if _LOWER in sorts:
-        words["identifiers"] = tuple(compress(names, sorts.translate(_ONLY[_LOWER])))
-    if _UPPER in sorts:
-        upper = list(compress(names, sorts.translate(_ONLY[_UPPER])))
-        constants = [name for name in upper if name.isupper()]
-        if constants:
-            words["enums"] = words.get("enums", ()) + tuple(constants)
-            upper = [name for name in upper if not name.isupper()]
-        if upper:
-            words["types"] = words.get("types", ()) + tuple(upper)
+    if calls:
+        words["calls"] = tuple(calls)
+    if enums:
+        words["enums"] = tuple(enums)
+    if identifiers:
+        words["identifiers"] = tuple(identifiers)
+    if types:
+        words["types"] = tuple(types)
+    if parameters:
+        words["parameters"] = tuple([name for name in parameters if name not in ignored])
     return words
 
 
@@ -131,11 +138,12 @@ def _tagged(found: Captures, code: bytearray, row: Language) -> tuple[bytes, lis
     """The code with spaces for what is between names, and tags after captured names; and which tags there are."""
     code = bytearray(b" ") + code.translate(_LETTERS)
     tags = {what: tag for what, tag in _TAGS.items() if what in found}
-    tags |= {f"{kind}.name": _NAME_TAG for kind in row.kinds if f"{kind}.name" in found}
+    tags |= {f"{kind}.name": _NAME for kind in row.kinds if f"{kind}.name" in found}
     for what, tag in tags.items():
+        byte = ord(tag)
         for node in found[what]:
-            code[node.start_byte] = tag
-    return bytes(code), [bytes((tag,)) for tag in sorted(set(tags.values()))]
+            code[node.start_byte] = byte  # that is, before the name: the code starts with one space more
+    return bytes(code), [tag.encode() for tag in sorted(set(tags.values()))]
 
 
 def _containers(source: bytes, found: Captures, row: Language) -> list[tuple[int, int, str, str]]:
