@@ -129,8 +129,8 @@ def _words(code: bytes, tags: Sequence[bytes], ignored: frozenset[str]) -> dict[
         words["identifiers"] = tuple(identifiers)
     if types:
         words["types"] = tuple(types)
-    if parameters:
-        words["parameters"] = tuple([name for name in parameters if name not in ignored])
+    if parameters and (kept := tuple([name for name in parameters if name not in ignored])):
+        words["parameters"] = kept
     return words
 
 
