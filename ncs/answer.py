@@ -51,7 +51,7 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], found: bool) -> list
         for word, near in unknown.items()
     ]
     words = tokenize(text)
-    if words and all(word in STOP_WORDS for word in words):
+    if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the question ({', '.join(words)}); add what the function does")
     if not words:
         notes.append("there is no word in the question")
