@@ -11,9 +11,7 @@ T = TypeVar("T")
 class Track(Protocol):
     """Passes items on unchanged; what else happens (a bar, nothing) is the caller's business."""
 
-    def __call__(
-        self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = ""
-    ) -> Iterator[T]: ...
+    def __call__(self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]: ...
 
 
 def silent(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:

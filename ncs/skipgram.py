@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 14  # documents whose words are spelled out at a time
 MOST_EPOCHS = 100  # of a small corpus
+WORDS_A_COUNT = 20_000  # so many words a corpus has for each place that a word must stand in
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def train(
     from ncs.pretrained import read_pretrained
 
     counts = _count(words, ~_numbers(words))
-    min_count = min(config.min_count, max(1, int(counts.sum()) // 20_000))
+    min_count = min(config.min_count, max(1, int(counts.sum()) // WORDS_A_COUNT))
     given = read_pretrained(config.pretrained, words.vocabulary, config.dim) if config.pretrained else {}
     taught = counts >= min_count
     taught[[id for id in given if counts[id]]] = True
