@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import threading
 import zlib
 from array import array
 from collections import Counter
@@ -70,10 +71,14 @@ class StoreWriter:
         self._columns = {name: array("i") for name in COLUMNS}
         with _writing(path):
             self._db = sqlite3.connect(path, isolation_level=None)
-            for setting in SETTINGS:
-                self._db.execute(f"PRAGMA {setting}")
-            self._db.executescript(SCHEMA)
-            self._db.execute("BEGIN")
+            try:
+                for setting in SETTINGS:
+                    self._db.execute(f"PRAGMA {setting}")
+                self._db.executescript(SCHEMA)
+                self._db.execute("BEGIN")
+            except BaseException:
+                self._db.close()
+                raise
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -194,6 +199,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         """Raises IndexDamaged for a file that is missing or no store."""
         self.path = path
+        self._lock = threading.Lock()
         with self._reading():
             uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
@@ -315,8 +321,10 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        """One thread at a time: from Python 3.12 on, threads that share a connection mix up each other's rows."""
         try:
-            yield
+            with self._lock:
+                yield
         except sqlite3.ProgrammingError:  # a closed store: the caller's fault, not the file's
             raise
         except (sqlite3.Error, zlib.error, ValueError, IndexError, TypeError) as error:
