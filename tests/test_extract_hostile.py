@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ncs.errors import SourceError
 from ncs.extract import LANGUAGES, extract
 from ncs.types import FIELDS, Document
 
@@ -154,3 +155,9 @@ def test_shuffled_words_of_a_sample_do_no_harm(language: str) -> None:
     for _ in range(50):
         random_.shuffle(words)
         checked(b" ".join(words), language)
+
+
+def test_brackets_that_never_close_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ncs.extract.treesitter.LONGEST", 0.05)
+    with pytest.raises(SourceError, match="does not look like a program"):
+        list(extract(b"(" * 40_000, "java", path="x.java"))

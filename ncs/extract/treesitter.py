@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
 from tree_sitter import Parser, Query, QueryCursor
 
+from ncs.errors import SourceError
 from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
 
+LONGEST = 10
+"""Seconds for the captures of one file. A program of 1 MB takes .1 s; brackets that never close take the square
+of their number."""
+
 _CALL, _PARAMETER, _TYPE, _ENUM, _NAME = "\1\2\3\4\5"
 _TAGS: Mapping[str, str] = {"types": _TYPE, "parameters": _PARAMETER, "enums": _ENUM, "calls": _CALL}
 """A captured name has its tag in place of the character before it; of two the later."""
@@ -38,11 +44,17 @@ _LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c 
 
 
 def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list[Document], bool]:
-    """Documents of a file in source order, and whether it has syntax errors."""
+    """Documents of a file in source order, and whether it has syntax errors.
+
+    Raises SourceError for what is no program and would take hours: a million opening brackets.
+    """
     source = as_utf8(source)
     parser, cursor = _tools(row)
     root = parser.parse(source).root_node
-    found = cursor.captures(root)
+    stop = monotonic() + LONGEST
+    found = cursor.captures(root, lambda *_: True, lambda _: monotonic() > stop)  # no predicates of ours to judge
+    if monotonic() > stop:
+        raise SourceError(f"{path or 'the file'} took over {LONGEST} s; it does not look like a program")
     if not any(kind in found for kind in row.kinds):
         return [], root.has_error
     docs = _spans(found, "doc")
