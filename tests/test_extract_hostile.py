@@ -157,7 +157,7 @@ def test_shuffled_words_of_a_sample_do_no_harm(language: str) -> None:
         checked(b" ".join(words), language)
 
 
-def test_brackets_that_never_close_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ncs.extract.treesitter.LONGEST", 0.05)
-    with pytest.raises(SourceError, match="does not look like a program"):
-        list(extract(b"(" * 40_000, "java", path="x.java"))
+@pytest.mark.parametrize("unit", [b"(", b"{", b"[", b")"])
+def test_a_megabyte_of_brackets_that_never_close_is_given_up(unit: bytes) -> None:
+    with pytest.raises(SourceError, match="brackets of x.java do not match"):
+        list(extract(unit * 1_000_000, "java", path="x.java"))
