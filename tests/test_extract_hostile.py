@@ -159,5 +159,5 @@ def test_shuffled_words_of_a_sample_do_no_harm(language: str) -> None:
 
 @pytest.mark.parametrize("unit", [b"(", b"{", b"[", b")"])
 def test_a_megabyte_of_brackets_that_never_close_is_given_up(unit: bytes) -> None:
-    with pytest.raises(SourceError, match="brackets of x.java do not match"):
+    with pytest.raises(SourceError, match=r"brackets of x\.java do not match"):
         list(extract(unit * 1_000_000, "java", path="x.java"))

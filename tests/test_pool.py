@@ -89,7 +89,6 @@ def test_files_with_syntax_errors_are_named_and_still_give_what_parsed(
     broken = [name for extraction in alone for name in extraction.broken if name.startswith("odd/")]
     assert broken == ["odd/Broken.java", "odd/broken.py"]
     names = [row[1] for extraction in alone for row in extraction.result if row[0].startswith("odd/")]
-    assert names[0] == "A.whole"
     assert "whole" in names
     assert "not_source" not in names
     assert [name for extraction in alone for name in extraction.failed] == []
