@@ -65,15 +65,21 @@ class _Places:
 
     def __init__(self, text: str, tokens: Sequence[Any]) -> None:
         self._values = [token.value for token in tokens]
+        self._numbers = {tuple(token.position): number for number, token in enumerate(tokens)}
+        self._starts = []
         lines = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-        self._starts = [lines[token.position[0] - 1] + token.position[1] - 1 for token in tokens]
-        self._numbers = {start: number for number, start in enumerate(self._starts)}
-        self._lines = lines
+        end = 0
+        for token in tokens:
+            start = lines[min(token.position[0], len(lines)) - 1] + token.position[1] - 1
+            if not text.startswith(token.value, start):  # escapes like \u0041 shift what follows them
+                start = max(end, text.find(token.value, end))
+            self._starts.append(start)
+            end = start + len(token.value)
         self._bytes = None if text.isascii() else [0, *accumulate(len(c.encode("utf-8", "replace")) for c in text)]
 
     def of(self, position: Any) -> int | None:
         """The number of the token at a (line, column); None for a position that is none's."""
-        return self._numbers.get(self._lines[position[0] - 1] + position[1] - 1) if position else None
+        return self._numbers.get(tuple(position)) if position else None
 
     def function(self, at: int, name: str) -> Span | None:
         """Byte range of the method or constructor whose type or name is token `at`: modifiers to closing brace."""
@@ -95,7 +101,9 @@ class _Places:
 
     def _span(self, first: int, last: int) -> Span:
         start, end = self._starts[first], self._starts[last] + len(self._values[last])
-        return (start, end) if self._bytes is None else (self._bytes[start], self._bytes[end])
+        return (
+            (start, end) if self._bytes is None else (self._bytes[start], self._bytes[min(end, len(self._bytes) - 1)])
+        )
 
     def _matching(self, at: int) -> int:
         opening, closing = self._values[at], _CLOSE[self._values[at]]
@@ -223,8 +231,8 @@ def _words(nodes: Iterator[Any]) -> dict[Field, Tokens]:
                     add("parameters", parameter.member)
                     created.add(id(parameter))
         elif isinstance(node, Literal):
-            if node.value.startswith('"'):
-                add("literals", unquote(node.value))
+            if node.value.startswith('"') and (text := unquote(node.value)):
+                add("literals", text)
         elif isinstance(node, (FormalParameter, InferredFormalParameter)):
             add("parameters", node.name)
         elif id(node) not in created:
