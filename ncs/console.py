@@ -248,9 +248,9 @@ def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
     if skipped:
         say("skipped: " + ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items())))
     if counts["broken"]:
-        say(f"{counts['broken']:,} files have syntax errors; what parsed is indexed")
+        say(f"files with syntax errors: {counts['broken']:,} (what parsed is indexed)")
     if counts["failed"]:
-        say(f"{counts['failed']:,} files could not be read by the parser")
+        say(f"files the parser could not read: {counts['failed']:,}")
     for note in manifest.notes:
         say(f"note: {note}")
     if verbose:
