@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
 
-UNCLOSED = 10_000
+UNCLOSED = 20_000
 """Brackets too many or too few that a file may have: captures take the square of their number, hours for 1 MB."""
 
 _CALL, _PARAMETER, _TYPE, _ENUM, _NAME = "\1\2\3\4\5"
