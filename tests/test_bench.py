@@ -122,7 +122,9 @@ def test_script_without_a_name_lists_every_benchmark_and_its_first_line() -> Non
 def test_script_refuses_an_unknown_name_in_one_line_before_it_installs_anything() -> None:
     done = subprocess.run(["bash", BENCHMARK, "extrac"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("bin/benchmark: there is no benchmark 'extrac'; there are: cold extract frontends lexical")
+    assert done.stderr.startswith(
+        "bin/benchmark: there is no benchmark 'extrac'; there are: cold extract frontends lexical"
+    )
 
 
 def test_script_is_executable_and_parses() -> None:
