@@ -65,6 +65,7 @@ def documents_of(
     """
     documents = []
     path_words = (path,)
+    without = bytes(comments.without)
     before, line, at, twins = -1, 1, 0, 1
     for start, end, kind, name, scope, words, docstring in functions:
         line += source.count(b"\n", at, start)
@@ -76,7 +77,7 @@ def documents_of(
             words["scope"] = scope
         if comments.spans:
             comments.describe(start, end, docstring, words)
-        digest = blake2b(comments.without[start:end].translate(None, _LAYOUT), digest_size=16)
+        digest = blake2b(without[start:end].translate(None, _LAYOUT), digest_size=16)
         if "literals" in words:
             digest.update("\0".join(words["literals"]).encode("utf-8", "replace"))
         code = source[start:end]

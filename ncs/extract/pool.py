@@ -90,33 +90,6 @@ def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
         yield chunk
 
 
-def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]) -> Extraction[T]:
-    documents: list[Document] = []
-    broken: list[str] = []
-    failed: list[str] = []
-    with _no_gc():
-        for file in chunk:
-            language = language_of(file.path)
-            if language is None:
-                continue
-            try:
-                found, errors = read_file(file.data, language, file.repository, file.path, frontend)
-            except SourceError:
-                failed.append(f"{file.repository}/{file.path}")
-                continue
-            documents += found
-            if errors:
-                broken.append(f"{file.repository}/{file.path}")
-        return Extraction(
-            finish(documents),
-            len(chunk),
-            sum(len(file.data) for file in chunk),
-            len(documents),
-            tuple(broken),
-            tuple(failed),
-        )
-
-
 @contextmanager
 def _no_gc() -> Iterator[None]:
     """Without the search for reference cycles: documents have none, and their number makes it a third of the time."""
@@ -127,6 +100,27 @@ def _no_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@_no_gc()  # around the whole function: when it comes back on, the documents are gone
+def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]) -> Extraction[T]:
+    documents: list[Document] = []
+    broken: list[str] = []
+    failed: list[str] = []
+    for file in chunk:
+        language = language_of(file.path)
+        if language is None:
+            continue
+        try:
+            found, errors = read_file(file.data, language, file.repository, file.path, frontend)
+        except SourceError:
+            failed.append(f"{file.repository}/{file.path}")
+            continue
+        documents += found
+        if errors:
+            broken.append(f"{file.repository}/{file.path}")
+    size = sum(len(file.data) for file in chunk)
+    return Extraction(finish(documents), len(chunk), size, len(documents), tuple(broken), tuple(failed))
 
 
 def _in_processes(

@@ -48,7 +48,7 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
     """
     source = as_utf8(source)
     parser, cursor = _tools(row)
-    if abs(sum(map(source.count, (b"(", b"[", b"{"))) - sum(map(source.count, (b")", b"]", b"}")))) > UNCLOSED:
+    if len(source) > UNCLOSED and _unclosed(source) > UNCLOSED:
         raise SourceError(f"over {UNCLOSED:,} brackets of {path or 'the file'} do not match; it is no program")
     root = parser.parse(source).root_node
     found = cursor.captures(root)
@@ -58,6 +58,10 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
     comments = Comments(source, _spans(found, "comments"), docs, row)
     functions = _functions(source, found, comments, docs, row)
     return documents_of(source, functions, comments, row, repository, path), root.has_error
+
+
+def _unclosed(source: bytes) -> int:
+    return abs(sum(map(source.count, (b"(", b"[", b"{"))) - sum(map(source.count, (b")", b"]", b"}"))))
 
 
 def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Span], row: Language) -> list[Function]:
