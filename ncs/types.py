@@ -71,7 +71,7 @@ class Document:
     words: Mapping[Field, Tokens] = field(default_factory=dict)
     code: str = ""
     digest: bytes = b""
-    """16 bytes over the code without comments and white space: equal digests are exact duplicates."""
+    """16 bytes over the code without comments and layout (but for what is syntax): equal ones are exact duplicates."""
     copies: tuple[Location, ...] = ()
     """Where exact duplicates of this function stand."""
 

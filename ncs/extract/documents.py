@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ncs.extract.comments import clean_comment, clean_docstring
 from ncs.extract.languages import Language
+from ncs.extract.layout import marked
 from ncs.types import Document, Field, Tokens
 
 Span = tuple[int, int]
@@ -61,11 +62,11 @@ def documents_of(
     """Documents of a file.
 
     functions: in source order, the enclosing before the enclosed.
-    The digest is over the code without comments and layout; strings keep theirs.
+    The digest is over the code without comments and layout, but for layout that is syntax; strings keep theirs.
     """
     documents = []
     path_words = (path,)
-    without = bytes(comments.without)
+    without = marked(bytes(comments.without)) if row.layout else bytes(comments.without)
     before, line, at, twins = -1, 1, 0, 1
     for start, end, kind, name, scope, words, docstring in functions:
         line += source.count(b"\n", at, start)

@@ -21,6 +21,8 @@ class Language:
     """How a comment starts that documents the function below it."""
     ignored: frozenset[str]
     """What looks like a name and is none (keywords, primitive types), and names that say nothing (`self`)."""
+    layout: bool = False
+    """Line ends and indentation are syntax, by the rules of Python."""
 
 
 JAVA_KEYWORDS = frozenset(
@@ -50,6 +52,7 @@ LANGUAGES: Mapping[str, Language] = {
             kinds=("function",),
             doc_comment="#",
             ignored=frozenset(keyword.kwlist) | {"self", "cls", "_", "__"},
+            layout=True,
         ),
     )
 }
