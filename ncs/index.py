@@ -18,7 +18,7 @@ from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
 from ncs.generations import Generation, new_generation
 from ncs.progress import Track, silent
-from ncs.rankers import DEFAULT_RANKER, Ranker, create_ranker
+from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker, read_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.store import Store
@@ -52,6 +52,8 @@ class BuildConfig:
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
+    rankers: tuple[str, ...] = ()
+    """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
 
 
 class Index:
@@ -179,6 +181,18 @@ class Index:
             self._rankers[name] = ranker
         return self._rankers[name]
 
+    def has_ranker(self, name: str) -> bool:
+        """Whether the build saved what this ranker needs."""
+        return name not in ON_REQUEST or (self._data / name).is_dir()
+
+    def fitted(self, name: str, *, track: Track = silent, **config: object) -> Ranker:
+        """A ranker with these settings, learnt now from the documents of this index; nothing is written."""
+        from ncs.embeddings import Embeddings
+
+        ranker = create_ranker(name, **config)
+        fit_ranker(ranker, self.words(), Embeddings.load(self._data), self._store, track=track)
+        return ranker
+
     def search(
         self,
         text: str,
@@ -284,12 +298,13 @@ def _learn(
     with clock("embeddings"):
         embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
         embeddings.save(folder)
-    for name in FITTED:
-        with clock(name):
-            ranker = create_ranker(name)
-            ranker.fit(words, embeddings, track=track)
-            ranker.save(folder)
-            del ranker
+    with Store(folder / "documents.sqlite") as store:
+        for name, settings in [(name, {}) for name in FITTED] + [read_ranker(text) for text in config.rankers]:
+            with clock(name):
+                ranker = create_ranker(name, **settings)
+                fit_ranker(ranker, words, embeddings, store, track=track)
+                ranker.save(folder)
+                del ranker
     counts = {
         **collected.counts(),
         "words": len(words.vocabulary),

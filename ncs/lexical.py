@@ -90,12 +90,17 @@ class Postings:
 
         Raises BadInput for k < 1 or a mask that does not fit.
         """
+        ids = [term.id for term in self.terms(words) if term.id is not None]
+        return self.search_ids(ids, k, allowed=allowed)
+
+    def search_ids(self, ids: Sequence[int], k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """`search` for stems given by their ids; a repeated one counts each time."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
         rows, scores, beaten = np.zeros(0, np.int64), np.zeros(0), 0.0
-        for start, block in self._blocks(_counts(self.terms(words))):
+        for start, block in self._blocks(_counts(ids)):
             better = block > beaten  # a later row that only ties with the k-th stands behind it
             if allowed is not None:
                 better &= allowed[start : start + len(block)]
@@ -157,10 +162,9 @@ class Postings:
         return postings
 
 
-def _counts(terms: Iterable[Term]) -> dict[int, int]:
-    """How often the question has each known stem, in stem order."""
-    ids = sorted(term.id for term in terms if term.id is not None)
-    return {id: ids.count(id) for id in ids}
+def _counts(ids: Sequence[int]) -> dict[int, int]:
+    """How often the question has each stem, in stem order."""
+    return {id: ids.count(id) for id in sorted(ids)}
 
 
 def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tuple[int, float]]:

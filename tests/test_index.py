@@ -15,7 +15,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexNotFound
 from ncs.index import BuildConfig, Index
-from ncs.rankers import RANKERS
+from ncs.rankers import ON_REQUEST, RANKERS
 from ncs.types import Query
 from tests import corpus
 
@@ -26,7 +26,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(corpus.write(folder / "repos"), folder / "idx")
 
 
-@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("ranker", [name for name in RANKERS if name not in ON_REQUEST])
 def test_every_ranker_finds_the_function_that_hides_the_keyboard_first(index: Index, ranker: str) -> None:
     hits = index.search("hide soft keyboard", ranker=ranker)
     assert hits[0].document.qualified_name == "Keyboards.hideSoftKeyboard"
@@ -50,7 +50,7 @@ def test_a_filter_that_only_a_copy_meets_shows_the_copy(index: Index) -> None:
     assert hits[0].document.copies[0].repository == "app"
 
 
-@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("ranker", [name for name in RANKERS if name not in ON_REQUEST])
 def test_filters_hold_for_every_ranker(index: Index, ranker: str) -> None:
     found = {
         hit.document.language for hit in index.search("read file connection keyboard", ranker=ranker, language="python")

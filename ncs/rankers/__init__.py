@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
+    from ncs.store import Store
     from ncs.types import Mask
     from ncs.vocabulary import WordTable
 
@@ -39,6 +41,16 @@ class Ranker(Protocol):
     def load(self, folder: Path) -> None: ...
 
 
+@runtime_checkable
+class ReadsDocuments(Protocol):
+    """A ranker that also learns from the documents themselves: their code, their lines.
+
+    `fit_documents` comes after `fit`. Raises BadInput where an index without code has not what it needs.
+    """
+
+    def fit_documents(self, store: Store, *, track: Track = silent) -> None: ...
+
+
 RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "bm25": ("ncs.rankers.bm25:Bm25Ranker", {}),
     "ncs": ("ncs.rankers.ncs:NcsRanker", {}),
@@ -46,9 +58,22 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
         "ncs.rankers.ncs:NcsRanker",
         {"query_weights": "idf", "centre": True, "stop_words": False},
     ),
+    "two_field": ("ncs.rankers.two_field:TwoFieldRanker", {}),
+    "ncs_enhanced": ("ncs.rankers.enhanced:EnhancedRanker", {}),
+    "ncs_postrank": ("ncs.rankers.postranked:PostrankedRanker", {}),
+    "transformers": ("ncs.rankers.transformers:transformers_ranker", {}),
+    "endpoint": ("ncs.rankers.endpoint:endpoint_ranker", {}),
     "hybrid": ("ncs.rankers.hybrid:HybridRanker", {"parts": ("bm25", "ncs_centred")}),
 }
 """name -> (module:class, its configuration). `ncs` is the published form."""
+ON_REQUEST: Mapping[str, str] = {
+    "two_field": "",
+    "ncs_postrank": "",
+    "ncs_enhanced": "pairs",
+    "transformers": "model",
+    "endpoint": "url",
+}
+"""Rankers that a build fits only where it is told to, and the setting that fitting cannot do without."""
 DEFAULT_RANKER = "hybrid"
 
 
@@ -60,3 +85,46 @@ def create_ranker(name: str, **config: object) -> Ranker:
     module, _, attribute = target.partition(":")
     kind: Any = getattr(importlib.import_module(module), attribute)
     return cast(Ranker, kind(name=name, **{**defaults, **config}))
+
+
+def fit_ranker(
+    ranker: Ranker, words: WordTable, embeddings: Embeddings, store: Store, *, track: Track = silent
+) -> None:
+    """Teach a ranker what it reads: words and embeddings, and the documents where it reads these too."""
+    ranker.fit(words, embeddings, track=track)
+    if isinstance(ranker, ReadsDocuments):
+        ranker.fit_documents(store, track=track)
+
+
+def built_room(folder: Path, name: str) -> Path:
+    """Where the files of a ranker on request are, in a data folder; BadInput where the build was not asked for it."""
+    room = folder / name
+    if not room.is_dir():
+        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {name}")
+    return room
+
+
+def read_ranker(text: str) -> tuple[str, dict[str, object]]:
+    """A ranker and its settings as people type them; values are JSON where they can be. BadInput names what is wrong.
+
+    >>> read_ranker("ncs_enhanced:pairs=pairs.jsonl.gz,least_weight=0.1")
+    ('ncs_enhanced', {'pairs': 'pairs.jsonl.gz', 'least_weight': 0.1})
+    """
+    name, _, rest = text.partition(":")
+    settings: dict[str, object] = {}
+    for part in rest.split(",") if rest else ():
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise BadInput(f"{part!r} is no setting of a ranker; write {name}:key=value")
+        settings[key] = _value(value)
+    if name not in RANKERS:
+        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
+    return name, settings
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value
