@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from corpora import CORPORA, load_corpus
 from evaluation import experiment, record, report
+from evaluation.asking import System
 from evaluation.metrics import parse_measure
 from evaluation.settings import grid
 from ncs.errors import BadInput, NcsError
 from ncs.progress import silent
-from ncs.rankers import RANKERS
+from ncs.rankers import ON_REQUEST, RANKERS
 
 T = TypeVar("T")
 README = Path(__file__).parent / "README.md"
@@ -57,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput(f"name a corpus: {', '.join(CORPORA)}, or a BEIR folder")
     if options.k < 1:
         raise BadInput(f"-k is {options.k}; it must be at least 1")
-    systems = [read_system(text) for text in options.ranker or RANKERS]
+    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if name not in ON_REQUEST]]
     settings = grid(dict(read_setting(text) for text in options.settings))
     measures = options.measure or experiment.MEASURES
     for measure in measures:
@@ -75,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_system(text: str) -> experiment.System:
+def read_system(text: str) -> System:
     """`ncs`, or `ncs:centre=true,query_weights=idf`; BadInput names the rankers there are.
 
     >>> read_system("ncs:centre=true")
@@ -85,7 +86,7 @@ def read_system(text: str) -> experiment.System:
     if name not in RANKERS:
         raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
     settings = dict(read_setting(part) for part in config.split(",")) if config else {}
-    return experiment.System(name, {key: values[0] for key, values in settings.items()})
+    return System(name, {key: values[0] for key, values in settings.items()})
 
 
 def read_setting(text: str) -> tuple[str, list[object]]:

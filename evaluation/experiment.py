@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
-
-import numpy as np
+from typing import TYPE_CHECKING, cast
 
 from corpora.corpus import Corpus, digest
+from corpora.trec import write_run
+from evaluation.asking import System, ask, costs, judge
+from evaluation.distractors import batched, drawn
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
-from evaluation.metrics import evaluate, mean
 from evaluation.record import Build, Experiment, Ranked
 from evaluation.settings import configure, said
-from ncs.embeddings import Embeddings
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.progress import Track, silent
-from ncs.rankers import Ranker, create_ranker
-from ncs.types import Document, Run
+from ncs.types import Document, Qrels
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BASELINE = "bm25"
 DEPTH = 1000  # documents a query; what CoIR measures its latency at
@@ -30,16 +33,31 @@ RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """A ranker of the index, or one with other settings, fitted for the experiment only."""
+class Among:
+    """Rank each query among its own documents and `count` distractors only (evaluation.distractors).
 
-    ranker: str
-    config: Mapping[str, object] = field(default_factory=dict)
+    batches: CodeSearchNet's released code, whole batches of queries; otherwise drawn for each query.
+    """
 
-    @property
-    def name(self) -> str:
-        """`ncs`, or `ncs:centre=true,stop_words=false`."""
-        return f"{self.ranker}:{said(self.config, ',')}" if self.config else self.ranker
+    count: int
+    seed: int = 0
+    batches: bool = False
+
+    def __str__(self) -> str:
+        how = f"in batches of {self.count + 1:,}" if self.batches else f"among {self.count:,} drawn distractors"
+        return f"{how}, seed {self.seed}"
+
+    def rows(self, documents: Sequence[Document], qrels: Qrels) -> dict[str, NDArray[np.int64]]:
+        """query id -> the rows it is ranked among; queries without a relevant document are left out."""
+        row_of = {document.id: row for row, document in enumerate(documents)}
+        relevant = {
+            query: rows
+            for query, grades in qrels.items()
+            if (rows := [row_of[id] for id, grade in grades.items() if grade > 0])
+        }
+        if self.batches:
+            return batched(relevant, size=self.count + 1, seed=self.seed)
+        return drawn(relevant, len(documents), count=self.count, seed=self.seed)
 
 
 def run_experiment(
@@ -49,11 +67,14 @@ def run_experiment(
     settings: Sequence[Mapping[str, object]] = ({},),
     measures: Sequence[str] = MEASURES,
     depth: int = DEPTH,
+    among: Among | None = None,
+    runs: Path | None = None,
     track: Track = silent,
 ) -> Experiment:
     """Build an index for each of the settings and ask every query of every system; bm25 is always one.
 
     settings: changes to BuildConfig, by dotted name (`fasttext.dim`). Documents are extracted once.
+    runs: folder to write every ranking to, as TREC run files.
     Exact duplicates are not merged: every judged document must stay findable.
     Raises BadInput for unknown settings, before anything is built, and for judged documents that are not there.
     """
@@ -63,7 +84,10 @@ def run_experiment(
     _check_judged(corpus, documents)
     if all(system.name != BASELINE for system in systems):
         systems = [System(BASELINE), *systems]
-    plan = _Plan(corpus, systems, measures, depth, track)
+    candidates = among.rows(documents, corpus.qrels) if among else None
+    judged = corpus if candidates is None else replace(corpus, qrels={id: corpus.qrels[id] for id in candidates})
+    plan = _Plan(judged, systems, measures, depth, candidates, runs, track)
+    texts = {query.id: query.text for query in corpus.queries}
     return Experiment(
         corpus=corpus.name,
         corpus_digest=digest(documents, corpus.queries, corpus.qrels),
@@ -72,8 +96,10 @@ def run_experiment(
         machine=machine(),
         depth=depth,
         measures=list(measures),
-        queries=list(corpus.qrels),
+        queries=list(judged.qrels),
         builds=[_build(plan, documents, *each) for each in zip(configs, map(said, settings), strict=True)],
+        texts=[texts[query] for query in judged.qrels],
+        candidates=str(among or ""),
     )
 
 
@@ -85,6 +111,8 @@ class _Plan:
     systems: Sequence[System]
     measures: Sequence[str]
     depth: int
+    candidates: Mapping[str, NDArray[np.int64]] | None
+    runs: Path | None
     track: Track
 
 
@@ -104,9 +132,9 @@ def _build(plan: _Plan, documents: Sequence[Document], config: BuildConfig, sett
             seconds = time.perf_counter() - start
             return Build(
                 settings=settings,
-                config=asdict(config),
+                config=index.manifest.config,
                 versions=index.manifest.versions,
-                seconds=_stages(index),
+                seconds=cast(Mapping[str, float], index.manifest.counts["seconds"]),
                 build_seconds=round(seconds, 2),
                 index_bytes=sum(path.stat().st_size for path in index.data.rglob("*") if path.is_file()),
                 peak_memory_bytes=peak_memory(),
@@ -114,45 +142,13 @@ def _build(plan: _Plan, documents: Sequence[Document], config: BuildConfig, sett
             )
 
 
-def _stages(index: Index) -> Mapping[str, float]:
-    return cast(Mapping[str, float], index.manifest.counts["seconds"])
-
-
 def _rank(plan: _Plan, index: Index, system: System, settings: str) -> Ranked:
-    corpus, depth = plan.corpus, plan.depth
-    ranker, fit_seconds = _fitted(index, system)
-    ranker.search(corpus.queries[0].text, depth)  # opens files; the first query would pay for it
-    run: dict[str, dict[str, float]] = {}
-    milliseconds = []
+    corpus = plan.corpus
     judged = [query for query in corpus.queries if query.id in corpus.qrels]
     stage = " ".join(filter(None, (corpus.name, settings, system.name)))
-    for query in plan.track(judged, stage, total=len(judged), unit="queries"):
-        start = time.perf_counter()
-        rows = ranker.search(query.text, depth)
-        ids = index.store.ids([row for row, _ in rows])
-        milliseconds.append((time.perf_counter() - start) * 1000)
-        run[query.id] = {id: score for id, (_, score) in zip(ids, rows, strict=True)}
-    means, values = judge(corpus, run, plan.measures)
-    p50, p95 = np.percentile(milliseconds, [50, 95])
-    return Ranked(system.name, fit_seconds, round(float(p50), 3), round(float(p95), 3), means, values)
-
-
-def judge(corpus: Corpus, run: Run, measures: Sequence[str]) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The mean of each measure, and its values in the order of the qrels, to six decimals."""
-    values = {measure: evaluate(corpus.qrels, run, measure) for measure in measures}
-    means = {measure: round(mean(found), 6) for measure, found in values.items()}
-    return means, {measure: [round(value, 6) for value in found.values()] for measure, found in values.items()}
-
-
-def _fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
-    """A ranker and the seconds its own fitting took; of one made of others, the seconds of these."""
-    if not system.config:
-        ranker = index.ranker(system.ranker)
-        parts = cast(Sequence[str], ranker.config.get("parts", (system.ranker,)))
-        stages = _stages(index)
-        return ranker, round(sum(stages[part] for part in parts), 2) if set(parts) <= stages.keys() else None
-    ranker = create_ranker(system.ranker, **system.config)
-    words, embeddings = index.words(), Embeddings.load(index.data)
-    start = time.perf_counter()
-    ranker.fit(words, embeddings)
-    return ranker, round(time.perf_counter() - start, 2)
+    asked = ask(index, system, judged, plan.depth, candidates=plan.candidates, track=plan.track, stage=stage)
+    if plan.runs:
+        plan.runs.mkdir(parents=True, exist_ok=True)
+        write_run(asked.run, plan.runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
+    means, values = judge(corpus.qrels, asked.run, plan.measures)
+    return Ranked(system.name, means=means, values=values, **costs(index, system, asked, judged))

@@ -4,7 +4,11 @@ Order: higher score first; equal scores in the order in which the run gives them
 rankers is the row (trec_eval instead breaks ties by document id, backwards).
 Mean: over *every* judged query; one that the run does not answer counts 0
 (pytrec_eval and BEIR leave it out of the mean, which flatters).
-Relevant: grade 1 or more; zero, negative and missing grades are not relevant.
+Relevant: grade above 0; zero, negative and missing grades are not relevant.
+
+Where others differ (tests/test_metrics.py has each case): trec_eval breaks ties by document id and compares scores
+as float32; pytrec_eval sometimes never ends over a query whose grades are all 0 or negative; CodeSearchNet's script
+leaves queries without a relevant function out of its mean, and so do its two measures here, and only these.
 """
 
 from __future__ import annotations
@@ -85,12 +89,19 @@ _FORMULAS: Mapping[str, Formula] = {
     "map": average_precision,
     "recall": recall,
 }
-MEASURES = ("answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k")
+MEASURES = (
+    "answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
+    "ndcg_within", "ndcg_all",
+)  # fmt: skip
 """What `evaluate` knows; k is any number from 1."""
+CHALLENGE_DEPTH = 300
+"""Documents a query that CodeSearchNet's script looks at."""
 
 
 def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
     """The measure for every judged query, in the order of the qrels; 0 where the run has nothing.
+
+    `ndcg_within` and `ndcg_all` alone leave out queries without a relevant document (`challenge_ndcg`).
 
     Raises BadInput, in one line, for an unknown measure, empty qrels, an empty run, a query that is
     not judged, and a score that is not a number.
@@ -101,6 +112,8 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
     """
     name, k = parse_measure(measure)
     check(qrels, run)
+    if name in ("ndcg_within", "ndcg_all"):
+        return challenge_ndcg(qrels, run, within=name == "ndcg_within")
     values = {}
     for query, grades in qrels.items():
         order = ranking(run.get(query, {}))[:k]
@@ -111,6 +124,30 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
         else:
             values[query] = _FORMULAS[name](ranked, judged[:k] if name == "ndcg" else judged)
     return values
+
+
+def challenge_ndcg(qrels: Mapping[str, Mapping[str, float]], run: Run, *, within: bool) -> dict[str, float]:
+    """CodeSearchNet's NDCG (Husain et al. 2019, section 4.3, table 4), as the Challenge's own script counts it.
+
+    Gain 2^grade - 1, discount log2(rank + 1), of the first 300 documents. within: only annotated functions take a
+    rank; otherwise every function of the corpus does. A grade is the mean over annotators, so it may be a fraction.
+    Queries whose grades are all 0 are left out, which its mean does too.
+
+    >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"x": 3.0, "a": 2.0}}
+    >>> challenge_ndcg(qrels, run, within=True), round(challenge_ndcg(qrels, run, within=False)["q"], 4)
+    ({'q': 1.0}, 0.6309)
+    """
+    values = {}
+    for query, grades in qrels.items():
+        order = ranking(run.get(query, {}))[:CHALLENGE_DEPTH]
+        ranked = [grades.get(document, 0) for document in order if document in grades or not within]
+        if ideal := _exponential(sorted(grades.values(), reverse=True)):
+            values[query] = _exponential(ranked) / ideal
+    return values
+
+
+def _exponential(grades: Sequence[float]) -> float:
+    return sum((2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
 
 
 def parse_measure(measure: str) -> tuple[str, int | None]:

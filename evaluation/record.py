@@ -14,19 +14,32 @@ from ncs.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One system over one build. values: measure -> one value a query, in the order of Experiment.queries."""
+    """One system over one build.
+
+    values: measure -> one value a query, in the order of Experiment.queries; None where the measure leaves it out.
+    query_ms: milliseconds of each query, search and ids; what p50 and p95 are taken from.
+    embed_document_ms, embed_query_ms: of one sample, in a batch, as CoIR measures; None for what embeds nothing.
+    index_bytes: the ranker's own files; None where it saved none.
+    """
 
     system: str
     fit_seconds: float | None
     query_ms_p50: float
     query_ms_p95: float
     means: Mapping[str, float]
-    values: Mapping[str, Sequence[float]]
+    values: Mapping[str, Sequence[float | None]]
+    query_ms: Sequence[float] = ()
+    embed_document_ms: float | None = None
+    embed_query_ms: float | None = None
+    index_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One index and the systems asked in it. seconds: per stage, as its manifest has them."""
+    """One index and the systems asked in it. seconds: per stage, as its manifest has them.
+
+    documents: where the builds are over different documents; None: the experiment's.
+    """
 
     settings: str
     config: Mapping[str, Any]
@@ -36,11 +49,15 @@ class Build:
     index_bytes: int
     peak_memory_bytes: int
     systems: Sequence[Ranked]
+    documents: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All of it; `write` and `read` keep it as JSON. The first measure is the one compared."""
+    """All of it; `write` and `read` keep it as JSON. The first measure is the one compared.
+
+    candidates: what each query was ranked among, where that is not every document.
+    """
 
     corpus: str
     corpus_digest: str
@@ -51,6 +68,13 @@ class Experiment:
     measures: Sequence[str]
     queries: Sequence[str]
     builds: Sequence[Build]
+    texts: Sequence[str] = ()
+    candidates: str = ""
+
+    def values(self, ranked: Ranked, measure: str) -> dict[str, float]:
+        """query id -> value of a measure, without the queries that it leaves out."""
+        pairs = zip(self.queries, ranked.values[measure], strict=True)
+        return {query: value for query, value in pairs if value is not None}
 
 
 def write(experiment: Experiment, path: Path) -> None:

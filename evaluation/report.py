@@ -62,7 +62,7 @@ def caption(experiment: Experiment) -> str:
     machine = experiment.machine
     about = (
         f"{experiment.documents:,} documents, {len(experiment.queries):,} queries, {experiment.depth:,} documents a "
-        f"query; commit {experiment.commit[:10]}{'+' * experiment.commit.endswith('+')}, corpus "
+        f"query{', ' * bool(experiment.candidates)}{experiment.candidates}; commit {experiment.commit[:10]}{'+' * experiment.commit.endswith('+')}, corpus "
         f"{experiment.corpus_digest[:10]}; {machine.get('processor', machine['system'])}, {machine['cores']} cores, "
         f"{machine.get('memory_gib', '?')} GiB, Python {machine['python']}."
     )
@@ -92,7 +92,7 @@ def aligned(head: _Row, rows: Sequence[_Row]) -> str:
 
 
 def _values(experiment: Experiment, ranked: Ranked) -> Mapping[str, float]:
-    return dict(zip(experiment.queries, ranked.values[experiment.measures[0]], strict=True))
+    return experiment.values(ranked, experiment.measures[0])
 
 
 def _mean(values: Mapping[str, float]) -> str:

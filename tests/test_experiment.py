@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpora.corpus import Corpus, write_beir
 from corpora.program import read_program
+from corpora.trec import read_run
 from evaluation.__main__ import main
-from evaluation.experiment import RESULTS, System, run_experiment
-from evaluation.metrics import evaluate, mean
+from evaluation.asking import System, embedding_milliseconds, saved_bytes
+from evaluation.experiment import RESULTS, Among, run_experiment
+from evaluation.metrics import evaluate, mean, ranking
 from evaluation.record import Build, Experiment, read, write
 from evaluation.report import BEGIN, END, caption, readme, table
 from evaluation.settings import configure
@@ -84,6 +87,78 @@ def test_every_build_says_how_it_was_made_and_what_it_cost(experiment: Experimen
     assert experiment.machine["cores"]
 
 
+def test_every_system_says_how_long_each_query_took_and_what_its_embedding_and_its_files_cost(
+    experiment: Experiment,
+) -> None:
+    for build in experiment.builds:
+        bm25, ncs, changed = build.systems
+        for ranked in build.systems:
+            assert len(ranked.query_ms) == 4
+            assert ranked.query_ms_p50 == pytest.approx(float(np.median(ranked.query_ms)), abs=0.002)
+            assert min(ranked.query_ms) <= ranked.query_ms_p95 <= max(ranked.query_ms) + 0.001
+        assert (bm25.embed_document_ms, bm25.embed_query_ms) == (None, None)
+        for ranked in (ncs, changed):
+            assert (ranked.embed_document_ms or 0) > 0
+            assert (ranked.embed_query_ms or 0) > 0
+        assert bm25.index_bytes is not None
+        assert ncs.index_bytes is not None
+        assert bm25.index_bytes + ncs.index_bytes < build.index_bytes
+        assert changed.index_bytes is None  # it was fitted for the experiment and saved nothing
+
+
+def test_the_fusion_costs_what_its_parts_cost(tmp_path: Path) -> None:
+    with Index.of(small().documents(), tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
+        sizes = {name: saved_bytes(index, index.ranker(name)) for name in ("bm25", "ncs_centred", "hybrid")}
+        parts = [
+            sum(path.stat().st_size for path in (index.data / name).rglob("*")) for name in ("bm25", "ncs_centred")
+        ]
+        assert sizes == {"bm25": parts[0], "ncs_centred": parts[1], "hybrid": sum(parts)}
+        assert all(embedding_milliseconds(index, index.ranker("hybrid"), small().queries))
+
+
+def test_a_query_among_distractors_is_ranked_among_its_candidates_only(tmp_path: Path) -> None:
+    """Two of six functions at random and its own: whoever of them is found stands where the whole ranking has it."""
+    corpus, among = small(), Among(2, seed=3)
+    candidates = among.rows(list(corpus.documents()), corpus.qrels)
+    found = run_experiment(corpus, [System("ncs")], measures=["mrr"], depth=5, among=among, runs=tmp_path)
+    assert found.candidates == "among 2 drawn distractors, seed 3"
+    ids = list(FUNCTIONS)
+    for ranked in found.builds[0].systems:
+        run = read_run(tmp_path / f"small-{ranked.system}.run")
+        whole = run_experiment(corpus, [], measures=["mrr"], depth=6, runs=tmp_path / "whole")
+        assert whole.candidates == ""
+        for query, scores in run.items():
+            assert set(scores) <= {ids[row] for row in candidates[query]}
+            assert len(candidates[query]) == 3
+    bm25 = read_run(tmp_path / "small-bm25.run")
+    everything = read_run(tmp_path / "whole" / "small-bm25.run")
+    for query, scores in bm25.items():
+        allowed = {ids[row] for row in candidates[query]}
+        assert list(scores) == [id for id in ranking(everything[query]) if id in allowed]
+
+
+def test_batches_leave_out_what_fills_none_and_are_told_in_the_result() -> None:
+    found = run_experiment(small(), [], measures=["mrr", "answered@1"], depth=5, among=Among(2, batches=True))
+    assert found.candidates == "in batches of 3, seed 0"
+    assert len(found.queries) == len(found.texts) == 3
+    assert "in batches of 3, seed 0" in caption(found)
+
+
+def test_a_query_that_a_measure_leaves_out_has_no_value_and_is_not_in_its_mean(tmp_path: Path) -> None:
+    corpus = small()
+    qrels = {**corpus.qrels, "q3": {"zip": 0}}
+    found = run_experiment(
+        Corpus("small", corpus.queries, qrels, corpus.documents), [], measures=["ndcg_all", "ndcg"], depth=5
+    )
+    bm25 = found.builds[0].systems[0]
+    assert bm25.values == {"ndcg_all": [1.0, 1.0, 1.0, None], "ndcg": [1.0, 1.0, 1.0, 0.0]}
+    assert bm25.means == {"ndcg_all": 1.0, "ndcg": 0.75}
+    write(found, tmp_path / "small.json")
+    assert read(tmp_path / "small.json") == found
+    assert found.values(bm25, "ndcg_all") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
+    assert cells_of(table(found))[1][1].startswith("1.000 [")
+
+
 def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Path) -> None:
     write(experiment, tmp_path / "deep" / "small.json")
     assert read(tmp_path / "deep" / "small.json") == experiment
@@ -98,14 +173,15 @@ def cells_of(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "--" not in line]
 
 
-def with_values(build: Build, values: list[float]) -> Build:
+def with_values(build: Build, values: Sequence[float]) -> Build:
     """The build with these values of mrr for its second system."""
     ranked = replace(build.systems[1], values={**build.systems[1].values, "mrr": values})
     return replace(build, systems=[build.systems[0], ranked, *build.systems[2:]])
 
 
-def expected_difference(queries: Sequence[str], ours: Sequence[float], theirs: Sequence[float]) -> str:
-    found = compare(dict(zip(queries, ours, strict=True)), dict(zip(queries, theirs, strict=True)))
+def expected_difference(queries: Sequence[str], ours: Sequence[float], theirs: Sequence[float | None]) -> str:
+    known = {query: value for query, value in zip(queries, theirs, strict=True) if value is not None}
+    found = compare(dict(zip(queries, ours, strict=True)), known)
     return f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 

@@ -8,7 +8,7 @@ import random
 import ir_measures
 import pytest
 
-from evaluation.metrics import MEASURES, check, evaluate, mean, parse_measure, ranking
+from evaluation.metrics import MEASURES, challenge_ndcg, check, evaluate, mean, parse_measure, ranking
 from ncs.errors import BadInput
 from ncs.types import Qrels, Run
 
@@ -60,8 +60,41 @@ def test_every_measure_agrees_with_ir_measures_query_by_query(measure: str, k: i
     assert ours == pytest.approx(theirs(qrels, run, THEIRS[measure].format(k=k)), abs=1e-6)
 
 
-def test_every_measure_but_first_rank_is_compared_with_ir_measures() -> None:
-    assert set(MEASURES) - set(THEIRS) == {"first_rank"}
+def test_every_measure_is_compared_with_ir_measures_one_way_or_another() -> None:
+    assert set(MEASURES) - set(THEIRS) == {"first_rank", "ndcg_within", "ndcg_all"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("within", [True, False])
+def test_the_ndcg_of_codesearchnet_is_trec_evals_with_gains_for_grades(within: bool, seed: int) -> None:
+    """trec_eval's gain is the grade, so 2^grade - 1 is put in its place; within: only annotated documents are run."""
+    signed, run = random_judgments(seed)
+    qrels = {query: {id: max(grade, 0) for id, grade in grades.items()} for query, grades in signed.items()}
+    gains = {query: {id: 2**grade - 1 for id, grade in grades.items()} for query, grades in qrels.items()}
+    annotated = {query: {id: s for id, s in scores.items() if id in qrels[query]} for query, scores in run.items()}
+    expected = theirs(gains, annotated if within else run, "nDCG")
+    counted = [query for query, grades in qrels.items() if any(grades.values())]
+    ours = evaluate(qrels, run, "ndcg_within" if within else "ndcg_all")
+    assert list(ours) == counted
+    assert len(counted) < len(qrels)
+    assert ours == pytest.approx({query: expected[query] for query in counted}, abs=1e-6)
+
+
+def test_the_hand_count_of_codesearchnets_ndcg_holds_for_mean_grades() -> None:
+    """Grades are means over annotators: 2.5 and 1; x is not annotated and takes a rank only over the whole corpus."""
+    qrels = {"q": {"a": 2.5, "b": 1.0, "c": 0.0}, "nothing": {"a": 0.0}}
+    run = {"q": {"x": 4.0, "b": 3.0, "c": 2.0, "a": 1.0}}
+    ideal = (2**2.5 - 1) + 1 / math.log2(3)
+    within = 1 + (2**2.5 - 1) / math.log2(4)
+    everything = 1 / math.log2(3) + (2**2.5 - 1) / math.log2(5)
+    assert challenge_ndcg(qrels, run, within=True) == pytest.approx({"q": within / ideal})
+    assert challenge_ndcg(qrels, run, within=False) == pytest.approx({"q": everything / ideal})
+
+
+def test_codesearchnets_ndcg_looks_at_300_documents() -> None:
+    run = {"q": {f"x{i}": 1000.0 - i for i in range(300)} | {"a": 1.0}}
+    assert evaluate({"q": {"a": 1}}, run, "ndcg_all") == {"q": 0.0}
+    assert evaluate({"q": {"a": 1, "x299": 1}}, run, "ndcg_all")["q"] > 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -126,7 +159,9 @@ def test_what_cannot_be_judged_is_refused_in_one_line(qrels: Qrels, run: Run, me
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("measure", ["f1", "mrr@0", "mrr@-1", "recall", "answered", "ndcg@ten", "first_rank@3", ""])
+@pytest.mark.parametrize(
+    "measure", ["f1", "mrr@0", "mrr@-1", "recall", "answered", "ndcg@ten", "first_rank@3", "ndcg_all@3", ""]
+)
 def test_an_unknown_measure_is_refused_with_the_known_ones(measure: str) -> None:
     with pytest.raises(BadInput, match=r"there are: answered@k"):
         parse_measure(measure)

@@ -1,0 +1,63 @@
+"""CodeSearchNet's other test: each query's function among 999 fixed distractors instead of the whole corpus.
+
+Husain et al. 2019, section 4.3, table 3: "we fix a set of 999 distractor snippets for each test pair". The released
+code takes them in batches: the shuffled pairs are cut into thousands, every query of a batch is ranked among the
+functions of its batch, and the incomplete last batch is left out. Both are here, both seeded: the same query has the
+same distractors whichever ranker is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.int64]
+
+DISTRACTORS = 999
+
+
+def drawn(
+    relevant: Mapping[str, Sequence[int]], documents: int, *, count: int = DISTRACTORS, seed: int = 0
+) -> dict[str, Rows]:
+    """query id -> sorted rows of its relevant documents and of `count` others, drawn for this query alone.
+
+    The draw depends on the seed, the query's id and the number of documents, not on which other queries there are.
+    Raises BadInput where a query has fewer than `count` other documents.
+    """
+    found = {}
+    for query, rows in relevant.items():
+        others = np.setdiff1d(np.arange(documents), rows)
+        if len(others) < count:
+            raise BadInput(f"{count} distractors for {query!r}, and only {len(others)} other documents; ask for fewer")
+        key = hashlib.blake2b(f"{seed} {query}".encode(), digest_size=8).digest()
+        chosen = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
+        found[query] = np.sort(np.concatenate([np.asarray(rows, np.int64), chosen]))
+    return found
+
+
+def batched(relevant: Mapping[str, Sequence[int]], *, size: int = DISTRACTORS + 1, seed: int = 0) -> dict[str, Rows]:
+    """query id -> sorted rows of its batch: `size` queries' first relevant documents, the queries shuffled by seed.
+
+    The incomplete last batch is left out. Raises BadInput where there are fewer queries than one batch, or where
+    two queries have the same document.
+    """
+    firsts = {query: rows[0] for query, rows in relevant.items() if rows}
+    if len(firsts) < size:
+        raise BadInput(f"{len(firsts)} queries make no batch of {size}; draw the distractors, or ask for fewer")
+    if len(set(firsts.values())) < len(firsts):
+        raise BadInput("two queries have the same document, so they cannot stand in one batch; draw the distractors")
+    order = np.random.default_rng(seed).permutation(np.array(list(firsts), dtype=object))
+    found = {}
+    for start in range(0, len(order) - size + 1, size):
+        batch = order[start : start + size]
+        rows = np.sort(np.array([firsts[query] for query in batch], np.int64))
+        found.update(dict.fromkeys(batch, rows))
+    return {query: found[query] for query in relevant if query in found}
