@@ -1,0 +1,131 @@
+"""A web server on loopback that does what a test tells it: ranges, cut connections, refusals, changed files."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer out of the ordinary. cut: bytes of the body after which the connection is closed."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    body: bytes | None = None
+
+
+class Site:
+    """The files served, what is to go wrong, and what was asked for."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.answers: dict[str, list[Answer]] = defaultdict(list)
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+        self.url = ""
+        self.etags = True
+        self.lengths = True
+        self.open = 0
+        self.most_open = 0
+        self.lock = threading.Lock()
+        self.gate: threading.Barrier | None = None
+
+    def ranges(self, path: str) -> list[str | None]:
+        """The Range header of every request for a path."""
+        return [headers.get("Range") for asked, headers in self.asked if asked == path]
+
+    def put(self, path: str, body: bytes, *answers: Answer) -> str:
+        """Serve a file, after the answers given; its address."""
+        self.files[path] = body
+        self.answers[path] += answers
+        return self.url + path
+
+
+def etag(body: bytes) -> str:
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+class Handler(BaseHTTPRequestHandler):
+    site: Site
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        site = self.site
+        with site.lock:
+            site.asked.append((self.path, dict(self.headers)))
+            site.open += 1
+            site.most_open = max(site.most_open, site.open)
+            waiting = site.answers[self.path]
+            answer = waiting.pop(0) if waiting else Answer()
+        try:
+            if site.gate is not None:
+                site.gate.wait(20)
+            self._answer(answer)
+        finally:
+            with site.lock:
+                site.open -= 1
+
+    def _answer(self, answer: Answer) -> None:
+        body = self.site.files.get(self.path) if answer.body is None else answer.body
+        if body is None or answer.status != 200:
+            self._send(404 if body is None else answer.status, answer.headers, b"no")
+            return
+        headers = {"ETag": etag(body)} if self.site.etags else {}
+        asked, condition = self.headers.get("Range"), self.headers.get("If-Range")
+        if asked and condition in (None, headers.get("ETag")):
+            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(body):
+                self._send(416, {"Content-Range": f"bytes */{len(body)}"}, b"")
+                return
+            headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+            self._send(206, {**headers, **answer.headers}, body[start:], answer.cut)
+        else:
+            self._send(200, {**headers, **answer.headers}, body, answer.cut)
+
+    def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if self.site.lengths:
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[:cut])
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body[:cut]) + (b"0\r\n\r\n" if cut is None else b""))
+        if cut is not None:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away in the middle is what some tests are about."""
+
+
+@contextmanager
+def serving() -> Iterator[Site]:
+    """A site on a free port of the loopback address."""
+    site = Site()
+    handler = type("SiteHandler", (Handler,), {"site": site})
+    server = Server(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    site.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
