@@ -121,6 +121,16 @@ class WordTable:
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
         return self.ids[_ranges(begins.ravel(), lengths.ravel())], offsets
 
+    def select_rows(
+        self, fields: Sequence[Field], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """`select` for some rows in any order: ids int32 [m] and offsets int64 [len(rows) + 1]."""
+        at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
+        begins, lengths = self.offsets[at], self.offsets[at + 1] - self.offsets[at]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+        return self.ids[_ranges(begins.ravel(), lengths.ravel())], offsets
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
