@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaluation.experiment import BASELINE
 from evaluation.record import Build, Experiment, Ranked, read
+from evaluation.sheets import splits
 from evaluation.significance import compare, interval
 from ncs.errors import BadInput
 
@@ -41,6 +42,37 @@ def _systems(experiment: Experiment, build: Build) -> str:
     return aligned(head, rows)
 
 
+def judged_table(experiment: Experiment) -> str:
+    """Questions judged at thresholds: a row a system of each index; per threshold the answered counts and the MRR.
+
+    MRR comes with its bootstrap interval and the paired difference to bm25 over the same index.
+    """
+    parts = splits(experiment)
+    many = len(experiment.builds) > 1
+    head = ["index"] * many + ["ranker"]
+    for suffix, measures in parts.items():
+        depths = "/".join(re.findall(r"@(\d+)", " ".join(measures[1:])))
+        first = measures[0].removesuffix(suffix)
+        head += [f"answered@{depths}{suffix}", f"{first}{suffix} [95 %]", f"to {BASELINE} [95 %]"]
+    rows = [
+        [build.settings] * many + _judged_row(experiment, build, ranked, parts)
+        for build in experiment.builds
+        for ranked in build.systems
+    ]
+    return aligned([*head, "p50 ms"], rows)
+
+
+def _judged_row(experiment: Experiment, build: Build, ranked: Ranked, parts: Mapping[str, Sequence[str]]) -> list[str]:
+    cells = [ranked.system]
+    baseline = next(other for other in build.systems if other.system == BASELINE)
+    for first, *answered in parts.values():
+        own = experiment.values(ranked, first)
+        counts = [round(ranked.means[measure] * len(experiment.queries)) for measure in answered]
+        cells += ["/".join(map(str, counts)), _mean(own)]
+        cells.append(_difference(own, experiment.values(baseline, first)) if ranked is not baseline else "")
+    return [*cells, f"{ranked.query_ms_p50:.1f}"]
+
+
 def _sweep(experiment: Experiment) -> str:
     values = [[_values(experiment, ranked) for ranked in build.systems] for build in experiment.builds]
     names = [build.settings or "the defaults" for build in experiment.builds]
@@ -60,9 +92,11 @@ def _sweep(experiment: Experiment) -> str:
 def caption(experiment: Experiment) -> str:
     """What was measured, on what, and what the builds cost."""
     machine = experiment.machine
+    dirty = "+" * experiment.commit.endswith("+")
+    asked = f"{experiment.depth:,} documents a query" + ", " * bool(experiment.candidates) + experiment.candidates
     about = (
-        f"{experiment.documents:,} documents, {len(experiment.queries):,} queries, {experiment.depth:,} documents a "
-        f"query{', ' * bool(experiment.candidates)}{experiment.candidates}; commit {experiment.commit[:10]}{'+' * experiment.commit.endswith('+')}, corpus "
+        f"{experiment.documents:,} documents, {len(experiment.queries):,} queries, {asked}; "
+        f"commit {experiment.commit[:10]}{dirty}, corpus "
         f"{experiment.corpus_digest[:10]}; {machine.get('processor', machine['system'])}, {machine['cores']} cores, "
         f"{machine.get('memory_gib', '?')} GiB, Python {machine['python']}."
     )
@@ -114,6 +148,20 @@ def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:
     return f"{mean:.3f}"
 
 
+def markdown(experiments: Sequence[Experiment]) -> str:
+    """A heading, the table and the caption of each experiment."""
+    return "\n".join(_markdown(experiment.corpus, experiment) for experiment in experiments)
+
+
+def _markdown(title: str, experiment: Experiment) -> str:
+    return f"### {title}\n\n{best_table(experiment)}\n\n{caption(experiment)}\n"
+
+
+def best_table(experiment: Experiment) -> str:
+    """The table that fits: of judged questions, of several systems, or of a sweep."""
+    return judged_table(experiment) if "" not in splits(experiment) else table(experiment)
+
+
 def readme(text: str, results: Path) -> str:
     """The text with the tables of all results between its two marks; BadInput where these are missing."""
     if BEGIN not in text or END not in text:
@@ -130,4 +178,4 @@ def _is_experiment(path: Path) -> bool:
 def _section(path: Path) -> str:
     experiment = read(path)
     config = json.dumps(experiment.builds[0].config, sort_keys=True)
-    return f"### {path.stem}\n\n{table(experiment)}\n\n{caption(experiment)}\nConfiguration: `{config}`\n"
+    return f"{_markdown(path.stem, experiment)}Configuration: `{config}`\n"
