@@ -6,9 +6,10 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from ncs.errors import BadInput
 
@@ -36,14 +37,20 @@ def read_rows(path: Path) -> Iterator[Row]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
-        place = f"{path}:{number}"
-        try:
-            values = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
-        if not isinstance(values, dict):
-            raise BadInput(f"{place}: not a JSON object; correct that line")
-        yield Row(values, place)
+        yield parse_row(line, f"{path}:{number}")
+
+
+def parse_row(line: str | bytes, place: str) -> Row:
+    """The JSON object that a line holds; BadInput, naming its place, for anything else."""
+    try:
+        values = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place}: not UTF-8 ({error.reason}); get the file again") from None
+    if not isinstance(values, dict):
+        raise BadInput(f"{place}: not a JSON object; correct that line")
+    return Row(values, place)
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -63,8 +70,28 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8")
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    """One JSON object a line, UTF-8."""
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
+    """One JSON object a line, UTF-8, gzip by its name; how many. The file is there when all of it is written.
+
+    The same rows give the same bytes: gzip's header gets neither name nor time.
+    """
+    part = path.with_name(path.name + ".part")
+    number = 0
+    try:
+        with part.open("wb") as raw, _packed(raw, path) as file:
+            for row in rows:
+                file.write((json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8"))
+                number += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return number
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        yield cast("IO[bytes]", file)

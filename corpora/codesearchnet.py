@@ -1,0 +1,191 @@
+"""CodeSearchNet: its corpus of functions as JSON lines, and the Challenge's annotated queries (Husain et al. 2019).
+
+The corpus is six million functions of six languages, one JSON object a line, gzip; queries.csv has 99 queries,
+annotationStore.csv people's judgments (0 to 3) of functions that are named by their URL.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from corpora.corpus import Corpus
+from corpora.jsonl import Row, parse_row, read_lines, read_rows, write_rows
+from corpora.program import read_program
+from ncs.errors import BadInput
+from ncs.types import Document, Query
+
+LANGUAGES = ("go", "java", "javascript", "php", "python", "ruby")
+Grades = Mapping[str, Mapping[str, float]]
+"""query -> URL of a function -> mean of the annotators' grades."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFunction:
+    """A line of the corpus, its keys as published (section 2). docstring: the first paragraph of the comment."""
+
+    repo: str
+    path: str
+    func_name: str
+    original_string: str
+    language: str
+    code: str
+    code_tokens: tuple[str, ...]
+    docstring: str
+    docstring_tokens: tuple[str, ...]
+    sha: str
+    url: str
+    partition: str
+
+    def document(self) -> Document:
+        """The function with its comment, as it stood in the file; its id is its URL."""
+        return read_program(self.original_string or self.code, self.language, id=self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """One language of the Challenge. grades: the means as such, where the qrels of the corpus are whole numbers.
+
+    absent: annotated functions that are not in the corpus given; they are not in the qrels.
+    """
+
+    corpus: Corpus
+    grades: Grades
+    absent: tuple[str, ...]
+
+
+def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
+    """Functions of .jsonl, .jsonl.gz and of published .zip files, which are read as they are, in name order.
+
+    Raises BadInput, naming the line, for what is no such function.
+    """
+    for path in paths:
+        rows = _archived_rows(path) if path.suffix == ".zip" else read_rows(path)
+        yield from map(_function, rows)
+
+
+def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
+    """JSON lines in the published shape, gzip by the name; how many."""
+    return write_rows(path, map(asdict, functions))
+
+
+def _archived_rows(path: Path) -> Iterator[Row]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(name for name in archive.namelist() if name.endswith(".jsonl.gz"))
+            if not names:
+                raise BadInput(f"{path} holds no .jsonl.gz; name a language's archive of CodeSearchNet")
+            for name in names:
+                with archive.open(name) as packed, gzip.open(packed, "rb") as lines:
+                    for number, line in enumerate(lines, 1):
+                        yield parse_row(line, f"{path}: {name}:{number}")
+    except FileNotFoundError:
+        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch codesearchnet FOLDER") from None
+    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+
+
+def _function(row: Row) -> CodeFunction:
+    texts = {
+        field.name: row.text(field.name, "" if field.name in ("sha", "partition") else None)
+        for field in fields(CodeFunction)
+        if not field.name.endswith("_tokens")
+    }
+    return CodeFunction(
+        **texts, code_tokens=_tokens(row, "code_tokens"), docstring_tokens=_tokens(row, "docstring_tokens")
+    )
+
+
+def _tokens(row: Row, key: str) -> tuple[str, ...]:
+    tokens = row.values.get(key, [])
+    if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
+        raise BadInput(f"{row.place}: {key!r} is not a list of strings; correct that line")
+    return tuple(tokens)
+
+
+def read_queries(path: Path) -> tuple[Query, ...]:
+    """queries.csv, a header and one query a line; their ids are their places: 1, 2, ..."""
+    rows = list(csv.reader(read_lines(path)))
+    if not rows or [name.strip() for name in rows[0]] != ["query"]:
+        raise BadInput(f"{path}:1: the only column must be called query; name CodeSearchNet's queries.csv")
+    texts = [row[0].strip() for row in rows[1:] if row]
+    if not texts:
+        raise BadInput(f"{path} has no queries")
+    return tuple(Query(str(number), text) for number, text in enumerate(texts, 1))
+
+
+def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str, dict[str, float]]]:
+    """annotationStore.csv: language -> query id -> URL -> mean grade of all who annotated that function.
+
+    Languages and queries are compared without case, as CodeSearchNet's own evaluation does. Raises BadInput,
+    naming the line, for an unknown query or language and for a grade that is not 0 to 3.
+    """
+    known = {query.text.casefold(): query.id for query in queries}
+    given: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    table = csv.DictReader(read_lines(path))
+    if list(table.fieldnames or ())[:4] != ["Language", "Query", "GitHubUrl", "Relevance"]:
+        raise BadInput(f"{path}:1: the columns must be Language,Query,GitHubUrl,Relevance,Notes; correct it")
+    for row in table:
+        place = f"{path}:{table.line_num}"
+        language, text, grade = ((row[key] or "").strip() for key in ("Language", "Query", "Relevance"))
+        if text.casefold() not in known:
+            raise BadInput(f"{place}: {text!r} is not among the queries; give the queries.csv that belongs to it")
+        if language.lower() not in LANGUAGES:
+            raise BadInput(f"{place}: no language {language!r}; there are: {', '.join(LANGUAGES)}")
+        if grade not in ("0", "1", "2", "3"):
+            raise BadInput(f"{place}: the grade {grade!r} is not 0, 1, 2 or 3; correct that line")
+        given[language.lower()][known[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
+    if not given:
+        raise BadInput(f"{path} holds no annotations")
+    return {
+        language: {
+            id: {url: sum(grades) / len(grades) for url, grades in urls.items()} for id, urls in by_query.items()
+        }
+        for language, by_query in given.items()
+    }
+
+
+def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Challenge:
+    """The Challenge in one language, over the functions of the corpus given, joined by URL.
+
+    A URL that comes twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
+    CodeSearchNet's own NDCG use `grades`. Raises BadInput where no annotated function is in the corpus.
+    """
+    asked = read_queries(queries)
+    graded = read_annotations(annotations, asked).get(language, {})
+    wanted = {url for grades in graded.values() for url in grades}
+    there: set[str] = set()
+    for function in read_functions(functions):
+        if function.language == language and function.url in wanted:
+            there.add(function.url)
+    if not there:
+        raise BadInput(f"none of the {len(wanted)} functions annotated for {language!r} is in the corpus given")
+
+    def source() -> Iterator[Document]:
+        seen: set[str] = set()
+        for function in read_functions(functions):
+            if function.language == language and function.url not in seen:
+                seen.add(function.url)
+                yield function.document()
+
+    found = {id: {url: grade for url, grade in urls.items() if url in there} for id, urls in graded.items()}
+    grades = {id: urls for id, urls in found.items() if urls}
+    qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
+    judged = tuple(query for query in asked if query.id in qrels)
+    return Challenge(Corpus(f"codesearchnet-{language}", judged, qrels, source), grades, tuple(sorted(wanted - there)))
+
+
+def challenges(data: Path) -> list[Corpus]:
+    """The Challenge in every language whose `<language>.zip` lies beside queries.csv and annotationStore.csv."""
+    archives = {language: data / f"{language}.zip" for language in LANGUAGES}
+    found = [language for language, path in archives.items() if path.is_file()]
+    if not found:
+        raise BadInput(f"there is no {archives['java']}; get it with: python -m corpora fetch codesearchnet {data}")
+    files = data / "queries.csv", data / "annotationStore.csv"
+    return [read_challenge(*files, [archives[language]], language).corpus for language in found]

@@ -1,0 +1,120 @@
+"""(query, code) pairs to learn from, as JSON lines: query, code, language, source, id, question_id, split, license."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from corpora.jsonl import Row, read_rows, write_rows
+from ncs.errors import BadInput
+
+SHARES = (("train", 0.9), ("valid", 0.05), ("test", 0.05))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question in words and a piece of code that answers it. Pairs of one question share its question_id."""
+
+    query: str
+    code: str
+    language: str
+    source: str
+    id: str
+    question_id: str = ""
+    split: str = ""
+    license: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Questions kept for evaluation: what was learnt from them, under the same id or the same title, is no result."""
+
+    ids: Collection[str] = frozenset()
+    titles: Collection[str] = frozenset()
+
+    @classmethod
+    def of(cls, questions: Iterable[tuple[str, str]]) -> HeldOut:
+        """From (id, title) of every question."""
+        listed = list(questions)
+        return cls(frozenset(id for id, _ in listed), frozenset(normal_title(title) for _, title in listed))
+
+    def has(self, id: str, title: str) -> bool:
+        return id in self.ids or normal_title(title) in self.titles
+
+
+def normal_title(title: str) -> str:
+    """A title without case, punctuation and odd forms of characters.
+
+    >>> normal_title("How to  hide the “soft” keyboard?") == normal_title("how to hide the soft keyboard")
+    True
+    """
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", title).casefold()))
+
+
+def split_of(question_id: str, seed: int = 0) -> str:
+    """train, valid or test (90, 5, 5 %), by the question alone: its pairs stay together, today and next year.
+
+    >>> [split_of(str(id)) for id in range(4)]
+    ['train', 'valid', 'train', 'train']
+    """
+    digest = hashlib.sha256(f"{seed}:{question_id}".encode()).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    for split, share in SHARES:
+        place -= share
+        if place < 0:
+            return split
+    return SHARES[-1][0]
+
+
+def read_pairs(path: Path, *, split: str = "") -> Iterator[Pair]:
+    """Pairs of a `.jsonl` or `.jsonl.gz` file in its order, those of one split where one is named.
+
+    question_id may be a number or a string, and may be missing, as may split and license; other keys are passed
+    over. A second pair of one id, with other code, is called `<id>~2`: made from headings, such ids do come twice.
+    Raises BadInput, naming the line, for other missing keys, empty texts and a pair that comes twice as it is.
+    """
+    seen: dict[str, set[int]] = {}
+    for row in read_rows(path):
+        pair = _pair(row)
+        same_id = seen.setdefault(pair.id, set())
+        if (same := hash((pair.query, pair.code))) in same_id:
+            raise BadInput(f"{row.place}: the pair {pair.id!r} comes twice; keep one line")
+        same_id.add(same)
+        if not split or pair.split == split:
+            yield pair if len(same_id) == 1 else replace(pair, id=f"{pair.id}~{len(same_id)}")
+
+
+def _pair(row: Row) -> Pair:
+    number = row.values.get("question_id", "")
+    if not isinstance(number, (str, int)):
+        raise BadInput(f"{row.place}: question_id is neither number nor string; correct that line")
+    query, code = row.text("query"), row.text("code")
+    if not query.strip() or not code.strip():
+        raise BadInput(f"{row.place}: {'code' if query.strip() else 'query'} is empty; correct that line")
+    return Pair(
+        query=query,
+        code=code,
+        language=row.text("language"),
+        source=row.text("source"),
+        id=row.text("id"),
+        question_id=str(number),
+        split=row.text("split", ""),
+        license=row.text("license", ""),
+    )
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path) -> int:
+    """JSON lines in that shape, gzip by the name; how many. Empty question_id, split and license are left out."""
+    return write_rows(path, map(_row, pairs))
+
+
+def _row(pair: Pair) -> dict[str, object]:
+    must = {key: getattr(pair, key) for key in ("query", "code", "language", "source", "id")}
+    may = {key: getattr(pair, key) for key in ("question_id", "split", "license")}
+    if pair.question_id.isdecimal() and str(int(pair.question_id)) == pair.question_id:
+        may["question_id"] = int(pair.question_id)
+    return {**must, **{key: value for key, value in may.items() if value != ""}}
