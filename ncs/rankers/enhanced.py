@@ -1,0 +1,205 @@
+"""NCS with query enhancement: words of code added to a question that go with its words in known answers."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.progress import Track, silent
+from ncs.rankers import built_room, create_ranker
+from ncs.stopwords import content_words
+from ncs.tokens import tokenize
+from ncs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.embeddings import Embeddings
+    from ncs.types import Mask
+    from ncs.vocabulary import WordTable
+
+LEAST_WEIGHT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cooccurrence:
+    """How often words of code stand in the answers to questions with a word, each row divided by its sum.
+
+    Row of question word q: weights[offsets[q] : offsets[q + 1]] (float32) of the code words in ids, alike. One .npy
+    each on disk, and the two vocabularies in folders of their own.
+    """
+
+    questions: Vocabulary
+    code: Vocabulary
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[Iterable[str], Iterable[str]]], *, idf: bool = False) -> Cooccurrence:
+        """From the words of questions and of their code; a word counts once in each. scipy is imported here.
+
+        idf: count a code word log(n / df) instead of 1, df of the n pairs having it.
+        """
+        from scipy.sparse import diags
+
+        asked, answered = _Incidence({}, array("i"), array("q", [0])), _Incidence({}, array("i"), array("q", [0]))
+        for question, code in pairs:
+            asked.add(question)
+            answered.add(code)
+        questions, by_question = asked.matrix()
+        words, by_word = answered.matrix()
+        if idf:
+            by_word = by_word @ diags(np.log(by_word.shape[0] / np.maximum(by_word.sum(axis=0).A1, 1)))
+        counts = (by_question.T @ by_word).tocsr()
+        counts.sort_indices()
+        sums = np.asarray(counts.sum(axis=1)).ravel()
+        rows = (diags(1 / np.where(sums > 0, sums, 1)) @ counts).tocsr()
+        return cls(
+            questions, words, rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)
+        )
+
+    def best(self, word: str) -> tuple[str, float] | None:
+        """The code word of the highest weight for a word of a question, the first in the alphabet among equals."""
+        id = self.questions.id(word)
+        if id is None or self.offsets[id] == self.offsets[id + 1]:
+            return None
+        here = slice(self.offsets[id], self.offsets[id + 1])
+        at = int(np.argmax(self.weights[here]))
+        return self.code.word(int(self.ids[here][at])), float(self.weights[here][at])
+
+    def save(self, room: Path) -> None:
+        """Write into an existing folder."""
+        for name, vocabulary in (("questions", self.questions), ("code", self.code)):
+            (room / name).mkdir(exist_ok=True)
+            vocabulary.save(room / name)
+        for name in ("offsets", "ids", "weights"):
+            np.save(room / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def load(cls, room: Path) -> Cooccurrence:
+        """Memory-mapped; raises OSError, ValueError or IndexDamaged where the files are not whole."""
+        offsets, ids, weights = (
+            np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            for name in ("offsets", "ids", "weights")
+        )
+        found = cls(Vocabulary.load(room / "questions"), Vocabulary.load(room / "code"), offsets, ids, weights)
+        if len(offsets) != len(found.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
+            raise ValueError("the files do not fit each other")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Incidence:
+    """Which words stand in which text."""
+
+    met: dict[str, int]
+    ids: array[int]
+    offsets: array[int]
+
+    def add(self, words: Iterable[str]) -> None:
+        self.ids.extend(self.met.setdefault(word, len(self.met)) for word in dict.fromkeys(words))
+        self.offsets.append(len(self.ids))
+
+    def matrix(self) -> tuple[Vocabulary, Any]:
+        """Texts x words of ones, scipy CSR; words in the order of the vocabulary."""
+        from scipy.sparse import csr_matrix
+
+        vocabulary, number = Vocabulary.of(self.met), np.zeros(len(self.met), np.int32)
+        number[[self.met[word] for word in vocabulary]] = np.arange(len(self.met), dtype=np.int32)
+        ids = number[np.frombuffer(self.ids, np.intc)] if self.ids else np.zeros(0, np.int32)
+        shape = (len(self.offsets) - 1, len(vocabulary))
+        return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)
+
+
+class EnhancedRanker:
+    """Asks `part` for the question and, for each of its words, the best code word where its weight >= `least_weight`.
+
+    The weights are learnt from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
+    enhancement). Pairs whose question is one of the file `leave_out` are not learnt from: an evaluation names its own
+    questions there. idf: weigh code words; as published they count alike. Grammar of a question gets no code word,
+    and no word is added twice or where it stands already.
+    Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
+    """
+
+    def __init__(
+        self,
+        name: str = "ncs_enhanced",
+        *,
+        pairs: str | None = None,
+        leave_out: str | None = None,
+        least_weight: float = LEAST_WEIGHT,
+        idf: bool = False,
+        part: str = "ncs",
+    ) -> None:
+        self.name = name
+        self.config: Mapping[str, object] = {
+            "pairs": pairs and str(pairs),
+            "leave_out": leave_out and str(leave_out),
+            "least_weight": least_weight,
+            "idf": idf,
+            "part": part,
+        }
+        if part == name:
+            raise BadInput(f"ranker {name!r} cannot be a part of itself; name another part")
+        self.part, self.least_weight = create_ranker(part), least_weight
+        self._words: Cooccurrence | None = None
+
+    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
+        """Fit the part and read the pairs; raises BadInput where none are named or one is not whole."""
+        if not self.config["pairs"]:
+            raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
+        self._words = Cooccurrence.of(self._pairs(track), idf=bool(self.config["idf"]))
+        self.part.fit(words, embeddings, track=track)
+
+    def _pairs(self, track: Track) -> Iterable[tuple[list[str], list[str]]]:
+        from ncs.rankers.pairs import code_words, normalised, read_pairs, read_questions
+
+        left_out = self.config["leave_out"]
+        unwanted = set(map(normalised, read_questions(Path(str(left_out))))) if left_out else set()
+        for query, code, language in track(read_pairs(Path(str(self.config["pairs"]))), self.name, unit="pairs"):
+            if normalised(query) not in unwanted:
+                yield content_words(tokenize(query)), code_words(code, language)
+
+    def added(self, text: str) -> list[str]:
+        """The code words that go with the words of a question, in its order; raises BadInput before fit or load."""
+        if self._words is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        words = tokenize(text)
+        found = [best for word in content_words(words) if (best := self._words.best(word)) is not None]
+        strong = [word for word, weight in found if weight >= self.least_weight and word not in words]
+        return list(dict.fromkeys(strong))
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """What the part finds for the question with the added words."""
+        return self.part.search(" ".join([text, *self.added(text)]), k, allowed=allowed)
+
+    def save(self, folder: Path) -> None:
+        """Write into `<folder>/<name>/`, and the part where it is not there yet."""
+        if self._words is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        room = folder / self.name
+        room.mkdir(parents=True, exist_ok=True)
+        if not (folder / self.part.name).is_dir():
+            self.part.save(folder)
+        self._words.save(room)
+        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
+        room = built_room(folder, self.name)
+        try:
+            made_with = json.loads((room / "config.json").read_bytes())
+            self.part, self.least_weight = create_ranker(made_with["part"]), float(made_with["least_weight"])
+            self._words = Cooccurrence.load(room)
+        except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
+            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        self.config = made_with
+        self.part.load(folder)
