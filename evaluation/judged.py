@@ -94,7 +94,7 @@ def _answer(index: Index, ranker: Ranker, question: Question, k: int) -> Answer:
     milliseconds = round(1000 * (time.perf_counter() - start), 3)
     similar = judge(question.answer)
     hits = tuple(
-        (document.id, float(score), similar(document.code))
+        (document.id, float(score), similar(document.code, document.language))
         for document, (_, score) in zip(documents, rows, strict=True)
     )
     return Answer(hits, milliseconds)
