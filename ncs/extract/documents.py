@@ -111,13 +111,13 @@ class Comments:
 
     def __init__(self, source: bytes, comments: list[Span], docstrings: list[Span], row: Language) -> None:
         """comments and docstrings: sorted."""
-        self._source, self._mark = source, row.doc_comment.encode()
+        self._source, self._marks = source, tuple(mark.encode() for mark in row.doc_comment)
         self._docstrings = {start for start, _ in docstrings}
         self.spans = sorted(comments + docstrings) if docstrings else comments
         self.without = blanked(source, self.spans)
         self._starts = [start for start, _ in self.spans]
         self._texts: dict[int, str] = {}
-        self._above = {_after_space(source, end): i for i, (_, end) in enumerate(self.spans)}
+        self._above = {after_space(source, end): i for i, (_, end) in enumerate(self.spans)}
         """Where the next thing starts -> the comment above it."""
 
     def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
@@ -145,7 +145,7 @@ class Comments:
             if a in self._docstrings or source[line_start:a].strip():
                 return  # at the end of a line it is about that line
             block = source.endswith(b"*/", a, b)
-            documents = source.startswith(self._mark, a)
+            documents = source.startswith(self._marks, a)
             if not (documents and block) and source.count(b"\n", b, start) > 1:
                 return  # below an empty line a comment is a heading or old code
             (doc if documents else comments).insert(0, self._text(i))
@@ -163,6 +163,7 @@ class Comments:
         return text
 
 
-def _after_space(source: bytes, at: int) -> int:
+def after_space(source: bytes, at: int) -> int:
+    """Where the next thing starts."""
     match = _SPACE.match(source, at)
     return match.end() if match else at

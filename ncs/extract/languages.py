@@ -2,58 +2,81 @@
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from ncs.errors import MissingExtra
+from ncs.extract.keywords import ignored_words
+
+JAVADOC = ("/**",)
+RUSTDOC = ("///", "/**")
+DOXYGEN = ("/**", "/*!", "///", "//!")
+HASH = ("#",)
+DASHES = ("--",)
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A row of LANGUAGES. The query `<name>.scm` names its captures by the fields of a Document."""
+    """A row of LANGUAGES. The queries `<name>.scm` name their captures by the fields of a Document."""
 
     name: str
     extensions: tuple[str, ...]
     grammar: str
-    """The module with the tree-sitter grammar: its `language()` is called."""
+    """The module with the tree-sitter grammar, and after a colon its function where that is not `language`."""
     kinds: tuple[str, ...]
     """Captures that make documents; `<kind>.name` names them, a kind without is named by itself."""
-    doc_comment: str
-    """How a comment starts that documents the function below it."""
+    doc_comment: tuple[str, ...]
+    """How comments start that document the function below them."""
     ignored: frozenset[str]
     """What looks like a name and is none (keywords, primitive types), and names that say nothing (`self`)."""
+    queries: tuple[str, ...]
+    """The files `<query>.scm` that are read together."""
     layout: bool = False
     """Line ends and indentation are syntax, by the rules of Python."""
 
+    def load(self) -> object:
+        """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
 
-JAVA_KEYWORDS = frozenset(
-    """
-    abstract assert boolean break byte case catch char class const continue default do double else enum extends
-    false final finally float for goto if implements import instanceof int interface long native new null
-    package private protected public return short static strictfp super switch synchronized this throw throws
-    transient true try var void volatile while yield
-    """.split()  # noqa: SIM905
-)
+        Raises MissingExtra where its package is not installed.
+        """
+        module, _, function = self.grammar.partition(":")
+        if not installed(self.name):
+            raise MissingExtra(f"{self.name} cannot be read without {module}; {INSTALL}")
+        return getattr(import_module(module), function or "language")()
+
+
+INSTALL = "install it with: pip install 'neural-code-search[languages]'"
+
+
+def _row(
+    name: str,
+    extensions: str,
+    grammar: str,
+    kinds: str,
+    doc_comment: tuple[str, ...],
+    queries: str = "",
+    layout: bool = False,
+) -> Language:
+    return Language(
+        name,
+        tuple(extensions.split()),
+        grammar,
+        tuple(kinds.split()),
+        doc_comment,
+        ignored_words(name),
+        tuple(queries.split()) or (name,),
+        layout,
+    )
+
 
 LANGUAGES: Mapping[str, Language] = {
     row.name: row
     for row in (
-        Language(
-            "java",
-            (".java",),
-            "tree_sitter_java",
-            kinds=("method", "constructor", "initializer"),
-            doc_comment="/**",
-            ignored=JAVA_KEYWORDS,
-        ),
-        Language(
-            "python",
-            (".py", ".pyi", ".pyw"),
-            "tree_sitter_python",
-            kinds=("function",),
-            doc_comment="#",
-            ignored=frozenset(keyword.kwlist) | {"self", "cls", "_", "__"},
-            layout=True,
-        ),
+        _row("java", ".java", "tree_sitter_java", "method constructor initializer", JAVADOC),
+        _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True),
     )
 }
 
@@ -68,3 +91,9 @@ def language_of(path: str) -> str | None:
     """
     dot = path.rfind(".")
     return _BY_EXTENSION.get(path[dot:].lower()) if dot >= 0 else None
+
+
+@lru_cache
+def installed(language: str) -> bool:
+    """Is the grammar of a language there? Nothing is imported to know it."""
+    return find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None

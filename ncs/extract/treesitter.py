@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.errors import SourceError
 from ncs.extract.comments import unquote
-from ncs.extract.documents import Comments, Function, Span, as_utf8, blanked, documents_of
+from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
 
 if TYPE_CHECKING:
@@ -165,8 +164,9 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[tuple[int
     if "decorated" in found:
         starts = (sorted([node.start_byte for node in found[what]]) for what in ("decorated.definition", "decorated"))
         decorated = dict(zip(*starts, strict=False))
+    preambles = {after_space(source, end): start for start, end in _spans(found, "preamble")}
     containers = []
-    for kind in (*row.kinds, "class"):
+    for kind in (*row.kinds, "class", "scope"):
         if kind not in found:
             continue
         nodes, names = _spans(found, kind), _spans(found, f"{kind}.name")
@@ -174,7 +174,9 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[tuple[int
             names = _paired(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):
             name = source[a:b].decode("utf-8", "replace") or kind
-            if kind == "class":
+            while start in preambles:
+                start = preambles[start]
+            if kind in ("class", "scope"):
                 containers.append((start, -end, "", name.partition("<")[0].rpartition(".")[2].strip()))
             else:
                 containers.append((decorated.get(start, start) if decorated else start, -end, kind, name))
@@ -195,6 +197,6 @@ def _spans(found: Captures, what: str) -> list[Span]:
 
 @lru_cache
 def _tools(row: Language) -> tuple[Parser, QueryCursor]:
-    grammar = Grammar(import_module(row.grammar).language())
-    query = files("ncs.extract").joinpath(f"{row.name}.scm").read_text("utf-8")
+    grammar = Grammar(row.load())
+    query = "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in row.queries)
     return Parser(grammar), QueryCursor(Query(grammar, query))
