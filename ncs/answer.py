@@ -44,6 +44,52 @@ def ask(
     }
 
 
+def ask_similar(
+    index: Index,
+    place: str,
+    k: int = 10,
+    *,
+    language: str | None = None,
+    repository: str | None = None,
+    path: str | None = None,
+    code: bool = True,
+) -> Answer:
+    """Functions like the one at FILE:LINE, in the shape of `ask`; `query` is the place, `ranker` is "similar".
+
+    More keys: function (name, path and lines of what was asked for), marked (its names, for the display); a hit has
+    reverse (which share of its features the asked function has) and exact_copy.
+    """
+    from ncs.aroma import cached_features, similarity
+    from ncs.similar import function_at, parse_place
+
+    function = function_at(*parse_place(place))
+    hits = index.similar(function, k, language=language, repository=repository, path=path)
+    names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
+    wanted = cached_features(function.code, function.language)
+    return {
+        "query": place,
+        "ranker": "similar",
+        "index": str(index.folder),
+        "unknown_words": {},
+        "notes": [] if hits else [f"nothing like {function.qualified_name} found"],
+        "function": {
+            "qualified_name": function.qualified_name,
+            "path": function.path,
+            "start_line": function.start_line,
+            "end_line": function.end_line,
+        },
+        "marked": names,
+        "hits": [
+            {
+                **hit_as_dict(hit, names, code=code),
+                "reverse": round(similarity(wanted, cached_features(hit.document.code, hit.document.language)), 6),
+                "exact_copy": hit.document.digest == function.digest,
+            }
+            for hit in hits
+        ],
+    }
+
+
 def _notes(text: str, unknown: Mapping[str, Sequence[str]], found: bool) -> list[str]:
     """What to tell who asked: words the index does not know, a question of common words only, nothing found."""
     notes = [

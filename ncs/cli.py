@@ -141,16 +141,33 @@ def query(
             opened, " ".join(text), k,
             ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, code=not no_code,
         )  # fmt: skip
-    if as_json:
-        console.show_json(answer)
-    elif jsonl:
-        for hit in answer["hits"]:
-            console.show_json(hit, indent=None)
-    else:
-        console.show_answer(answer, code=not no_code)
-    if not quiet:
-        console.say_notes(answer)
-    raise typer.Exit(FOUND if answer["hits"] else NOTHING_FOUND)
+    _show(answer, as_json, jsonl, not no_code, quiet)
+
+
+@app.command()
+def similar(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
+    language: Annotated[str | None, typer.Option(help="Only this language.")] = None,
+    repository: Annotated[str | None, typer.Option(help="Only repositories that match this glob.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only paths that match this glob.")] = None,
+    as_json: Json = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")] = False,
+    no_code: Annotated[bool, typer.Option("--no-code", help="Names and places only.")] = False,
+    index: IndexOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find functions like the one at a line of a file. Exit status: 0 found, 1 nothing found, 2 error.
+
+    Example: ncs similar src/Main.java:42
+    """
+    from ncs.answer import ask_similar
+
+    with _open(index) as opened:
+        answer = ask_similar(
+            opened, place, k, language=language, repository=repository, path=path, code=not no_code
+        )  # fmt: skip
+    _show(answer, as_json, jsonl, not no_code, quiet)
 
 
 @app.command()
@@ -195,6 +212,20 @@ def words(
     else:
         console.show_table(f"words used like {word!r}", [(w, f"{s:.3f}") for w, s in neighbours])
     raise typer.Exit(FOUND if neighbours else NOTHING_FOUND)
+
+
+def _show(answer: Any, as_json: bool, jsonl: bool, code: bool, quiet: bool) -> None:
+    """Hits in the form asked for, notes on stderr; then the command ends."""
+    if as_json:
+        console.show_json(answer)
+    elif jsonl:
+        for hit in answer["hits"]:
+            console.show_json(hit, indent=None)
+    else:
+        console.show_answer(answer, code=code)
+    if not quiet:
+        console.say_notes(answer)
+    raise typer.Exit(FOUND if answer["hits"] else NOTHING_FOUND)
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -48,7 +48,13 @@ def show_answer(answer: Answer, *, code: bool = True) -> None:
         _show_rich(answer, code)
     else:
         for hit in answer["hits"]:
-            _show_plain(hit, answer["query"], code)
+            _show_plain(hit, _marked(answer), code)
+
+
+def _marked(answer: Answer) -> str:
+    """The words that stand out in the code: the question's, or the names of the function asked for."""
+    text: str = answer.get("marked", answer["query"])
+    return text
 
 
 def place(hit: Mapping[str, Any]) -> str:
@@ -57,12 +63,13 @@ def place(hit: Mapping[str, Any]) -> str:
 
 
 def copies_line(hit: Mapping[str, Any]) -> str | None:
-    """Where the same function stands too."""
+    """Where the same function stands too, and whether it is the one asked for."""
     copies = hit["copies"]
+    exact = "exact copy" if hit.get("exact_copy") else ""
     if not copies:
-        return None
+        return exact or None
     more = f" and {len(copies) - SHOWN_COPIES} more" if len(copies) > SHOWN_COPIES else ""
-    return "also at " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more
+    return f"{exact}{'; ' * bool(exact)}also at " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more
 
 
 def _line_starts(code: str) -> list[int]:
@@ -108,7 +115,7 @@ def _show_rich(answer: Answer, code: bool) -> None:
         if line := copies_line(hit):
             console.print(Text(f"    {line}", "dim"))
         if code and hit["code"]:
-            _show_code(console, hit, answer["query"])
+            _show_code(console, hit, _marked(answer))
         console.print()
 
 

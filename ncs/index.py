@@ -220,6 +220,25 @@ class Index:
             for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
         ]
 
+    def similar(
+        self,
+        function: Document,
+        k: int = 10,
+        *,
+        language: str | None = None,
+        repository: str | None = None,
+        path: str | None = None,
+    ) -> list[Hit]:
+        """Functions like this one, best first; the score is the share of its features that they have.
+
+        `ncs.similar.function_at` reads one from a file; it need not be of this index. Filters as in `search`.
+        """
+        from ncs.similar import similar
+
+        postings = self._bm25().postings
+        found = similar(function, postings, self._store, k, language=language, repository=repository, path=path)
+        return [Hit(rank, other.share, other.document) for rank, other in enumerate(found, 1)]
+
     def run(self, queries: Iterable[Query], *, ranker: str = DEFAULT_RANKER, k: int = 10) -> Run:
         """query id -> document id -> score for many queries, each in rank order."""
         loaded = self.ranker(ranker)

@@ -1,0 +1,155 @@
+"""Functions like one function: code to code, by Aroma's features after a cheap search for its rarest words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ncs.aroma import cached_features, readable, similarity
+from ncs.errors import BadInput, SourceError
+from ncs.extract import extract, language_of
+from ncs.filters import matcher, shown_at
+from ncs.tokens import field_tokens
+from ncs.types import Document, Field, Location
+
+if TYPE_CHECKING:
+    from ncs.lexical import Postings
+    from ncs.store import Store
+
+POOL = 400
+"""Functions that share the rarest words, of which the features are compared."""
+RAREST = 40
+"""Words of the function that are looked for: common ones cost most and tell least."""
+SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
+"""Fields whose words are looked for."""
+
+
+class Similar(NamedTuple):
+    """A function like the one asked for."""
+
+    document: Document
+    share: float
+    """Which share of the asked function's features it has."""
+    reverse: float
+    """Which share of its features the asked function has."""
+
+
+def parse_place(place: str) -> tuple[Path, int]:
+    """FILE:LINE as people type it; BadInput for what is none.
+
+    >>> parse_place("src/Main.java:42")
+    (PosixPath('src/Main.java'), 42)
+    """
+    file, _, line = place.rpartition(":")
+    if not file or not line.isascii() or not line.isdigit() or int(line) < 1:
+        raise BadInput(f"{place!r} is no FILE:LINE; name a line of a function, as src/Main.java:42")
+    return Path(file), int(line)
+
+
+def function_at(file: Path, line: int) -> Document:
+    """The innermost function of a source file at a line, 1-based; its path is the file's whole path.
+
+    Raises SourceError where the file cannot be read, BadInput where no function stands at the line.
+    """
+    language = language_of(file.name)
+    if language is None:
+        raise BadInput(f"{file} is in no language that ncs reads; name a source file")
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
+    functions = list(extract(source, language, path=file.resolve().as_posix()))
+    around = [function for function in functions if function.start_line <= line <= function.end_line]
+    if around:
+        return max(around, key=lambda function: (function.start_line, -function.end_line))
+    if not functions:
+        raise BadInput(f"no function stands in {file}")
+    near = min(functions, key=lambda function: abs(function.start_line - line))
+    raise BadInput(
+        f"no function stands at line {line} of {file};"
+        f" the nearest is {near.name}, lines {near.start_line}-{near.end_line}"
+    )
+
+
+def similar(
+    function: Document,
+    postings: Postings,
+    store: Store,
+    k: int,
+    *,
+    language: str | None = None,
+    repository: str | None = None,
+    path: str | None = None,
+    pool: int = POOL,
+) -> list[Similar]:
+    """The k functions that have most of this one's features, best first: by (-share, -reverse, row).
+
+    language, repository and path filter, as in `Index.search`. Only the `pool` documents that match its rarest words
+    best are compared. The function itself, known by where it
+    stands, is left out; where it stands for exact copies, these are shown. An exact copy has its digest.
+    Raises BadInput for a store without code and for k < 1.
+    """
+    if k < 1:
+        raise BadInput(f"k is {k}; it must be at least 1")
+    allowed = store.mask(language, repository, path)
+    words = rarest(function, postings)
+    rows = [row for row, _ in postings.search(words, pool + 1, allowed=allowed)] if words else []
+    wanted = cached_features(function.code, function.language)
+    found: list[tuple[float, float, int, Document]] = []
+    for row, document in zip(rows, store.documents(rows), strict=True):
+        if not document.code:
+            raise BadInput("the index keeps no code to compare; build it without --no-store-code")
+        left = without(document, function)
+        other = found_at(left, repository, path) if left is not None else None
+        if other is not None and readable(other.language):
+            features = cached_features(other.code, other.language)
+            found.append((-similarity(features, wanted), -similarity(wanted, features), row, other))
+    found.sort(key=lambda entry: entry[:3])
+    return [Similar(document, -share, -reverse) for share, reverse, _, document in found[:k] if share]
+
+
+def found_at(document: Document, repository: str | None, path: str | None) -> Document | None:
+    """The document as it stands where the filters find it; None where no place of it meets them."""
+    shown = shown_at(document, repository, path)
+    return shown if matcher(repository)(shown.repository) and matcher(path)(shown.path) else None
+
+
+def rarest(function: Document, postings: Postings, n: int = RAREST) -> list[str]:
+    """The words of a function that fewest documents have, the rarest first; ties in the order of the code."""
+    words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
+    terms = [term for term in postings.terms(list(dict.fromkeys(words))) if term.id is not None]
+    by_stem = {term.id: term for term in reversed(terms)}  # two words of one stem are looked for once
+    chosen = [term for term in terms if by_stem[term.id] is term]
+    chosen.sort(key=lambda term: term.documents)
+    return [term.word for term in chosen[:n]]
+
+
+def without(document: Document, function: Document) -> Document | None:
+    """The document where it is not the function itself: at its first other place; None where there is none."""
+    places: Sequence[Location] = (document.location, *document.copies)
+    same = document.digest == function.digest
+    left = [place for place in places if not _is_at(function, place, same)]
+    if len(left) == len(places):
+        return document
+    if not left:
+        return None
+    first = left[0]
+    return replace(
+        document,
+        repository=first.repository,
+        path=first.path,
+        start_line=first.start_line,
+        end_line=first.end_line,
+        qualified_name=first.qualified_name,
+        copies=tuple(left[1:]),
+    )
+
+
+def _is_at(function: Document, place: Location, same: bool) -> bool:
+    """Whether the function stands in this place; lines may have moved since the index was built."""
+    own = f"{function.repository}/{function.path}"
+    if not own.endswith(f"/{place.repository}/{place.path}") and own != f"{place.repository}/{place.path}":
+        return False
+    return function.start_line == place.start_line or (same and function.qualified_name == place.qualified_name)
