@@ -1,4 +1,4 @@
-"""`bin/evaluate`: rankers over corpora, their figures as a table and as JSON."""
+"""`bin/evaluate`: rankers over corpora, their figures as tables, JSON, CSV and pages; two results compared."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from corpora import CORPORA, load_corpus
-from evaluation import experiment, record, report
+from corpora import CORPORA, data_folder, load_corpora
+from corpora.ncs287 import read_questions
+from evaluation import comparing, experiment, outputs, record, report
 from evaluation.asking import System
 from evaluation.metrics import parse_measure
+from evaluation.pooling import pooled
+from evaluation.record import Experiment
 from evaluation.settings import grid
 from ncs.errors import BadInput, NcsError
 from ncs.progress import silent
@@ -21,6 +25,7 @@ from ncs.rankers import ON_REQUEST, RANKERS
 
 T = TypeVar("T")
 README = Path(__file__).parent / "README.md"
+_FILES = ("json", "csv", "markdown", "html")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bin/evaluate", description=__doc__)
-    parser.add_argument("corpora", nargs="*", metavar="CORPUS", help=f"{', '.join(CORPORA)}, or a BEIR folder")
+    parser.add_argument(
+        "corpora", nargs="*", metavar="CORPUS",
+        help=f"{', '.join(CORPORA)}, a BEIR folder, or the JSON of an earlier result, which is shown again",
+    )  # fmt: skip
     parser.add_argument(
         "--ranker", action="append", metavar="R", help="ncs, or with settings ncs:centre=true; default: all; repeatable"
     )
@@ -42,38 +50,106 @@ def _parser() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
         help="a setting of the build, as fasttext.dim=100; several values (50,100) are tried in turn; repeatable",
     )  # fmt: skip
-    parser.add_argument("--measure", action="append", metavar="M", help="mrr, answered@10 ...; the first is compared")
+    parser.add_argument(
+        "--measure", action="append", default=[], metavar="M", help="mrr, answered@10 ...; the first is compared"
+    )
     parser.add_argument("-k", type=int, default=experiment.DEPTH, help="documents a query (default %(default)s)")
+    parser.add_argument(
+        "--distractors", type=int, metavar="N",
+        help="rank each query among its own documents and N others only, drawn by --seed; CodeSearchNet: 999",
+    )  # fmt: skip
+    parser.add_argument("--batches", action="store_true", help="with --distractors: whole batches of N + 1 queries")
+    parser.add_argument("--seed", type=int, default=0, help="of the distractors (default %(default)s)")
     parser.add_argument("--data", type=Path, help="folder of the data sets; else $NCS_DATA, else ../shared/data")
-    parser.add_argument("--out", type=Path, help="JSON file of one corpus (default evaluation/results/CORPUS.json)")
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="write every ranking as a TREC run file")
+    outputs.add_options(parser, _FILES)
+    parser.add_argument(
+        "--compare", nargs=2, metavar=("A", "B"),
+        help="two results: RESULT.json, RESULT.json:SYSTEM, or TREC run files with --qrels",
+    )  # fmt: skip
+    parser.add_argument(
+        "--qrels", type=Path, metavar="FILE", help="judgments of the runs: a TREC file or a BEIR folder"
+    )
     parser.add_argument("--readme", action="store_true", help="write the tables of all results into the README")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.out and len(options.corpora) != 1:
-        raise BadInput("--out takes the result of one corpus; name one, or leave --out away")
-    if not options.corpora and not options.readme:
-        raise BadInput(f"name a corpus: {', '.join(CORPORA)}, or a BEIR folder")
-    if options.k < 1:
-        raise BadInput(f"-k is {options.k}; it must be at least 1")
-    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if name not in ON_REQUEST]]
-    settings = grid(dict(read_setting(text) for text in options.settings))
-    measures = options.measure or experiment.MEASURES
-    for measure in measures:
-        parse_measure(measure)
-    for corpus in [load_corpus(name, options.data) for name in options.corpora]:
-        found = experiment.run_experiment(
-            corpus, systems, settings=settings, measures=measures, depth=options.k,
-            track=silent if options.quiet else _told,
-        )  # fmt: skip
-        path = options.out or experiment.RESULTS / f"{corpus.name}.json"
-        record.write(found, path)
-        sys.stdout.write(f"\n{corpus.name}\n\n{report.table(found)}\n\n{report.caption(found)}\n\nwritten: {path}\n")
+    _check(options)
+    if options.compare:
+        compared = comparing.compare_results(*options.compare, qrels=options.qrels, measures=options.measure)
+        sys.stdout.write(comparing.table(compared) + "\n")
+        if options.json:
+            comparing.write(compared, options.json)
+        return 0
+    found = [each for name in options.corpora for each in _results(name, options)]
+    if found:
+        outputs.write(found, outputs.chosen(options), pair=options.pair and tuple(options.pair))
     if options.readme:
         README.write_text(report.readme(README.read_text(encoding="utf-8"), experiment.RESULTS), encoding="utf-8")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise BadInput for what can be told before any work."""
+    if options.json and not options.compare and len(options.corpora) != 1:
+        raise BadInput("--json (--out) takes the result of one corpus; name one, or leave it away")
+    if not options.corpora and not options.readme and not options.compare:
+        raise BadInput(f"name a corpus: {', '.join(CORPORA)}, or a BEIR folder")
+    if options.compare and options.corpora:
+        raise BadInput("--compare takes two results and no corpus; leave one of them away")
+    if options.batches and options.distractors is None:
+        raise BadInput("--batches goes with --distractors; give their number, CodeSearchNet's is 999")
+    for name, value in (("-k", options.k), ("--distractors", options.distractors)):
+        if value is not None and value < 1:
+            raise BadInput(f"{name} is {value}; it must be at least 1")
+    for measure in options.measure if not options.compare else ():
+        parse_measure(measure)
+    outputs.check(outputs.chosen(options))
+
+
+def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
+    """The result of a corpus, run now and written, or of an earlier run, read; of several corpora their pool first."""
+    if name.endswith(".json"):
+        earlier = _with_texts(record.read(Path(name)), options.data)
+        sys.stdout.write(f"\n{earlier.corpus}\n\n{report.best_table(earlier)}\n\n{report.caption(earlier)}\n")
+        return [earlier]
+    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if name not in ON_REQUEST]]
+    settings = grid(dict(read_setting(text) for text in options.settings))
+    among = experiment.Among(options.distractors, options.seed, options.batches) if options.distractors else None
+    found = [
+        experiment.run_experiment(
+            corpus, systems, settings=settings, measures=options.measure or experiment.MEASURES, depth=options.k,
+            among=among, runs=options.runs, track=silent if options.quiet else _told,
+        )
+        for corpus in load_corpora(name, options.data)
+    ]  # fmt: skip
+    pool = found if len(found) == 1 else [pooled(name, found), *found]
+    for each in pool:
+        sys.stdout.write(f"\n{each.corpus}\n\n{report.table(each)}\n\n{report.caption(each)}\n")
+    path = options.json or experiment.RESULTS / f"{pool[0].corpus}.json"
+    record.write(pool[0], path)
+    for each in pool[1:]:
+        record.write(each, path.with_suffix("") / f"{each.corpus}.json")
+    if len(pool) > 1:
+        sys.stdout.write(f"\nmean over the {len(found)} corpora, each counting the same\n\n{report.averages(found)}\n")
+    sys.stdout.write(f"\nwritten: {path}\n")
+    return pool
+
+
+def _with_texts(found: Experiment, data: Path | None) -> Experiment:
+    """With the texts of its queries where the data set is at hand; results do not keep them."""
+    texts: Mapping[str, str] = {}
+    try:
+        questions = data_folder(data) / f"{found.corpus}.json"
+        if questions.is_file():
+            texts = {question.query.id: question.query.text for question in read_questions(questions)}
+        else:
+            texts = {query.id: query.text for each in load_corpora(found.corpus, data) for query in each.queries}
+    except NcsError:
+        return found
+    return replace(found, texts=[texts.get(query, query) for query in found.queries])
 
 
 def read_system(text: str) -> System:

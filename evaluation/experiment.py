@@ -48,13 +48,18 @@ class Among:
         return f"{how}, seed {self.seed}"
 
     def rows(self, documents: Sequence[Document], qrels: Qrels) -> dict[str, NDArray[np.int64]]:
-        """query id -> the rows it is ranked among; queries without a relevant document are left out."""
+        """query id -> the rows it is ranked among; queries without a relevant document are left out.
+
+        Raises BadInput where no documents are judged, or too few are there.
+        """
         row_of = {document.id: row for row, document in enumerate(documents)}
         relevant = {
             query: rows
             for query, grades in qrels.items()
-            if (rows := [row_of[id] for id, grade in grades.items() if grade > 0])
+            if (rows := [row_of[id] for id, grade in grades.items() if grade > 0 and id in row_of])
         }
+        if not relevant:
+            raise BadInput("no query has a relevant document to rank among distractors; leave --distractors away")
         if self.batches:
             return batched(relevant, size=self.count + 1, seed=self.seed)
         return drawn(relevant, len(documents), count=self.count, seed=self.seed)
@@ -117,6 +122,8 @@ class _Plan:
 
 
 def _check_judged(corpus: Corpus, documents: Sequence[Document]) -> None:
+    if corpus.fold is not None:  # files are judged, also those without a function
+        return
     known = {document.id for document in documents}
     for query, grades in corpus.qrels.items():
         for id in grades:
@@ -147,8 +154,9 @@ def _rank(plan: _Plan, index: Index, system: System, settings: str) -> Ranked:
     judged = [query for query in corpus.queries if query.id in corpus.qrels]
     stage = " ".join(filter(None, (corpus.name, settings, system.name)))
     asked = ask(index, system, judged, plan.depth, candidates=plan.candidates, track=plan.track, stage=stage)
+    run = corpus.judged_run(asked.run)
     if plan.runs:
         plan.runs.mkdir(parents=True, exist_ok=True)
-        write_run(asked.run, plan.runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
-    means, values = judge(corpus.qrels, asked.run, plan.measures)
+        write_run(run, plan.runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
+    means, values = judge(corpus.qrels, run, plan.measures)
     return Ranked(system.name, means=means, values=values, **costs(index, system, asked, judged))

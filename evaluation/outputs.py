@@ -10,30 +10,37 @@ from evaluation import record, report, sheets
 from evaluation.record import Experiment
 from ncs.errors import BadInput
 
+Pair = tuple[str, str]
+"""Two systems that a page compares question by question."""
 
-def _json(found: Experiment, path: Path) -> None:
-    record.write(found, path)
+
+def _json(found: Sequence[Experiment], path: Path) -> None:
+    if len(found) != 1:
+        raise BadInput(f"--json {path} takes the result of one corpus; name one, or leave --json away")
+    record.write(found[0], path)
 
 
-def _csv(found: Experiment, path: Path) -> None:
+def _csv(found: Sequence[Experiment], path: Path) -> None:
     sheets.write_csv(found, path)
 
 
-def _sheet(found: Experiment, path: Path) -> None:
-    sheets.write_score_sheets(found, path)
+def _sheet(found: Sequence[Experiment], path: Path) -> None:
+    if len(found) != 1:
+        raise BadInput(f"--sheet {path} takes the result of one corpus; name one, or leave --sheet away")
+    sheets.write_score_sheets(found[0], path)
 
 
-def _markdown(found: Experiment, path: Path) -> None:
-    path.write_text(report.markdown([found]), encoding="utf-8")
+def _markdown(found: Sequence[Experiment], path: Path) -> None:
+    path.write_text(report.markdown(found), encoding="utf-8")
 
 
-def _html(found: Experiment, path: Path) -> None:
+def _html(found: Sequence[Experiment], path: Path, pair: Pair | None = None) -> None:
     from evaluation.html_report import write_page  # matplotlib and jinja2: an extra
 
-    write_page([found], path)
+    write_page(found, path, pair=pair)
 
 
-KINDS: Mapping[str, tuple[str, Callable[[Experiment, Path], None]]] = {
+KINDS: Mapping[str, tuple[str, Callable[[Sequence[Experiment], Path], None]]] = {
     "json": ("everything: values of every question, timings, commit, machine", _json),
     "csv": ("a line a system and threshold", _csv),
     "sheet": ("FRank of every question, as the published score sheet; a second one, .strict, for the other threshold",
@@ -49,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser, kinds: Sequence[str] = tuple(KI
     for kind in kinds:
         names = ["--json", "--out"] if kind == "json" else [f"--{kind}"]
         parser.add_argument(*names, type=Path, metavar="FILE", help=f"write {KINDS[kind][0]}")
+    parser.add_argument("--pair", nargs=2, metavar=("A", "B"), help="rankers the page compares question by question")
 
 
 def chosen(options: argparse.Namespace) -> dict[str, Path | None]:
@@ -76,11 +84,14 @@ def state_of(files: Mapping[str, Path | None]) -> Path | None:
     return first.with_name(f"{first.name}.state.jsonl") if first else None
 
 
-def write(found: Experiment, files: Mapping[str, Path | None]) -> list[Path]:
-    """Write every file that was asked for, and give them back."""
+def write(found: Sequence[Experiment], files: Mapping[str, Path | None], *, pair: Pair | None = None) -> list[Path]:
+    """Write every file that was asked for, and give them back; pair: for the page, else the best system and bm25."""
     written = []
     for kind, path in files.items():
         if path:
-            KINDS[kind][1](found, path)
+            if kind == "html":
+                _html(found, path, pair)
+            else:
+                KINDS[kind][1](found, path)
             written.append(path)
     return written

@@ -56,6 +56,7 @@ class Build:
 class Experiment:
     """All of it; `write` and `read` keep it as JSON. The first measure is the one compared.
 
+    texts: the queries' words, for people to read; files do not keep them, as data sets may not be passed on.
     candidates: what each query was ranked among, where that is not every document.
     """
 
@@ -78,8 +79,10 @@ class Experiment:
 
 
 def write(experiment: Experiment, path: Path) -> None:
-    """As JSON, lists of plain values on one line."""
-    text = json.dumps(asdict(experiment), indent=1)
+    """As JSON, lists of plain values on one line; without the texts of the queries."""
+    values = asdict(experiment)
+    del values["texts"]
+    text = json.dumps(values, indent=1)
     text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaluation.experiment import BASELINE
 from evaluation.record import Build, Experiment, Ranked, read
 from evaluation.sheets import splits
-from evaluation.significance import compare, interval
+from evaluation.significance import interval, paired_interval
 from ncs.errors import BadInput
 
 BEGIN, END = "<!-- tables: bin/evaluate --readme -->", "<!-- end of tables -->"
@@ -40,6 +40,21 @@ def _systems(experiment: Experiment, build: Build) -> str:
         fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
         rows.append([*row, fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"])
     return aligned(head, rows)
+
+
+def averages(experiments: Sequence[Experiment]) -> str:
+    """A row a system of each of the settings: its means averaged over the corpora, as CoIR averages its tasks."""
+    first = experiments[0]
+    rows = [
+        [f"{build.settings} {ranked.system}".strip()]
+        + [
+            f"{sum(each.builds[b].systems[s].means[measure] for each in experiments) / len(experiments):.3f}"
+            for measure in first.measures
+        ]
+        for b, build in enumerate(first.builds)
+        for s, ranked in enumerate(build.systems)
+    ]
+    return aligned(["ranker", *first.measures], rows)
 
 
 def judged_table(experiment: Experiment) -> str:
@@ -100,11 +115,12 @@ def caption(experiment: Experiment) -> str:
         f"{experiment.corpus_digest[:10]}; {machine.get('processor', machine['system'])}, {machine['cores']} cores, "
         f"{machine.get('memory_gib', '?')} GiB, Python {machine['python']}."
     )
-    costs = map(_cost, experiment.builds) if len(experiment.builds) == 1 else ()
+    costs = map(cost, experiment.builds) if len(experiment.builds) == 1 else ()
     return "\n".join([about, *costs])
 
 
-def _cost(build: Build) -> str:
+def cost(build: Build) -> str:
+    """What a build took: seconds a stage, size, memory."""
     stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in build.seconds.items())
     return (
         f"Build{f' with {build.settings}' * bool(build.settings)}: {build.build_seconds:.1f} s ({stages}), "
@@ -137,8 +153,8 @@ def _mean(values: Mapping[str, float]) -> str:
 def _difference(values: Mapping[str, float], baseline: Mapping[str, float]) -> str:
     if values == baseline:
         return "equal"
-    found = compare(values, baseline)
-    return f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    difference, low, high = paired_interval(values, baseline)
+    return f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:

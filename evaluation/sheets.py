@@ -45,11 +45,12 @@ def _depth(measure: str) -> float:
     return int(match[1]) if match else float("inf")
 
 
-def write_csv(experiment: Experiment, path: Path) -> None:
+def write_csv(experiments: Sequence[Experiment], path: Path) -> None:
     """A line for each system of each index and threshold; means, intervals, and the paired difference to bm25."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        rows = [row for build in experiment.builds for row in _rows(experiment, build)]
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        rows = [row for each in experiments for build in each.builds for row in _rows(each, build)]
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -57,7 +58,8 @@ def write_csv(experiment: Experiment, path: Path) -> None:
 def _rows(experiment: Experiment, build: Build) -> list[dict[str, object]]:
     return [
         {
-            "index": build.settings or experiment.corpus,
+            "corpus": experiment.corpus,
+            "index": build.settings,
             "ranker": ranked.system,
             "documents": build.documents or experiment.documents,
             "questions": len(experiment.queries),

@@ -43,13 +43,32 @@ def compare(
     change places at random (all 2^n ways where these are fewer than `resamples`).
     Raises BadInput where the two are not over the same queries, or over none.
     """
+    ours, theirs = _paired(values, baseline)
+    low, high = _interval(ours - theirs, confidence, resamples, seed)
+    return Comparison(float((ours - theirs).mean()), low, high, _p_value(ours, theirs, resamples, seed), len(values))
+
+
+def paired_interval(
+    values: Mapping[str, float],
+    baseline: Mapping[str, float],
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """Difference, low and high of `compare`, without the test, which takes most of its time."""
+    ours, theirs = _paired(values, baseline)
+    return float((ours - theirs).mean()), *_interval(ours - theirs, confidence, resamples, seed)
+
+
+def _paired(
+    values: Mapping[str, float], baseline: Mapping[str, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if values.keys() != baseline.keys():
         odd = sorted(values.keys() ^ baseline.keys())
         raise BadInput(f"the two runs are not over the same queries ({odd[0]!r} is in one only); judge both alike")
     ours = np.fromiter(values.values(), float, len(values))
-    theirs = np.fromiter((baseline[query] for query in values), float, len(values))
-    low, high = _interval(ours - theirs, confidence, resamples, seed)
-    return Comparison(float((ours - theirs).mean()), low, high, _p_value(ours, theirs, resamples, seed), len(values))
+    return ours, np.fromiter((baseline[query] for query in values), float, len(values))
 
 
 def interval(

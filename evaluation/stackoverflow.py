@@ -38,7 +38,8 @@ from ncs.rankers import RANKERS, read_ranker
 class Request:
     """What to ask of what. rankers: as people type them; none: all that each index has. `bm25` is always one.
 
-    files: outputs.KINDS -> where to write it. state: the journal; None: beside the first output, if there is one.
+    files: outputs.KINDS -> where to write it. pair: for the page. state: the journal; None: beside the first output,
+    if there is one.
     """
 
     questions: Path
@@ -46,6 +47,7 @@ class Request:
     rankers: Sequence[str] = ()
     k: int = 10
     files: Mapping[str, Path | None] = field(default_factory=dict)
+    pair: outputs.Pair | None = None
     state: Path | None = None
     quiet: bool = False
 
@@ -72,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.ranker or (),
                 options.k,
                 outputs.chosen(options),
+                options.pair and tuple(options.pair),
                 options.state,
                 options.quiet,
             )
@@ -107,7 +110,7 @@ def evaluate(request: Request) -> record.Experiment:
             for index, label in zip(indexes, labels, strict=True)
         ]
         found = _experiment(request, questions, indexes, builds)
-        if outputs.write(found, request.files):
+        if outputs.write([found], request.files, pair=request.pair):
             journal.remove()
     sys.stdout.write(f"{report.judged_table(found)}\n\n{report.caption(found)}\n")
     return found

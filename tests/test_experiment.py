@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -154,16 +155,18 @@ def test_a_query_that_a_measure_leaves_out_has_no_value_and_is_not_in_its_mean(t
     assert bm25.values == {"ndcg_all": [1.0, 1.0, 1.0, None], "ndcg": [1.0, 1.0, 1.0, 0.0]}
     assert bm25.means == {"ndcg_all": 1.0, "ndcg": 0.75}
     write(found, tmp_path / "small.json")
-    assert read(tmp_path / "small.json") == found
+    assert read(tmp_path / "small.json") == replace(found, texts=())
     assert found.values(bm25, "ndcg_all") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
     assert cells_of(table(found))[1][1].startswith("1.000 [")
 
 
 def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Path) -> None:
     write(experiment, tmp_path / "deep" / "small.json")
-    assert read(tmp_path / "deep" / "small.json") == experiment
+    assert read(tmp_path / "deep" / "small.json") == replace(experiment, texts=())
+    assert list(experiment.texts) == list(QUERIES)
     text = (tmp_path / "deep" / "small.json").read_text()
     assert '"answered@1": [1.0, 1.0, 1.0, 0.0]' in text
+    assert "hide soft keyboard" not in text  # a data set's questions may not be ours to pass on
     assert json.loads(text)["builds"][0]["systems"][0]["system"] == "bm25"
 
 
@@ -280,6 +283,39 @@ def test_the_command_writes_the_json_and_prints_the_table(tmp_path: Path, capsys
     assert capsys.readouterr().err == ""
 
 
+def test_a_result_is_shown_again_from_its_json_as_a_page_a_spreadsheet_and_markdown(
+    experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(experiment, tmp_path / "small.json")
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("html", "csv", "markdown")}
+    options = [part for kind, path in files.items() for part in (f"--{kind}", str(path))]
+    assert main([str(tmp_path / "small.json"), *options]) == 0
+    assert table(experiment) in capsys.readouterr().out
+    assert table(experiment) in files["markdown"].read_text()
+    assert files["html"].read_text().startswith("<!doctype html>")
+    with files["csv"].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["index"], row["ranker"]) for row in rows[:2]] == [
+        ("fasttext.dim=8", "bm25"),
+        ("fasttext.dim=8", "ncs"),
+    ]
+    assert [float(row["mrr"]) for row in rows] == [
+        ranked.means["mrr"] for build in experiment.builds for ranked in build.systems
+    ]
+
+
+def test_the_command_ranks_among_distractors_and_writes_the_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_beir(small(), tmp_path / "small")
+    out = tmp_path / "out.json"
+    command = [str(tmp_path / "small"), "--ranker", "bm25", "--measure", "mrr", "--out", str(out), "-q"]
+    assert main([*command, "--distractors", "2", "--seed", "4", "--runs", str(tmp_path / "runs")]) == 0
+    assert "among 2 drawn distractors, seed 4" in capsys.readouterr().out
+    assert read(out).candidates == "among 2 drawn distractors, seed 4"
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["small-bm25.run"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -288,7 +324,13 @@ def test_the_command_writes_the_json_and_prints_the_table(tmp_path: Path, capsys
         (["cosqa", "--ranker", "nope"], "no ranker called 'nope'; there are: bm25"),
         (["cosqa", "--measure", "f1"], "no measure called 'f1'"),
         (["cosqa", "--set", "fasttext.dim"], "'fasttext.dim' is not a setting"),
-        (["cosqa", "nlp2api", "--out", "x.json"], "--out takes the result of one corpus"),
+        (["cosqa", "nlp2api", "--out", "x.json"], "--json (--out) takes the result of one corpus"),
+        (["cosqa", "--batches"], "--batches goes with --distractors"),
+        (["cosqa", "--distractors", "0"], "--distractors is 0"),
+        (["cosqa", "--compare", "a", "b"], "--compare takes two results and no corpus"),
+        (["cosqa", "--html", "/nowhere/x.html"], "--html /nowhere/x.html stands in no folder"),
+        (["none.json"], "none.json is not the JSON of an experiment"),
+        (["--compare", "a.run", "b.run"], "a.run is read as a TREC run; name its judgments with --qrels FILE"),
         (["cosqa", "-k", "0"], "-k is 0"),
         (["cosqa", "--data", "/nowhere"], "there is no data folder /nowhere"),
     ],
