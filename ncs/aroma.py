@@ -37,6 +37,8 @@ Step = tuple[int, str]
 """Below which part of a list, and the list's label."""
 _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
 """What a name may follow that is selected from something; `->` of a lambda is none."""
+_WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
+"""Fields in which what a part declares goes on."""
 CACHED = 20_000
 """Pieces of code whose features are remembered: more than five rankers' hits on 287 questions."""
 
@@ -200,7 +202,7 @@ def _declaring(place: _Place, field: str | None, syntax: Syntax) -> bool:
     type = place.node.type
     if declares(syntax, type, field):
         return True
-    return place.declaring and field in (None, "name", "pattern", "left", "declarator") and not is_a("selection", type)
+    return place.declaring and field in _WITHIN and not is_a("selection", type)
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str | None]]:

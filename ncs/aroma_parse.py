@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import import_module
 from operator import itemgetter
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,12 +40,14 @@ def parse(code: bytes, language: str) -> Parsed:
     """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
 
     Left out: dots in the place of code, XML tags in a language without, the common indent where indent is syntax.
-    Raises BadInput for an unknown language.
+    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
     """
     parser, syntax = _parser(language), syntax_of(language)
     code = _cleaned(code, syntax)
     tried: list[tuple[int, Parsed]] = []
+    opening = "" if syntax.opening.strip().encode() in code else syntax.opening
     for before, after in (("", ""), *syntax.wrappers):
+        before = opening + before
         start = len(before.encode())
         root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
         tried.append((_errors(root), Parsed(root, start, start + len(code), syntax)))
@@ -80,10 +81,10 @@ def _errors(root: Node) -> int:
 
 
 def readable(language: str) -> bool:
-    """Whether there is a grammar for a language."""
-    from ncs.extract.languages import LANGUAGES
+    """Whether there is a grammar for a language, and it is installed."""
+    from ncs.extract.languages import LANGUAGES, installed
 
-    return language in LANGUAGES
+    return language in LANGUAGES and installed(language)
 
 
 @lru_cache(maxsize=64)
@@ -94,4 +95,4 @@ def _parser(language: str) -> Parser:
 
     if language not in LANGUAGES:
         raise BadInput(f"no language called {language!r}; there are: {', '.join(LANGUAGES)}")
-    return Parser(Language(import_module(LANGUAGES[language].grammar).language()))
+    return Parser(Language(LANGUAGES[language].load()))

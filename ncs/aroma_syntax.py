@@ -23,16 +23,17 @@ DECLARES = r"""
     |.*(lambda|arrow|closure).*\.parameters?
     |(.*_)?(for|foreach|range)(_.*)?\.(name|left|pattern|item|variable|declarator)
     |(.*_)?(catch|exception|rescue)(_.*)?\.(name|parameter|variable)? |payload\.
-    |instanceof_expression\.name
+    |instanceof_expression\.name |.*\.patterns?
 """
 """`type.field` of the parents in which a name declares a local variable or a parameter; no field: `type.`."""
 
 _ROLES: Mapping[Role, str] = {
     "string": r"(.*_)?(string|char|character|rune|heredoc|heredoc_body|text_block)(_literal|_lit|_fragment|_content)?",
     "number": r"(.*_)?(integer|float|floating_point|number|decimal|int|imaginary|real|long)(_literal|_lit)?",
-    "keyword": r"this|super|base|.*_type",
-    "nothing": r".*string_(start|end)|.*quote|ellipsis",
-    "name": r"(?!(type|field|property|statement|label|package|module)_)(.*_)?(identifier|name|word|variable)",
+    "keyword": r"this|super|base|self|auto|mutable_specifier|.*_type",
+    "nothing": r".*(string|interpolation)_(start|end|brace)|.*quote|ellipsis|php_tag",
+    "name": r"(?!(type|field|property|statement|label|package|module|instance|class|global)_)"
+    r"(.*_)?(identifier|identifier_pattern|name|word|variable)|implicit_parameter",
     "function": r"(.*_)?(function|method|constructor|lambda|closure|func|init)"
     r"(_(definition|declaration|item|expression|literal))?|static_initializer",
     "class": r"(.*_)?(class|interface|struct|enum|object|impl|trait|record|union|protocol|extension)"
@@ -55,6 +56,8 @@ class Syntax:
 
     wrappers: tuple[tuple[str, str], ...] = ()
     """What may stand before and after a fragment that does not parse alone: tried in turn, fewest errors win."""
+    opening: str = ""
+    """What must stand somewhere before the code, and may be missing from a fragment."""
     declares: str = DECLARES
     indented: bool = False
     """Whether leading space is syntax: the fragment's common indent is removed then."""
@@ -73,9 +76,7 @@ SYNTAX: Mapping[str, Syntax] = {
     "javascript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
     "typescript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
     "tsx": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
-    "php": Syntax(
-        (("<?php\n", "\n"), ("<?php class X {\n", "\n}")), DECLARES + r"|assignment_expression\.left", markup=True
-    ),
+    "php": Syntax((_CLASS,), "<?php\n", DECLARES + r"|variable_name\.", markup=True),
     "kotlin": Syntax((("fun x() {\n", "\n}"), _CLASS)),
     "rust": Syntax((("fn x() {\n", "\n}"), ("impl X {\n", "\n}"))),
     "scala": Syntax((("object X {\n", "\n}"),)),

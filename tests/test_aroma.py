@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ncs.aroma import cached_features, features, similarity
+from ncs.aroma import cached_features, features, readable, similarity
 from ncs.aroma_syntax import SYNTAX, Syntax, declares
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
@@ -191,10 +191,42 @@ def test_remembered_features_are_the_same() -> None:
     assert cached_features("f(a);", "java") == features("f(a);", "java")
 
 
-@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("language", sorted(language for language in LANGUAGES if readable(language)))
 def test_every_language_has_features_without_an_error(language: str) -> None:
-    assert isinstance(features("f(1)", language), dict)
     assert isinstance(features("a = b.c(d, 'e')\n", language), dict)
+    assert isinstance(features(bytes(range(256)), language), dict)
+
+
+# f(a) { b = c(a); return b.d }: a and b are a local variable each, used twice
+LOCALS = {
+    "java": "int f(A a) { B b = c(a); return b.d; }",
+    "python": "def f(a):\n    b = c(a)\n    return b.d",
+    "go": "func f(a A) B { b := c(a); return b.d }",
+    "javascript": "function f(a) { const b = c(a); return b.d }",
+    "typescript": "function f(a: A): B { const b = c(a); return b.d }",
+    "tsx": "function f(a: A): B { const b = c(a); return b.d }",
+    "php": "function f($a) { $b = c($a); return $b->d; }",
+    "ruby": "def f(a)\n  b = c(a)\n  b.d\nend",
+    "kotlin": "fun f(a: A): B { val b = c(a); return b.d }",
+    "c": "int f(struct A *a) { struct B *b = c(a); return b->d; }",
+    "cpp": "int f(const A& a) { auto b = c(a); return b.d; }",
+    "csharp": "int f(A a) { var b = c(a); return b.d; }",
+    "rust": "fn f(a: A) -> B { let b = c(a); b.d }",
+    "swift": "func f(a: A) -> B { let b = c(a); return b.d }",
+    "scala": "def f(a: A): B = { val b = c(a); b.d }",
+    "lua": "function f(a)\n local b = c(a)\n return b.d\nend",
+    "zig": "fn f(a: A) B { const b = c(a); return b.d; }",
+}
+
+
+@pytest.mark.parametrize("language", sorted(language for language in LOCALS if readable(language)))
+def test_every_language_tells_locals_and_parameters_from_other_names(language: str) -> None:
+    found = features(LOCALS[language], language)
+    assert found[("#VAR",)] == 4
+    assert {"f", "c", "d"} <= names(LOCALS[language], language)
+    assert not {"a", "b"} & names(LOCALS[language], language)
+    assert found[("c", "->", "#VAR")] == 1
+    assert any(feature[0] == "use" for feature in found)
 
 
 def test_rows_are_named_like_languages_and_a_language_without_one_reads_by_default() -> None:
@@ -202,7 +234,7 @@ def test_rows_are_named_like_languages_and_a_language_without_one_reads_by_defau
     assert declares(Syntax(), "parameter_declaration", "name")
     assert declares(Syntax(), "short_var_declaration", "left")
     assert not declares(Syntax(), "assignment_expression", "left")
-    assert declares(SYNTAX["php"], "assignment_expression", "left")
+    assert declares(SYNTAX["php"], "variable_name", None)
 
 
 def test_an_unknown_language_is_named() -> None:
