@@ -5,9 +5,12 @@ from __future__ import annotations
 import html
 import re
 
-_MARKS = " \t\r\f/*#"
+_LEFT, _RIGHT = " \t\r\f/*#-!|", " \t\r\f/*#-"
 _INLINE_TAG = re.compile(r"\{@\w+[ \t]*([^{}]*)\}")  # {@link Foo#bar label}
-_BLOCK_TAG = re.compile(r"^[ \t/*]*@[a-zA-Z]+", re.MULTILINE)  # @param, @return
+_BLOCK_TAG = re.compile(r"^[ \t/*#-]*[@\\][a-zA-Z]+", re.MULTILINE)  # @param, @return, Doxygen's \param
+_BRACKETS = re.compile(
+    r'^(?:=begin|--\[=*\[|\{-|@[a-z]+[ \t(]*(?:~[sS])?"{1,3})|(?:=end|\]=*\]|-\}|"{1,3}\)?)\s*$'
+)  # around a comment of Ruby, Lua, Haskell, an attribute of Elixir
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
 
 
@@ -18,16 +21,20 @@ def clean_comment(comment: str) -> str:
     'Hides Keyboard.\\nview the view'
     >>> clean_comment("// TODO: later")
     'TODO: later'
+    >>> clean_comment("--[[ Lua ]]"), clean_comment("{- | Haskell -}"), clean_comment("//! Rust")
+    ('Lua', 'Haskell', 'Rust')
     """
-    if "@" in comment:
+    if comment[0] in "=-{@":
+        comment = _BRACKETS.sub("", comment)
+    if "@" in comment or "\\" in comment:
         comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
     if "<" in comment:
         comment = _HTML.sub("", comment)
     if "&" in comment:
         comment = html.unescape(comment)
     if "\n" not in comment:
-        return comment.strip(_MARKS)
-    return "\n".join([line for raw in comment.split("\n") if (line := raw.strip(_MARKS))])
+        return comment.lstrip(_LEFT).rstrip(_RIGHT)
+    return "\n".join([line for raw in comment.split("\n") if (line := raw.lstrip(_LEFT).rstrip(_RIGHT))])
 
 
 def unquote(literal: str) -> str:

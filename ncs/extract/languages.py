@@ -14,6 +14,7 @@ from ncs.extract.keywords import ignored_words
 JAVADOC = ("/**",)
 RUSTDOC = ("///", "/**")
 DOXYGEN = ("/**", "/*!", "///", "//!")
+ECMASCRIPT = "function method constructor"
 HASH = ("#",)
 DASHES = ("--",)
 
@@ -36,6 +37,8 @@ class Language:
     """The files `<query>.scm` that are read together."""
     layout: bool = False
     """Line ends and indentation are syntax, by the rules of Python."""
+    equations: bool = False
+    """A function may be written as several equations, one below the other."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
@@ -59,6 +62,7 @@ def _row(
     doc_comment: tuple[str, ...],
     queries: str = "",
     layout: bool = False,
+    equations: bool = False,
 ) -> Language:
     return Language(
         name,
@@ -69,6 +73,7 @@ def _row(
         ignored_words(name),
         tuple(queries.split()) or (name,),
         layout,
+        equations,
     )
 
 
@@ -77,6 +82,33 @@ LANGUAGES: Mapping[str, Language] = {
     for row in (
         _row("java", ".java", "tree_sitter_java", "method constructor initializer", JAVADOC),
         _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True),
+        _row("go", ".go", "tree_sitter_go", "function method", ("//", "/*")),
+        _row(
+            "javascript",
+            ".js .jsx .mjs .cjs",
+            "tree_sitter_javascript",
+            ECMASCRIPT,
+            JAVADOC,
+            "ecmascript javascript jsx",
+        ),
+        _row(
+            "typescript",
+            ".ts .mts .cts",
+            "tree_sitter_typescript:language_typescript",
+            ECMASCRIPT,
+            JAVADOC,
+            "ecmascript typescript",
+        ),
+        _row(
+            "tsx",
+            ".tsx",
+            "tree_sitter_typescript:language_tsx",
+            ECMASCRIPT,
+            JAVADOC,
+            "ecmascript typescript jsx",
+        ),
+        _row("php", ".php .phtml .php5", "tree_sitter_php:language_php", "function method constructor", JAVADOC),
+        _row("ruby", ".rb .rake .gemspec .ru", "tree_sitter_ruby", "method function", ("#", "=begin")),
     )
 }
 

@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from ncs.types import Document, Field, Tokens
 
     Captures = dict[str, list[Node]]
+    Container = tuple[int, int, str, str]
 
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
+
+_QUOTES = "'\"`"
+"""Names may stand in them; a symbol of Ruby has a colon before it, which is no part of the name."""
 
 UNCLOSED = 20_000
 """Brackets too many or too few that a file may have: captures take the square of their number, hours for 1 MB."""
@@ -123,13 +127,14 @@ def _words(code: bytes, tags: Sequence[bytes], ignored: frozenset[str]) -> dict[
             if name not in ignored:
                 identifiers.append(name)
         elif name < "\6":
-            tagged[name[0]].append(name[1:])
+            if len(name) > 1:  # it may begin with what is no letter: #private
+                tagged[name[0]].append(name[1:])
         elif name >= "A" and name not in ignored:
             if name.isupper() and len(name) > 1:
                 enums.append(name)
             else:
                 (identifiers if name[0] == "_" else types).append(name)
-        elif name[0] == "$":
+        elif name[0] == "$" and len(name) > 1:
             identifiers.append(name)
     identifiers += names[1:]  # those of functions in it
     words: dict[Field, Tokens] = {}
@@ -158,7 +163,7 @@ def _tagged(found: Captures, code: bytearray, row: Language) -> tuple[bytes, lis
     return bytes(code), [tag.encode() for tag in sorted(set(tags.values()))]
 
 
-def _containers(source: bytes, found: Captures, row: Language) -> list[tuple[int, int, str, str]]:
+def _containers(source: bytes, found: Captures, row: Language) -> list[Container]:
     """Functions and classes (these with an empty kind), the enclosing before the enclosed."""
     decorated: dict[int, int] = {}
     if "decorated" in found:
@@ -173,15 +178,33 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[tuple[int
         if len(names) != len(nodes):  # a node in error may have two, a kind may have none
             names = _paired(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):
-            name = source[a:b].decode("utf-8", "replace") or kind
+            name = source[a:b].decode("utf-8", "replace").strip(_QUOTES) or kind
             while start in preambles:
                 start = preambles[start]
             if kind in ("class", "scope"):
                 containers.append((start, -end, "", name.partition("<")[0].rpartition(".")[2].strip()))
             else:
+                if name[0] == ":" and name[1:2].isalpha():
+                    name = name[1:]
                 containers.append((decorated.get(start, start) if decorated else start, -end, kind, name))
     containers.sort()
-    return [(start, -minus_end, kind, name) for start, minus_end, kind, name in containers]
+    found_in_order = [(start, -minus_end, kind, name) for start, minus_end, kind, name in containers]
+    return _joined(source, found_in_order) if row.equations else found_in_order
+
+
+def _joined(source: bytes, containers: list[Container]) -> list[Container]:
+    """Functions that are written as several equations, one below the other, made one each."""
+    joined: list[Container] = []
+    open_ends: dict[int, int] = {}
+    for start, end, kind, name in containers:
+        number = open_ends.pop(start, -1)
+        if number >= 0 and kind and joined[number][2:] == (kind, name):
+            joined[number] = (joined[number][0], end, kind, name)
+        else:
+            number = len(joined)
+            joined.append((start, end, kind, name))
+        open_ends[after_space(source, end)] = number
+    return joined
 
 
 def _paired(nodes: list[Span], names: list[Span]) -> list[Span]:
