@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ncs.aroma import cached_features, features, readable, similarity
-from ncs.aroma_syntax import SYNTAX, Syntax, declares
+from ncs.aroma.syntax import SYNTAX, Syntax, declares
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
 
@@ -159,6 +159,7 @@ def test_garbage_has_fewer_features_than_code_and_raises_nothing() -> None:
             for language in ("java", "python"):
                 features(noise, language)
     assert features(b"", "java") == features(b"\0", "java") == {}
+    assert ("f",) in features("f('\ud800');", "java")
 
 
 def test_cut_off_code_keeps_what_parses() -> None:

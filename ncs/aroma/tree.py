@@ -1,37 +1,19 @@
-"""Aroma's structural features of any piece of code, and which share of one piece another one has.
+"""The simplified parse tree of a piece of code, read off as its tokens, and which of these are local variables.
 
-Luan et al., "Aroma: code recommendation via structural code search" (OOPSLA 2019), section 3.1, written from the
-paper. A simplified parse tree has lists as nodes; a list's label joins its keyword tokens and a `#` for each part
-that is no keyword. Every other token n (a name, a literal) gives these features:
-
-    n                                    local variables become #VAR, literals their class (#STR, #NUM)
-    (n, i, label)                        for parent, grandparent and great-grandparent; i is the part n stands in
-    (n, next token)                      what follows in source order
-    (use, next use)                      for a variable: where it stands now and where it stands next, as (i, label)
-
-A local variable is a name that the piece declares, as a local or a parameter. A name that it only uses may be a field
-or a variable of code left out, and stays as it is: that separates best (DESIGN.md).
+Luan et al. 2019, section 3.1: keyword tokens only shape the labels of the lists they stand in; every other token
+(a name, a literal) knows below which part of which lists it stands.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncs.aroma_parse import Parsed, parse, readable
-from ncs.aroma_syntax import Syntax, declares, is_a, never_variable
+from ncs.aroma.parse import Parsed
+from ncs.aroma.syntax import Syntax, declares, is_a, never_variable
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-__all__ = ["Feature", "Features", "cached_features", "features", "readable", "similarity"]
-
-Feature = tuple[object, ...]
-Features = Mapping[Feature, int]
-"""A multiset: feature -> how often."""
 
 Step = tuple[int, str]
 """Below which part of a list, and the list's label."""
@@ -39,11 +21,9 @@ _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
 """What a name may follow that is selected from something; `->` of a lambda is none."""
 _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
 """Fields in which what a part declares goes on."""
-CACHED = 20_000
-"""Pieces of code whose features are remembered: more than five rankers' hits on 287 questions."""
 
 
-class _Token(NamedTuple):
+class Token(NamedTuple):
     """A token that is no keyword."""
 
     text: str
@@ -66,53 +46,7 @@ class _Place(NamedTuple):
     no_variable: bool
 
 
-def features(code: str | bytes, language: str) -> Features:
-    """The multiset of features of statements, members or a whole file, whatever parses with fewest errors.
-
-    Garbage has few features, and no code raises anything. Raises BadInput for a language without a grammar.
-    """
-    parsed = parse(code.encode() if isinstance(code, str) else code, language)
-    tokens, scopes = _tokens(parsed)
-    declared = [scopes.owner(token) for token in tokens]
-    texts = ["#VAR" if owner is not None else token.text for token, owner in zip(tokens, declared, strict=True)]
-    found: Counter[Feature] = Counter()
-    found.update((text,) for text in texts)
-    found.update((text, *step) for token, text in zip(tokens, texts, strict=True) for step in token.above)
-    found.update((text, "->", after) for text, after in pairwise(texts))
-    found.update(_uses(tokens, declared))
-    return found
-
-
-@lru_cache(maxsize=CACHED)
-def cached_features(code: str, language: str) -> Features:
-    """`features`, remembered by content in this process: computing them takes less than a millisecond a function."""
-    return features(code, language)
-
-
-def similarity(function: Features, answer: Features) -> float:
-    """The share of the answer's features that the function has, as multisets; 0 for an answer without features.
-
-    >>> similarity(features("a.close(); b.open();", "java"), features("a.close();", "java"))
-    1.0
-    """
-    total = sum(answer.values())
-    shared = sum(min(count, function.get(feature, 0)) for feature, count in answer.items())
-    return shared / total if total else 0.0
-
-
-def _uses(tokens: Sequence[_Token], declared: Iterable[int | None]) -> Iterator[Feature]:
-    """Each use of a variable with the next one."""
-    last: dict[tuple[int, str], Step] = {}
-    for token, owner in zip(tokens, declared, strict=True):
-        if owner is None or not token.above:
-            continue
-        use, variable = token.above[0], (owner, token.text)
-        if variable in last:
-            yield "use", last[variable], use
-        last[variable] = use
-
-
-class _Scopes:
+class Scopes:
     """Functions within functions, and which local variables each declares; scope 0 is the whole piece."""
 
     def __init__(self) -> None:
@@ -129,7 +63,7 @@ class _Scopes:
         """A local variable of a function."""
         self._names[scope].add(name)
 
-    def owner(self, token: _Token) -> int | None:
+    def owner(self, token: Token) -> int | None:
         """The scope that declares the variable a token names; None where it names none."""
         scope = token.scope if token.variable else -1
         while scope >= 0:
@@ -139,10 +73,10 @@ class _Scopes:
         return None
 
 
-def _tokens(parsed: Parsed) -> tuple[list[_Token], _Scopes]:
+def tokens_of(parsed: Parsed) -> tuple[list[Token], Scopes]:
     """Tokens in source order. The tree is walked with a stack: code nests deeper than Python recurses."""
-    tokens: list[_Token] = []
-    scopes = _Scopes()
+    tokens: list[Token] = []
+    scopes = Scopes()
     root = parsed.root
     stack = [_Place(root, (), 0, not any(is_a("function", child.type) for child in root.children), False, True)]
     while stack:
@@ -153,7 +87,7 @@ def _tokens(parsed: Parsed) -> tuple[list[_Token], _Scopes]:
                 variable = is_a("name", node.type) and (place.declaring or not place.no_variable)
                 if variable and place.declaring and place.local:
                     scopes.declare(place.scope, text)
-                tokens.append(_Token(text, variable, place.scope, place.above))
+                tokens.append(Token(text, variable, place.scope, place.above))
         else:
             stack.extend(reversed(_parts(place, parsed, scopes)))
     return tokens, scopes
@@ -172,7 +106,7 @@ def _text(node: Node) -> str | None:
     return (node.text or b"").decode(errors="replace") or None  # a missing token has no text
 
 
-def _parts(place: _Place, parsed: Parsed, scopes: _Scopes) -> list[_Place]:
+def _parts(place: _Place, parsed: Parsed, scopes: Scopes) -> list[_Place]:
     """The parts of a node that are no keywords, each with its step; what wraps the piece leaves no trace."""
     node, scope, local = place.node, place.scope, place.local
     children = [(child, field) for child, field in _children(node) if parsed.holds(child)]

@@ -8,7 +8,7 @@ from operator import itemgetter
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncs.aroma_syntax import Syntax, syntax_of
+from ncs.aroma.syntax import Syntax, syntax_of
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
