@@ -18,12 +18,12 @@ from ncs.rankers import create_ranker
 from ncs.rankers.dense import DenseRanker, text_of
 from ncs.rankers.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
 from ncs.types import Document, Hit
+from tests import tinybert
 
 torch = pytest.importorskip("torch", reason="needs the extra transformers")
 transformers = pytest.importorskip("transformers", reason="needs the extra transformers")
 pytest.importorskip("sentence_transformers", reason="needs the extra transformers")
 
-WORDS = ["query", "passage", "hide", "soft", "keyboard", "read", "file", "path", "open", "close", "view", "a", "void"]
 CODE = {
     "hide": "void hide ( view ) { keyboard . close ( ) ; }",
     "read": "a file . open ( path ) ; return file . read ( )",
@@ -34,19 +34,7 @@ CODE = {
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of two layers with a WordPiece vocabulary, saved as transformers saves models."""
-    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    folder.mkdir()
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "return", *WORDS, *":(){}.;"]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-    torch.manual_seed(5)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(folder)
-    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
+    return tinybert.write(tmp_path_factory.mktemp("models") / "tiny-bert")
 
 
 def documents() -> list[Document]:

@@ -48,8 +48,6 @@ class Cooccurrence:
 
         idf: count a code word log(n / df) instead of 1, df of the n pairs having it.
         """
-        from scipy.sparse import diags
-
         asked, answered = _Incidence({}, array("i"), array("q", [0])), _Incidence({}, array("i"), array("q", [0]))
         for question, code in pairs:
             asked.add(question)
@@ -57,14 +55,14 @@ class Cooccurrence:
         questions, by_question = asked.matrix()
         words, by_word = answered.matrix()
         if idf:
-            by_word = by_word @ diags(np.log(by_word.shape[0] / np.maximum(by_word.sum(axis=0).A1, 1)))
+            df = np.bincount(by_word.indices, minlength=len(words))
+            by_word.data = np.log(by_word.shape[0] / np.maximum(df, 1))[by_word.indices]
         counts = (by_question.T @ by_word).tocsr()
         counts.sort_indices()
         sums = np.asarray(counts.sum(axis=1)).ravel()
-        rows = (diags(1 / np.where(sums > 0, sums, 1)) @ counts).tocsr()
-        return cls(
-            questions, words, rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float32)
-        )
+        weights = counts.data / np.repeat(np.where(sums > 0, sums, 1), np.diff(counts.indptr))
+        offsets, ids = counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
+        return cls(questions, words, offsets, ids, weights.astype(np.float32))
 
     def best(self, word: str) -> tuple[str, float] | None:
         """The code word of the highest weight for a word of a question, the first in the alphabet among equals."""

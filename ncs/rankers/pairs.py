@@ -86,7 +86,7 @@ def code_words(code: str, language: str) -> list[str]:
             for field in NCS_FIELDS
             for word in field_tokens(field, (each for each in document.words.get(field, ()) if each != _NAME))
         ]
-        if len(words) > len(found):
+        if len(set(words)) > len(set(found)):  # a function in a function is read twice
             found = words
     return found or tokenize(code)
 

@@ -1,0 +1,178 @@
+"""What holds for every ranker there is."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput
+from ncs.extract import extract
+from ncs.index import BuildConfig, Index
+from ncs.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
+from tests import embeddings_server, tinybert
+
+QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
+Fitted = Callable[[str], Ranker]
+Settings = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Functions of two modules of the standard library, each twice, so that there are ties; a short training."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    documents = [
+        document
+        for repository in ("one", "two")
+        for name in ("shutil.py", "glob.py")
+        for document in extract((folder / name).read_bytes(), "python", repository=repository, path=name)
+    ]
+    config = BuildConfig(deduplicate=False, fasttext=replace(BuildConfig().fasttext, dim=16, least_words=50_000))
+    with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Callable[[], Settings]]]:
+    """What each ranker that cannot do without a setting is given."""
+    folder = tmp_path_factory.mktemp("settings")
+
+    def pairs() -> Settings:
+        path = folder / "pairs.jsonl"
+        pair = {"query": "unpack an archive", "code": "def f(path):\n    tar.extractall(path)", "language": "python"}
+        path.write_text(json.dumps(pair) + "\n")
+        return {"pairs": str(path)}
+
+    def model() -> Settings:
+        pytest.importorskip("sentence_transformers", reason="needs the extra transformers")
+        path = folder / "tiny"
+        return {"model": str(path if path.exists() else tinybert.write(path))}
+
+    with embeddings_server.serving() as server:
+
+        def url() -> Settings:
+            pytest.importorskip("openai", reason="needs the extra endpoint")
+            return {"url": server.url}
+
+        yield {"pairs": pairs, "model": model, "url": url}
+
+
+@pytest.fixture(scope="module")
+def fitted(index: Index, settings: Mapping[str, Callable[[], Settings]]) -> Iterator[Fitted]:
+    """A ranker by name, fitted over the index, or opened from it where it is made of others."""
+    known: dict[str, Ranker] = {}
+
+    def get(name: str) -> Ranker:
+        if name not in known:
+            needs = ON_REQUEST.get(name, "")
+            given = settings[needs]() if needs else {}
+            known[name] = index.ranker(name) if is_composed(name) else index.fitted(name, **given)
+        return known[name]
+
+    yield get
+    for ranker in known.values():
+        close(ranker)
+
+
+def is_composed(name: str) -> bool:
+    """Whether the index fits its parts, not itself."""
+    return name not in ON_REQUEST and "parts" in create_ranker(name).config
+
+
+def close(ranker: Ranker) -> None:
+    """Let go of the connections of one that has some."""
+    closing = getattr(getattr(ranker, "_model", None), "close", None)
+    if closing:
+        closing()
+
+
+pytestmark = pytest.mark.parametrize("name", RANKERS)
+
+
+def test_hits_are_ordered_by_score_and_row_each_once(name: str, index: Index, fitted: Fitted) -> None:
+    for text in QUESTIONS:
+        hits = fitted(name).search(text, 40)
+        assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
+        assert len({row for row, _ in hits}) == len(hits) <= 40
+        assert all(type(row) is int and 0 <= row < len(index) for row, _ in hits)
+        assert all(type(score) is float and math.isfinite(score) for _, score in hits)
+        assert len(hits) > 1
+
+
+def test_fewer_hits_are_the_first_of_more(name: str, fitted: Fitted) -> None:
+    for text in QUESTIONS:
+        assert fitted(name).search(text, 5) == fitted(name).search(text, 30)[:5]
+
+
+def test_only_allowed_rows_are_found(name: str, index: Index, fitted: Fitted) -> None:
+    allowed = np.random.default_rng(2).random(len(index)) < 0.3
+    for text in QUESTIONS:
+        hits = fitted(name).search(text, len(index), allowed=allowed)
+        assert hits
+        assert all(allowed[row] for row, _ in hits)
+        every = {row for row, _ in fitted(name).search(text, len(index))}
+        assert {row for row, _ in hits} == {row for row in every if allowed[row]}
+        assert fitted(name).search(text, 5, allowed=np.zeros(len(index), np.bool_)) == []
+        assert fitted(name).search(text, 5, allowed=np.ones(len(index), np.bool_)) == fitted(name).search(text, 5)
+
+
+def test_what_was_saved_answers_as_before(name: str, index: Index, fitted: Fitted, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(index.data, data)
+    ranker, loaded = fitted(name), create_ranker(name)
+    ranker.save(data)
+    loaded.load(data)
+    for text in QUESTIONS:
+        assert loaded.search(text, 20) == ranker.search(text, 20)
+    assert json.loads(json.dumps(dict(loaded.config))) == json.loads(json.dumps(dict(ranker.config)))
+    close(loaded)
+
+
+def test_fitting_again_gives_the_same_answers(
+    name: str, index: Index, fitted: Fitted, settings: Mapping[str, Callable[[], Settings]]
+) -> None:
+    needs = ON_REQUEST.get(name, "")
+    if is_composed(name):
+        again = create_ranker(name)
+        again.load(index.data)
+    else:
+        again = index.fitted(name, **(settings[needs]() if needs else {}))
+    for text in QUESTIONS:
+        assert again.search(text, 20) == fitted(name).search(text, 20)
+    close(again)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_fewer_than_one_hit_is_refused(name: str, fitted: Fitted, k: int) -> None:
+    with pytest.raises(BadInput, match=f"{k} hits; ask for 1 or more"):
+        fitted(name).search("read a file", k)
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_question_finds_nothing(name: str, fitted: Fitted, text: str) -> None:
+    assert fitted(name).search(text, 5) == []
+
+
+def test_one_that_was_not_fitted_says_so(name: str) -> None:
+    with pytest.raises(BadInput, match=r"call|needs a"):
+        create_ranker(name).search("file", 1)
+
+
+def test_its_name_and_settings_can_be_typed(name: str) -> None:
+    assert read_ranker(name) == (name, {})
+    assert create_ranker(name).name == name
+
+
+def test_those_on_request_are_named_with_what_they_need(name: str, index: Index, tmp_path: Path) -> None:
+    assert index.has_ranker(name) == (name not in ON_REQUEST)
+    if ON_REQUEST.get(name):
+        with pytest.raises(BadInput, match=f"{ON_REQUEST[name]}="):
+            index.fitted(name)
