@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ncs.errors import BadInput
 
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 CORPORA: Mapping[str, str] = {
     "cosqa": "corpora.cosqa:read",
     "nlp2api": "corpora.nlp2api:read",
+    "codesearchnet": "corpora.codesearchnet:challenges",
+    "coir": "corpora.coir:read_there",
+    "repo_search": "corpora.repo_search:corpora",
 }
-"""name -> module:function, which takes the data folder and gives the Corpus."""
+"""name -> module:function, which takes the data folder and gives the Corpus, or a list of several."""
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -32,17 +35,26 @@ def data_folder(given: Path | None = None) -> Path:
     return folder
 
 
-def load_corpus(name: str, data: Path | None = None) -> Corpus:
-    """A corpus by name from the data folder, or any BEIR folder by its path.
+def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
+    """The corpora of a name (one, or one a language, task or repository), or any BEIR folder by its path.
 
     Raises BadInput, naming the known ones, for neither.
     """
     if (Path(name) / "corpus.jsonl").is_file():
         from corpora.corpus import read_beir
 
-        return read_beir(Path(name))
+        return [read_beir(Path(name))]
     if name not in CORPORA:
         raise BadInput(f"no corpus or BEIR folder called {name!r}; there are: {', '.join(CORPORA)}")
     module, _, function = CORPORA[name].partition(":")
     read: Any = getattr(importlib.import_module(module), function)
-    return cast("Corpus", read(data_folder(data)))
+    found: Corpus | list[Corpus] = read(data_folder(data))
+    return found if isinstance(found, list) else [found]
+
+
+def load_corpus(name: str, data: Path | None = None) -> Corpus:
+    """The corpus of a name that stands for one; BadInput where it is unknown or stands for several."""
+    found = load_corpora(name, data)
+    if len(found) > 1:
+        raise BadInput(f"{name!r} is {len(found)} corpora ({', '.join(each.name for each in found)}); take one by one")
+    return found[0]

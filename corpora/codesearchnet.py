@@ -86,7 +86,7 @@ def _archived_rows(path: Path) -> Iterator[Row]:
                     for number, line in enumerate(lines, 1):
                         yield parse_row(line, f"{path}: {name}:{number}")
     except FileNotFoundError:
-        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch codesearchnet FOLDER") from None
+        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch codesearchnet DATA") from None
     except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadInput(f"{path} is damaged ({error}); get the file again") from None
 
@@ -104,7 +104,7 @@ def _function(row: Row) -> CodeFunction:
 
 def _tokens(row: Row, key: str) -> tuple[str, ...]:
     tokens = row.values.get(key, [])
-    if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise BadInput(f"{row.place}: {key!r} is not a list of strings; correct that line")
     return tuple(tokens)
 
@@ -182,10 +182,12 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
 
 
 def challenges(data: Path) -> list[Corpus]:
-    """The Challenge in every language whose `<language>.zip` lies beside queries.csv and annotationStore.csv."""
-    archives = {language: data / f"{language}.zip" for language in LANGUAGES}
+    """The Challenge in every language whose `<language>.zip` lies in `data`/codesearchnet, beside queries.csv and
+    annotationStore.csv."""
+    folder = data / "codesearchnet"
+    archives = {language: folder / f"{language}.zip" for language in LANGUAGES}
     found = [language for language, path in archives.items() if path.is_file()]
     if not found:
-        raise BadInput(f"there is no {archives['java']}; get it with: python -m corpora fetch codesearchnet {data}")
-    files = data / "queries.csv", data / "annotationStore.csv"
+        raise BadInput(f"there is no {archives['java']}; get it with: python -m corpora fetch codesearchnet DATA")
+    files = folder / "queries.csv", folder / "annotationStore.csv"
     return [read_challenge(*files, [archives[language]], language).corpus for language in found]

@@ -11,7 +11,7 @@ from typing import cast
 from corpora.jsonl import Row, read_lines, read_rows, write_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
-from ncs.types import FIELDS, Document, Field, Qrels, Query, Tokens
+from ncs.types import FIELDS, Document, Field, Qrels, Query, Run, Tokens
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
 
@@ -28,6 +28,8 @@ class Corpus:
     queries: tuple[Query, ...]
     qrels: Qrels
     source: Callable[[], Iterable[Document]] = field(repr=False)
+    fold: Callable[[Run], Run] | None = field(default=None, repr=False)
+    """Where the qrels judge not documents but what they stand in (files): a run over these, of one over documents."""
 
     def __post_init__(self) -> None:
         ids = {query.id for query in self.queries}
@@ -48,6 +50,10 @@ class Corpus:
                 raise BadInput(f"{self.name}: two documents have the id {document.id!r}; ids must differ")
             seen.add(document.id)
             yield document
+
+    def judged_run(self, run: Run) -> Run:
+        """A run over documents as one over what the qrels judge."""
+        return run if self.fold is None else self.fold(run)
 
 
 def digest(documents: Iterable[Document], queries: Iterable[Query], qrels: Qrels) -> str:
@@ -101,7 +107,12 @@ def read_beir(folder: Path, *, split: str = "test", language: str | None = None)
 
 
 def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
-    """Write the corpus as a BEIR folder, with all that our documents know in their metadata."""
+    """Write the corpus as a BEIR folder, with all that our documents know in their metadata.
+
+    Raises BadInput where not the documents are judged, which BEIR cannot say, and for ids that its files cannot hold.
+    """
+    if corpus.fold is not None:
+        raise BadInput(f"{corpus.name}: its files are judged, not its functions; BEIR folders cannot say that")
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     write_rows(folder / "corpus.jsonl", map(_to_beir, corpus.documents()))
     write_rows(folder / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in corpus.queries))

@@ -6,23 +6,30 @@ MRR of .354 on the development queries with them, .208 without.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from corpora.corpus import Corpus
-from corpora.jsonl import read_rows
+from corpora.jsonl import Row, read_rows
 from corpora.program import read_program
+from ncs.errors import BadInput
 from ncs.types import Document, Query
 
 CORPUS = "eval_cosqa_corpus.jsonl.gz"
 QUERIES = "eval_cosqa_dev.jsonl.gz"
+RELEASE = "cosqa"
+"""Folder in the data folder with the files of the release (github.com/Jun-jie-Huang/CoCLR, data/search)."""
 
 
 def read(data: Path) -> Corpus:
-    """6,267 functions, 500 queries with one gold function each, from the two files in `data`.
+    """6,267 functions, 500 development queries with one gold function each: two files in `data`, else the release.
 
     Keys read: id, code of a function; id, query, gold of a query. Raises BadInput for what is missing.
     """
+    if not (data / QUERIES).is_file() and (data / RELEASE).is_dir():
+        return read_release(data / RELEASE)
     rows = list(read_rows(data / QUERIES))
     queries = tuple(Query(row.text("id"), row.text("query")) for row in rows)
 
@@ -31,3 +38,43 @@ def read(data: Path) -> Corpus:
             yield read_program(row.text("code"), "python", id=row.text("id"))
 
     return Corpus("cosqa", queries, {row.text("id"): {row.text("gold"): 1} for row in rows}, source)
+
+
+def read_release(folder: Path, *, split: str = "dev") -> Corpus:
+    """The files as published: code_idx_map.txt (function -> number), cosqa-retrieval-{dev,test}-500.json.
+
+    Raises BadInput for missing files and, naming the object, for one without idx, doc or retrieval_idx.
+    """
+    path = folder / f"cosqa-retrieval-{split}-500.json"
+    queries: list[Query] = []
+    qrels: dict[str, dict[str, int]] = {}
+    for number, values in enumerate(_json(path, list), 1):
+        row = Row(values if isinstance(values, dict) else {}, f"{path}: query {number}")
+        gold = row.values.get("retrieval_idx")
+        if not isinstance(gold, int):
+            raise BadInput(f"{row.place}: no number in 'retrieval_idx'; get the file again")
+        queries.append(Query(row.text("idx"), row.text("doc")))
+        qrels[row.text("idx")] = {_id(gold): 1}
+    functions = _json(folder / "code_idx_map.txt", dict)
+
+    def source() -> Iterator[Document]:
+        for code, number in functions.items():
+            yield read_program(code, "python", id=_id(number))
+
+    return Corpus("cosqa", tuple(queries), qrels, source)
+
+
+def _id(number: int) -> str:
+    return f"cosqa-code-{number}"
+
+
+def _json(path: Path, kind: type) -> Any:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch cosqa DATA") from None
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON ({error}); get the file again") from None
+    if not isinstance(values, kind):
+        raise BadInput(f"{path} is not CoSQA's; get the file again")
+    return values

@@ -59,7 +59,7 @@ def read_lines(path: Path) -> Iterator[str]:
         with _open(path) as file:
             yield from file
     except FileNotFoundError:
-        raise BadInput(f"there is no {path}; name the folder that holds it with --data or NCS_DATA") from None
+        raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is damaged ({error}); get the file again") from None
 

@@ -141,7 +141,7 @@ def _archived_lines(path: Path) -> Iterator[tuple[bytes, str]]:
                     if line.strip():
                         yield line, f"{path}: {member.name}:{number}"
     except FileNotFoundError:
-        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch ncs287 FOLDER") from None
+        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch ncs287 DATA") from None
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise BadInput(f"{path} is damaged or no .tar.gz ({error}); get the file again") from None
 

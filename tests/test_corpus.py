@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ir_measures
 import pytest
 
-from corpora import CORPORA, data_folder, load_corpus
+from corpora import CORPORA, data_folder, load_corpora, load_corpus
 from corpora.corpus import Corpus, digest, read_beir, write_beir
 from corpora.jsonl import read_rows
 from corpora.program import read_program
@@ -209,45 +210,110 @@ def test_what_is_no_program_becomes_one_text() -> None:
 # The data sets themselves, in the form they are given out
 
 
-def rows_of(name: str) -> list[dict[str, str]]:
-    if name == "cosqa":
-        return [{"id": "c1", "code": "def f():\n    pass"}, {"id": "c2", "code": "def g():\n    pass"}]
-    return [
-        {"id": str(i), "query": f"how {i}", "code": code} for i, code in enumerate([METHOD, "int a = b();", METHOD])
-    ]
+def put(path: Path, rows: list[dict[str, str]]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def write_data(folder: Path, name: str) -> None:
-    def put(file: str, rows: list[dict[str, str]]) -> None:
-        with gzip.open(folder / file, "wt", encoding="utf-8") as opened:
-            opened.writelines(json.dumps(row) + "\n" for row in rows)
+def cosqa(folder: Path) -> set[str]:
+    codes = [{"id": f"c{n}", "code": f"def f{n}():\n    pass"} for n in (1, 2)]
+    put(folder / "eval_cosqa_corpus.jsonl.gz", codes)
+    put(folder / "eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
+    return {"c1", "c2"}
 
-    if name == "cosqa":
-        put("eval_cosqa_corpus.jsonl.gz", rows_of(name))
-        put("eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
-    else:
-        put("eval_java_nlp2api.jsonl.gz", rows_of(name))
+
+def nlp2api(folder: Path) -> set[str]:
+    codes = [METHOD, "int a = b();", METHOD]
+    put(
+        folder / "eval_java_nlp2api.jsonl.gz",
+        [{"id": str(n), "query": f"how {n}", "code": code} for n, code in enumerate(codes)],
+    )
+    return {"0", "1", "2"}
+
+
+def codesearchnet(folder: Path) -> set[str]:
+    from tests.test_corpora_codesearchnet import release, url
+
+    release(folder)
+    return {url(1), url(2), url(4)}
+
+
+def coir(folder: Path) -> set[str]:
+    from tests.test_corpora_coir import as_fetched
+
+    as_fetched(folder / "coir")
+    return {"d1", "d2"}
+
+
+def repo_search(folder: Path) -> set[str]:
+    from tests.gitrepo import repository
+    from tests.test_corpora_repo_search import FILES, row, write
+
+    repository(folder / "repositories/o+r", FILES)
+    write(folder, row("o/r", 0, "main", ["core.py"]))
+    return {"core.py:1", "core.py:6", "sub/core.py:1"}
+
+
+DATA: dict[str, Callable[[Path], set[str]]] = {
+    "cosqa": cosqa,
+    "nlp2api": nlp2api,
+    "codesearchnet": codesearchnet,
+    "coir": coir,
+    "repo_search": repo_search,
+}
+"""name -> puts a small data set into a folder; the ids of its documents."""
 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_every_corpus_judges_only_documents_it_has(tmp_path: Path, name: str) -> None:
-    write_data(tmp_path, name)
-    corpus = load_corpus(name, tmp_path)
+    expected = DATA[name](tmp_path)
+    (corpus,) = load_corpora(name, tmp_path)
     ids = {document.id for document in corpus.documents()}
-    assert ids == {row["id"] for row in rows_of(name)}
-    assert {document for grades in corpus.qrels.values() for document in grades} <= ids
-    assert corpus.name == name
+    assert ids == expected
+    found = corpus.judged_run({query.id: dict.fromkeys(ids, 1.0) for query in corpus.queries})
+    assert all(grades.keys() <= found[query].keys() for query, grades in corpus.qrels.items())
+    assert corpus.name.startswith(name)
 
 
 def test_a_copy_of_the_gold_program_answers_too(tmp_path: Path) -> None:
-    write_data(tmp_path, "nlp2api")
+    nlp2api(tmp_path)
     assert load_corpus("nlp2api", tmp_path).qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
+
+
+def test_the_release_of_cosqa_is_read_where_it_is_all_there_is(tmp_path: Path) -> None:
+    (tmp_path / "cosqa").mkdir()
+    (tmp_path / "cosqa/code_idx_map.txt").write_text(json.dumps({"def f():\n    pass": 0, "def g():\n    call()": 7}))
+    asked = {"idx": "cosqa-train-3", "doc": "do g", "code": "def g():\n    call()", "retrieval_idx": 7}
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([asked]))
+    corpus = load_corpus("cosqa", tmp_path)
+    assert corpus.queries == (Query("cosqa-train-3", "do g"),)
+    assert corpus.qrels == {"cosqa-train-3": {"cosqa-code-7": 1}}
+    assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-0", "f"), ("cosqa-code-7", "g")]
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**asked, "retrieval_idx": None}]))
+    with pytest.raises(BadInput, match=r"500\.json: query 1: no number in 'retrieval_idx'"):
+        load_corpus("cosqa", tmp_path)
+
+
+def test_the_release_of_nlp2api_is_read_from_its_archive(tmp_path: Path) -> None:
+    (tmp_path / "nlp2api").mkdir()
+    path = tmp_path / "nlp2api/NLP2API.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("P-1/oracle-310.txt", "How do I hide?\r\nView Manager\r\nHow\u2019s that?\r\nList\r\n")
+        archive.writestr("P-1/oracle-310-code/1.java", METHOD.replace("\n", "\r\n"))
+        archive.writestr("P-1/oracle-310-code/2.java", 'f("\u2019");'.encode("cp1252"))
+    corpus = load_corpus("nlp2api", tmp_path)
+    assert corpus.queries == (Query("1", "How do I hide?"), Query("2", "How\u2019s that?"))
+    assert [document.code for document in corpus.documents()] == [METHOD, 'f("\u2019");']
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("P-1/oracle-310.txt", "How do I hide?\nView\n")
+    with pytest.raises(BadInput, match=r"lacks 'oracle-310-code/1\.java'"):
+        load_corpus("nlp2api", tmp_path)
 
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_missing_data_is_told_with_its_remedy(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match=r"there is no .*--data or NCS_DATA"):
-        load_corpus(name, tmp_path)
+    with pytest.raises(BadInput, match=r"there is no .*(--data or NCS_DATA|python -m corpora fetch)"):
+        load_corpora(name, tmp_path)
 
 
 def test_the_data_folder_is_the_one_given_else_that_of_the_environment(

@@ -1,0 +1,189 @@
+"""`bin/corpora`: data sets fetched, turned into one shape, and checked.
+
+python -m corpora                                        what there is, and where it comes from
+python -m corpora fetch NAME DATA                        its published files into DATA/NAME; goes on where it was
+python -m corpora repositories LINKS FOLDER              archives of the repositories that a file lists
+python -m corpora ncs287 score-sheet FILE                Answered@k and MRR of a published score sheet
+python -m corpora stackoverflow POSTS PAIRS              Posts.xml or .7z into (title, code) pairs
+python -m corpora beir NAME FOLDER                       a corpus as BEIR folders
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from corpora import CORPORA, data_folder, load_corpora
+from corpora.catalogue import CATALOGUE, FETCHED, HUB, Hosts, fetch_corpus
+from corpora.client import Manners
+from corpora.corpus import write_beir
+from corpora.downloads import JOBS, Downloads, fetch_all
+from corpora.ncs287 import read_links, read_questions
+from corpora.pairs import HeldOut, write_pairs
+from corpora.repo_search import GITHUB
+from corpora.score_sheet import recomputed
+from corpora.slim import slim
+from corpora.stackoverflow import Filters, read_dump
+from ncs.console import tracker
+from ncs.errors import BadInput, NcsError
+from ncs.extract import language_of
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 done, 1 some files did not arrive, 2 an error, told in one line on stderr."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except NcsError as error:
+        sys.stderr.write(f"corpora: {error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"corpora: {error.filename or 'the system'}: {error.strerror or error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("corpora: stopped; the same command goes on from here\n")
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bin/corpora", description=f"{__doc__}\n{_listed()}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=_list)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    fetch = commands.add_parser("fetch", help="a corpus's published files")
+    fetch.add_argument("name", metavar="NAME", help=", ".join(FETCHED))
+    fetch.add_argument("data", type=Path, help="data folder; the files go to DATA/NAME")
+    fetch.add_argument("--only", default="*", metavar="PATTERN", help="of file names (coir: data sets), as '*.csv'")
+    fetch.add_argument("--catalogue", type=Path, default=CATALOGUE, help="another list of addresses")
+    fetch.add_argument("--hub", default=HUB, help="host of coir (default %(default)s)")
+    fetch.add_argument("--github", default=GITHUB, help="host of repo_search (default %(default)s)")
+    _add_downloading(fetch)
+    fetch.set_defaults(run=_fetch)
+
+    repositories = commands.add_parser("repositories", help="archives of listed repositories, in parallel")
+    repositories.add_argument("links", type=Path, help="one link to a .zip of GitHub a line, as in ncs287")
+    repositories.add_argument("folder", type=Path, help="where the archives go; then: ncs build FOLDER")
+    repositories.add_argument("--whole", action="store_true", help="keep more than source files")
+    _add_downloading(repositories)
+    repositories.set_defaults(run=_repositories)
+
+    ncs287 = commands.add_parser("ncs287", help="figures of a score sheet")
+    ncs287.add_argument("what", choices=["score-sheet"])
+    ncs287.add_argument("file", type=Path)
+    ncs287.add_argument("--out", type=Path, help="write them as JSON")
+    ncs287.set_defaults(run=_score_sheet)
+
+    stackoverflow = commands.add_parser("stackoverflow", help="a dump of posts into pairs")
+    stackoverflow.add_argument("posts", type=Path, help="Posts.xml, or the .7z that holds it")
+    stackoverflow.add_argument("pairs", type=Path, help=".jsonl or .jsonl.gz to write")
+    defaults = Filters()
+    stackoverflow.add_argument("--tag", default=defaults.tag, help="of the questions (default %(default)s)")
+    stackoverflow.add_argument("--language", default=defaults.language, help="of the code (default %(default)s)")
+    stackoverflow.add_argument("--exclude", default=",".join(defaults.excluded), help="title words (%(default)s)")
+    stackoverflow.add_argument(
+        "--held-out", type=Path, action="append", default=[], help="questions (JSON) to leave out"
+    )
+    stackoverflow.add_argument("--seed", type=int, default=0, help="of the split (default %(default)s)")
+    stackoverflow.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    stackoverflow.set_defaults(run=_stackoverflow)
+
+    beir = commands.add_parser("beir", help="a corpus as BEIR folders")
+    beir.add_argument("name", help=", ".join(CORPORA))
+    beir.add_argument("folder", type=Path)
+    beir.add_argument("--data", type=Path, help="folder of the data sets; else $NCS_DATA, else ../shared/data")
+    beir.set_defaults(run=_beir)
+    return parser
+
+
+def _add_downloading(parser: argparse.ArgumentParser) -> None:
+    manners = Manners()
+    parser.add_argument("--jobs", type=int, default=JOBS, help="files at once (default %(default)s)")
+    parser.add_argument("--per-host", type=int, default=manners.per_host, help="connections (default %(default)s)")
+    parser.add_argument("--tries", type=int, default=manners.tries, help="of each file (default %(default)s)")
+    parser.add_argument("--again", action="store_true", help="ask again for what was not there last time")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def _listed() -> str:
+    width = max(map(len, FETCHED))
+    return "\n".join(f"  {name:{width}}  {about}" for name, about in FETCHED.items())
+
+
+def _list(options: argparse.Namespace) -> int:
+    sys.stdout.write(f"{_listed()}\n\nfetch one with: python -m corpora fetch NAME DATA\n")
+    return 0
+
+
+def _manners(options: argparse.Namespace) -> Manners:
+    if min(options.per_host, options.tries) < 1:
+        raise BadInput("--per-host and --tries must be at least 1")
+    return Manners(tries=options.tries, per_host=options.per_host)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    hosts = Hosts(options.catalogue, options.hub.rstrip("/"), options.github.rstrip("/"))
+    return _told(
+        fetch_corpus(
+            options.name, options.data, only=options.only, hosts=hosts, jobs=options.jobs, manners=_manners(options),
+            again=options.again, track=tracker(options.quiet),
+        )
+    )  # fmt: skip
+
+
+def _repositories(options: argparse.Namespace) -> int:
+    return _told(
+        fetch_all(
+            read_links(options.links), options.folder, jobs=options.jobs, manners=_manners(options),
+            again=options.again, track=tracker(options.quiet),
+            then=None if options.whole else lambda path: slim(path, lambda name: language_of(name) is not None),
+        )
+    )  # fmt: skip
+
+
+def _told(found: Downloads) -> int:
+    for path, reason in found.failed.items():
+        sys.stderr.write(f"not fetched: {path}: {reason}\n")
+    sys.stdout.write(f"{found.arrived} arrived, {found.there} were there, {len(found.failed)} failed\n")
+    return 1 if found.failed else 0
+
+
+def _score_sheet(options: argparse.Namespace) -> int:
+    values = recomputed(options.file)
+    for system, figures in values["systems"].items():
+        answered = "/".join(str(figures[f"answered_{k}"]) for k in (1, 5, 10))
+        sys.stdout.write(f"{system:20} Answered@1/5/10 {answered:12} MRR {figures['mrr']:.3f}\n")
+    if options.out:
+        options.out.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _stackoverflow(options: argparse.Namespace) -> int:
+    excluded = tuple(word.strip().casefold() for word in options.exclude.split(",") if word.strip())
+    questions = [question.query for path in options.held_out for question in read_questions(path)]
+    held_out = HeldOut.of((query.id.partition("-")[0], query.text) for query in questions)
+    if not questions:
+        sys.stderr.write("corpora: no --held-out questions: do not evaluate on Stack Overflow what learns from this\n")
+    filters = Filters(options.tag, options.language, excluded)
+    pairs = read_dump(
+        options.posts, filters=filters, held_out=held_out, seed=options.seed, track=tracker(options.quiet)
+    )
+    sys.stdout.write(f"{write_pairs(pairs, options.pairs)} pairs\n")
+    return 0
+
+
+def _beir(options: argparse.Namespace) -> int:
+    found = load_corpora(options.name, data_folder(options.data))
+    for corpus in found:
+        write_beir(corpus, options.folder / corpus.name)
+        sys.stdout.write(f"{options.folder / corpus.name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Where the published files of each corpus are: a list of addresses, and what Hugging Face and GitHub have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import quote
+
+from corpora import coir, nlp2api, repo_search
+from corpora.client import Client, Manners
+from corpora.downloads import JOBS, Downloads, Then, fetch_all
+from corpora.fetch import Wanted, fetch
+from corpora.jsonl import read_lines
+from corpora.slim import slim
+from ncs.errors import BadInput
+from ncs.progress import Track, silent
+
+CATALOGUE = Path(__file__).with_suffix(".txt")
+HUB = "https://huggingface.co"
+FETCHED: Mapping[str, str] = {
+    "ncs287": "Neural Code Search Evaluation Dataset: questions, links, score sheet, search corpus (CC BY-NC)",
+    "stackoverflow": "Stack Overflow's posts, some 20 GB (CC BY-SA)",
+    "cosqa": "CoSQA: web queries, Python functions (MIT)",
+    "nlp2api": "NLP2API: how-to questions, Java programs",
+    "codesearchnet": "CodeSearchNet: functions of six languages, the Challenge's annotations",
+    "coir": "CoIR's ten tasks, from Hugging Face",
+    "repo_search": f"the pinned repositories that {repo_search.ROWS} names, from GitHub",
+}
+"""What `fetch` knows, in a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Where to look: another list of addresses, other hosts with the same interface."""
+
+    catalogue: Path = CATALOGUE
+    hub: str = HUB
+    github: str = repo_search.GITHUB
+
+
+def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[Wanted]]:
+    """Corpus -> files: `corpus path bytes checksum address` a line, `-` for what is not known.
+
+    Raises BadInput, naming the line, for anything else.
+    """
+    found: dict[str, list[Wanted]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split()
+        if not columns or columns[0].startswith("#"):
+            continue
+        if len(columns) != 5 or not (columns[2] == "-" or columns[2].isdigit()):
+            raise BadInput(f"{path}:{number}: not 'corpus path bytes checksum address'; correct that line")
+        name, file, size, checksum, url = columns
+        known = Wanted(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
+        found.setdefault(name, []).append(known)
+    return found
+
+
+def fetch_corpus(
+    name: str,
+    data: Path,
+    *,
+    only: str = "*",
+    hosts: Hosts = Hosts(),
+    jobs: int = JOBS,
+    manners: Manners = Manners(),  # noqa: B008  (frozen)
+    again: bool = False,
+    track: Track = silent,
+) -> Downloads:
+    """Bring a corpus's files into the data folder: `data`/<name>, where its module reads them.
+
+    only: a pattern of file names; of CoIR, of data sets. Raises BadInput for an unknown name or a pattern that fits
+    nothing, and what `fetch_all` raises.
+    """
+    then: Then | None = None
+    folder = data / name
+    if name == "coir":
+        wanted = _of_hub(data / name, only, hosts.hub, Client(manners))
+    elif name == "repo_search":
+        wanted, folder = repo_search.archives(data, hosts.github), data / repo_search.REPOSITORIES
+    else:
+        wanted = read_catalogue(hosts.catalogue).get(name, [])
+        then = _slimmed(nlp2api.kept) if name == "nlp2api" else None
+    if name not in FETCHED or not wanted:
+        raise BadInput(f"nothing is known to fetch for {name!r}; there are: {', '.join(FETCHED)}")
+    wanted = [file for file in wanted if name == "coir" or fnmatchcase(file.path, only)]
+    if not wanted:
+        raise BadInput(f"no file of {name} fits {only!r}")
+    return fetch_all(wanted, folder, jobs=jobs, manners=manners, again=again, then=then, track=track)
+
+
+def _slimmed(kept: Callable[[str], bool]) -> Then:
+    return lambda path: slim(path, kept)
+
+
+def _of_hub(folder: Path, only: str, hub: str, client: Client) -> list[Wanted]:
+    """The Parquet files of CoIR's data sets, with the hashes that the Hub lists."""
+    names = [name for name in coir.DATASETS if fnmatchcase(name, only)]
+    if not names:
+        raise BadInput(f"CoIR has no data set {only!r}; there are: {', '.join(coir.DATASETS)}")
+    parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
+    return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
+
+
+def hub_files(dataset: str, below: str, folder: Path, hub: str, client: Client) -> list[Wanted]:
+    """The Parquet files of a data set on Hugging Face, to go below a folder; sizes and hashes as listed there.
+
+    The listing is kept in `.listings`. Raises NotFetched, and BadInput where it is not what the Hub sends.
+    """
+    listing = f".listings/{below}.json"
+    fetch(Wanted(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder, client)
+    try:
+        files = [entry for entry in json.loads((folder / listing).read_bytes()) if entry["path"].endswith(".parquet")]
+        return [
+            Wanted(
+                url=f"{hub}/datasets/{dataset}/resolve/main/{quote(entry['path'])}",
+                path=f"{below}/{entry['path']}",
+                size=entry["size"],
+                checksum=f"sha256:{entry['lfs']['oid']}" if "lfs" in entry else f"git:{entry['oid']}",
+            )
+            for entry in files
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{hub} does not list the files of {dataset} ({error!r}); try again later") from None

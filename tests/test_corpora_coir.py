@@ -1,0 +1,149 @@
+"""CoIR's data sets in every form in which they lie on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpora.coir import DATASETS, TASKS, read, read_task, read_there
+from ncs.errors import BadInput
+from ncs.types import Query
+
+READ, HIDE = "def read(path):\n    return open(path)", "def hide(view):\n    view.hide()"
+CORPUS = [
+    {"_id": "d1", "partition": "train", "text": READ, "title": "", "language": "python"},
+    {"_id": "d2", "partition": "test", "text": HIDE, "title": "", "language": "python"},
+]
+QUERIES = [
+    {"_id": "q1", "partition": "train", "text": "read a file", "title": "", "language": "en"},
+    {"_id": "q2", "partition": "test", "text": "hide a view", "title": "", "language": "en"},
+]
+QRELS = {"train": [("q1", "d1", 1)], "test": [("q2", "d2", 1)]}
+
+
+def qrels(split: str, mark: str = "_") -> list[dict[str, object]]:
+    return [
+        {f"query{mark}id": query, f"corpus{mark}id": corpus, "score": score} for query, corpus, score in QRELS[split]
+    ]
+
+
+def parquet(path: Path, rows: Sequence[object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def arrow(path: Path, rows: Sequence[object]) -> None:
+    """As `datasets` writes its tables: Arrow's stream format."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def as_fetched(folder: Path) -> None:
+    for rows, part in ((CORPUS, "corpus"), (QUERIES, "queries")):
+        for number, row in enumerate(rows):  # two files of one row each
+            parquet(folder / f"cosqa-queries-corpus/data/{part}-0000{number}-of-00002.parquet", [row])
+    for split in QRELS:
+        parquet(folder / f"cosqa-qrels/data/{split}-00000-of-00001.parquet", qrels(split))
+
+
+def as_saved_to_disk(folder: Path) -> None:
+    arrow(folder / "cosqa-queries-corpus/corpus/data-00000-of-00001.arrow", CORPUS)
+    arrow(folder / "cosqa-queries-corpus/queries/data-00000-of-00001.arrow", QUERIES)
+    for split in QRELS:
+        arrow(folder / f"cosqa-qrels/{split}/data-00000-of-00001.arrow", qrels(split))
+
+
+def as_cached_by_datasets(folder: Path) -> None:
+    below = "default/0.0.0/0123456789abcdef"
+    for part, rows in (("corpus", CORPUS), ("queries", QUERIES)):
+        arrow(folder / f"CoIR-Retrieval___cosqa-queries-corpus/{below}/cosqa-queries-corpus-{part}.arrow", rows)
+    for split in QRELS:
+        arrow(folder / f"CoIR-Retrieval___cosqa-qrels/{below}/cosqa-qrels-{split}.arrow", qrels(split))
+
+
+def as_cached_by_the_hub(folder: Path) -> None:
+    as_fetched(folder / "blobs")
+    for part in ("queries-corpus", "qrels"):
+        snapshot = folder / f"datasets--CoIR-Retrieval--cosqa-{part}/snapshots/0123/data"
+        snapshot.mkdir(parents=True)
+        for file in (folder / f"blobs/cosqa-{part}/data").iterdir():
+            (snapshot / file.name).symlink_to(file)
+
+
+def as_one_folder(folder: Path) -> None:
+    parquet(folder / "cosqa/corpus/corpus-00000-of-00001.parquet", CORPUS)
+    parquet(folder / "cosqa/queries/queries-00000-of-00001.parquet", QUERIES)
+    for split in QRELS:
+        parquet(folder / f"cosqa/data/{split}-00000-of-00001.parquet", qrels(split, "-"))
+
+
+def as_beir(folder: Path) -> None:
+    (folder / "cosqa/qrels").mkdir(parents=True)
+    for part, rows in (("corpus", CORPUS), ("queries", QUERIES)):
+        (folder / f"cosqa/{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for split, judged in QRELS.items():
+        lines = "".join(f"{query}\t{document}\t{score}\n" for query, document, score in judged)
+        (folder / f"cosqa/qrels/{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+
+
+FORMS = [as_fetched, as_saved_to_disk, as_cached_by_datasets, as_cached_by_the_hub, as_one_folder, as_beir]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_data_set_is_the_same_in_every_form(tmp_path: Path, form: object) -> None:
+    form(tmp_path / "coir")  # type: ignore[operator]
+    corpus = read("cosqa", tmp_path / "coir")
+    assert corpus.queries == (Query("q2", "hide a view"),)  # only what the split judges
+    assert corpus.qrels == {"q2": {"d2": 1}}
+    documents = list(corpus.documents())
+    assert [(document.id, document.name) for document in documents] == [("d1", "read"), ("d2", "hide")]
+    assert documents[1].words["calls"] == ("hide",)
+    assert read("cosqa", tmp_path / "coir", split="train").qrels == {"q1": {"d1": 1}}
+    assert [each.qrels for each in read_there(tmp_path)] == [corpus.qrels]
+
+
+def test_there_are_ten_tasks_of_twenty_data_sets() -> None:
+    assert len(TASKS) == 10
+    assert len(DATASETS) == 20
+    assert DATASETS["CodeSearchNet-ccr-php"] == "php"
+    assert DATASETS["CodeSearchNet-php"] == ""  # there the documents are docstrings
+
+
+def test_a_task_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    as_fetched(tmp_path)
+    assert [corpus.name for corpus in read_task("cosqa", tmp_path)] == ["coir-cosqa"]
+    with pytest.raises(BadInput, match="there is no 'corpus' of CodeSearchNet-go"):
+        read_task("codesearchnet", tmp_path)
+
+
+def test_unknown_names_are_told_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no data set 'x'; there are: apps, cosqa"):
+        read("x", tmp_path)
+    with pytest.raises(BadInput, match="no task 'x'; there are: apps"):
+        read_task("x", tmp_path)
+    with pytest.raises(BadInput, match=r"there is no data set of CoIR in .*python -m corpora fetch coir DATA"):
+        read_there(tmp_path)
+
+
+def test_wrong_tables_are_told_with_file_and_row(tmp_path: Path) -> None:
+    as_fetched(tmp_path)
+    test = tmp_path / "cosqa-qrels/data/test-00000-of-00001.parquet"
+    parquet(test, [*qrels("test"), {"query_id": "q2", "corpus_id": None, "score": 1}])
+    with pytest.raises(BadInput, match=r"test-00000-of-00001\.parquet: row 2: no 'corpus_id'; it has: query_id"):
+        read("cosqa", tmp_path)
+    parquet(test, qrels("test") * 2)
+    with pytest.raises(BadInput, match=r"row 2: 'd2' is judged twice for 'q2'"):
+        read("cosqa", tmp_path)
+    parquet(test, [{"query_id": "gone", "corpus_id": "d1", "score": 1}])
+    with pytest.raises(BadInput, match="judge 'gone', which is not among the queries"):
+        read("cosqa", tmp_path)
+    test.write_bytes(b"PAR1 no")
+    with pytest.raises(BadInput, match=r"test-00000-of-00001\.parquet is damaged"):
+        read("cosqa", tmp_path)
