@@ -82,6 +82,10 @@ def build(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = None,
     pretrained: Annotated[Path | None, typer.Option(help="Word vectors to start from (.vec).")] = None,
+    ranker: Annotated[
+        list[str] | None,
+        typer.Option(help="Fit this ranker too: two_field, ncs_postrank, ncs_enhanced:pairs=FILE ...; repeatable."),
+    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")
@@ -103,6 +107,7 @@ def build(
         fasttext=FastTextConfig(**learning),
         store_code=not no_store_code,
         revision=revision,
+        rankers=tuple(ranker or ()),
         **_given(java_frontend=java_frontend),
     )
     folder = index or Path(DEFAULT_NAME)
