@@ -93,6 +93,7 @@ def test_python_locals_and_parameters_are_variables(code: str, variables: set[st
 def test_comments_layout_and_values_of_literals_make_no_difference() -> None:
     one = features("f(\"a\", 1, 2.5f, 'c'); // now", "java")
     assert one == features("/* then */ f ( \"b\\n\",\n 0x10, 1e3, 'd' ) ;", "java")
+    assert features('def f():\n    """What f does."""\n    g()', "python") == features("def f():\n    g()", "python")
     assert names('f("a", 1);') == {"f", "#STR", "#NUM"}
     assert names("f(f'{x} and {y}', 'z')", "python") == {"f", "#STR", "x", "y"}
 

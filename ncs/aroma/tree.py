@@ -140,14 +140,21 @@ def _declaring(place: _Place, field: str | None, syntax: Syntax) -> bool:
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str | None]]:
-    """Children with the names of their fields; comments and quotes are left out."""
+    """Children with the names of their fields; comments, docstrings and quotes are left out."""
     cursor = node.walk()
     more = cursor.goto_first_child()
     while more:
         child = cursor.node
-        if child is not None and (child.type == "ERROR" or not (child.is_extra or is_a("nothing", child.type))):
+        if child is not None and (child.type == "ERROR" or not (child.is_extra or _says_nothing(child))):
             yield child, cursor.field_name
         more = cursor.goto_next_sibling()
+
+
+def _says_nothing(node: Node) -> bool:
+    """Quotes; and a string that is a statement, which is documentation."""
+    if node.type == "expression_statement" and node.child_count == 1:
+        return is_a("string", node.children[0].type)
+    return is_a("nothing", node.type)
 
 
 def _is_part(node: Node) -> bool:
