@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from corpora.ncs287 import Question
 from evaluation.asking import Asked, System, fitted
 from evaluation.journal import Answer, Journal, Key
-from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge
+from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge
 from evaluation.metrics import evaluate
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -82,7 +82,7 @@ def index_identity(index: Index) -> str:
 
 
 def _key(identity: str, system: System, question: Question, k: int) -> Key:
-    text = f"{question.query.text}\0{question.answer}".encode("utf-8", "surrogatepass")
+    text = f"{VERSION}\0{question.query.text}\0{question.answer}".encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=8).hexdigest()
     return Key(identity, system.name, question.query.id, digest, k)
 

@@ -14,11 +14,13 @@ from typing import Protocol
 from ncs.aroma import cached_features, features, readable, similarity
 from ncs.errors import BadInput
 
-__all__ = ["PAPER_THRESHOLD", "STRICT_THRESHOLD", "Judge", "features", "judge", "passing", "similarity"]
+__all__ = ["PAPER_THRESHOLD", "STRICT_THRESHOLD", "VERSION", "Judge", "features", "judge", "passing", "similarity"]
 
 PAPER_THRESHOLD = 0.25
 """UNIF (Cambronero et al. 2019), section 4: a hit answers where its similarity is at least this."""
 STRICT_THRESHOLD = 0.6
+VERSION = 2
+"""Which reading of the features decides: to be raised with every change that moves similarities."""
 
 
 class Judge(Protocol):

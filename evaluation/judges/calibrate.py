@@ -23,7 +23,7 @@ from corpora.ncs287 import Question, read_questions
 from evaluation import machine
 from evaluation.examples import Example, find_examples, rows_of
 from evaluation.judged import index_identity
-from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge, passing
+from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge, passing
 from evaluation.report import aligned
 from ncs.console import tracker
 from ncs.errors import BadInput, NcsError
@@ -179,6 +179,7 @@ def _about(
         "questions_current": len({example.question for example in examples if example.current}),
         "random_pairs": len(similarities.random),
         "bm25_hits": len(similarities.bm25),
+        "judge": VERSION,
         "seed": options.seed,
         "documents": len(index),
         "index": index_identity(index),
