@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -79,32 +80,44 @@ def _size(path: Path) -> int:
 
 def _transfer(wanted: Wanted, path: Path, client: Client) -> bool:
     """Append what is missing to the part; whether there was something before."""
-    part = _beside(path, PART)
-    start, asked = _resumption(wanted, path)
+    had, asked = _resumption(wanted, path)
     with client.get(wanted.url, asked) as response:
-        if response.status == 206 and _range_start(response) == start > 0:
-            total = _range_total(response)
-        elif response.status == 200:
-            start, total = 0, response.length
-        else:
-            raise _refused(wanted, path, response)
+        if response.status == 416 and _range_total(response) == had > 0:
+            return True  # all of it had arrived, only its end was not seen
+        start, total = _agreed(wanted, path, response, had)
         _expect(wanted, total, client.manners.limit)
+        if total is not None and total - start > (free := shutil.disk_usage(path.parent).free):
+            raise NotFetched(f"{wanted.url}: needs {total - start} bytes, {free} are free; make room", final=False)
         if not start:
             state = {"url": wanted.url, "validator": _validator(response.headers)}
-            part.unlink(missing_ok=True)
+            _beside(path, PART).unlink(missing_ok=True)
             _beside(path, STATE).write_text(json.dumps(state), encoding="utf-8")
-        most = client.manners.limit if wanted.size is None else wanted.size
-        with part.open("ab" if start else "wb") as file:
-            arrived = start
-            for block in response.blocks(_BLOCK):
-                arrived += len(block)
-                if arrived > most:
-                    _drop(path)
-                    raise NotFetched(f"{wanted.url}: more than {most} bytes", final=True)
-                file.write(block)
+        arrived = _append(wanted, path, response, start, client.manners.limit)
     if total is not None and arrived != total:
         raise Again(f"{arrived} bytes arrived of {total}")
     return start > 0
+
+
+def _agreed(wanted: Wanted, path: Path, response: Response, had: int) -> tuple[int, int | None]:
+    """From where the server sends the file, and how large it is, where it says so."""
+    if response.status == 206 and _range_start(response) == had > 0:
+        return had, _range_total(response)
+    if response.status == 200:
+        return 0, response.length
+    raise _refused(wanted, path, response)
+
+
+def _append(wanted: Wanted, path: Path, response: Response, start: int, limit: int) -> int:
+    """Write what comes, block by block; the size of the part in the end."""
+    most = limit if wanted.size is None else wanted.size
+    with _beside(path, PART).open("ab" if start else "wb") as file:
+        for block in response.blocks(_BLOCK):
+            start += len(block)
+            if start > most:
+                _drop(path)
+                raise NotFetched(f"{wanted.url}: more than {most} bytes", final=True)
+            file.write(block)
+    return start
 
 
 def _resumption(wanted: Wanted, path: Path) -> tuple[int, Mapping[str, str]]:

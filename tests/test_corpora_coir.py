@@ -109,6 +109,30 @@ def test_a_data_set_is_the_same_in_every_form(tmp_path: Path, form: object) -> N
     assert [each.qrels for each in read_there(tmp_path)] == [corpus.qrels]
 
 
+def test_what_the_datasets_library_itself_has_saved_and_cached_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    datasets = pytest.importorskip("datasets", reason="comes with the extra mteb")
+    parts: dict[str, dict[str, Sequence[object]]] = {
+        "cosqa-queries-corpus": {"corpus": CORPUS, "queries": QUERIES},
+        "cosqa-qrels": {split: qrels(split) for split in QRELS},
+    }
+    for name, splits in parts.items():
+        tables = {split: datasets.Dataset.from_list(rows) for split, rows in splits.items()}
+        datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved" / name)
+        for split, rows in splits.items():
+            parquet(tmp_path / "files" / name / f"{split}.parquet", rows)
+        files = {split: str(tmp_path / "files" / name / f"{split}.parquet") for split in splits}
+        cache = tmp_path / "cached" / f"CoIR-Retrieval___{name}"
+        datasets.load_dataset("parquet", data_files=files, cache_dir=str(cache))
+    for folder in ("saved", "cached"):
+        corpus = read("cosqa", tmp_path / folder)
+        assert corpus.qrels == {"q2": {"d2": 1}}
+        assert [document.id for document in corpus.documents()] == ["d1", "d2"]
+
+
 def test_there_are_ten_tasks_of_twenty_data_sets() -> None:
     assert len(TASKS) == 10
     assert len(DATASETS) == 20

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import signal
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +126,23 @@ def test_a_part_that_is_longer_than_the_file_is_thrown_away(site: Site, tmp_path
     assert fetch(wanted(url), tmp_path, client).sha256 == SHA256
 
 
+def test_a_part_that_is_whole_is_not_fetched_again(site: Site, tmp_path: Path, client: Client) -> None:
+    url = site.put("/a", BODY, Answer(cut=100_000))
+    with pytest.raises(NotFetched):
+        fetch(wanted(url), tmp_path, Client(Manners(tries=1)))
+    with (tmp_path / "in/file.bin.part").open("ab") as part:
+        part.write(BODY[100_000:])  # as if killed just before the end
+    assert fetch(wanted(url), tmp_path, client).sha256 == SHA256
+    assert site.ranges("/a") == [None, "bytes=300000-"]
+
+
+def test_a_file_larger_than_the_disk_is_not_begun(site: Site, tmp_path: Path, client: Client) -> None:
+    url = site.put("/a", BODY, Answer(headers={"Content-Length": str(1 << 60)}))
+    with pytest.raises(NotFetched, match=r"needs 1152921504606846976 bytes, \d+ are free; make room"):
+        fetch(wanted(url), tmp_path, Client(Manners(limit=1 << 62)))
+    assert listed(tmp_path) == []
+
+
 def test_chunked_answers_without_a_length_are_read_to_their_end(site: Site, tmp_path: Path, client: Client) -> None:
     site.lengths = False
     url = site.put("/a", BODY, Answer(cut=1000))
@@ -213,6 +233,35 @@ def test_no_file_is_put_outside_the_folder(tmp_path: Path, path: str) -> None:
 
 
 # Many files
+
+
+SLOW = """
+import sys
+from pathlib import Path
+from corpora.downloads import fetch_all
+from corpora.fetch import Wanted
+url, folder = sys.argv[1], Path(sys.argv[2])
+fetch_all([Wanted(f"{url}/{n}", f"{n}") for n in range(4)] + [Wanted(f"{url}/slow", "slow")], folder, jobs=2)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_an_ended_process_has_lost_nothing_that_had_arrived(site: Site, tmp_path: Path, end: signal.Signals) -> None:
+    many(site, 4)
+    stopped = threading.Event()
+    site.put("/slow", BODY, Answer(cut=100_000, held=stopped))
+    process = subprocess.Popen([sys.executable, "-c", SLOW, site.url, str(tmp_path)], stderr=subprocess.DEVNULL)
+    part = tmp_path / "slow.part"
+    while process.poll() is None and (not part.exists() or part.stat().st_size < 100_000 - (1 << 16)):
+        time.sleep(0.01)
+    process.send_signal(end)
+    stopped.set()
+    assert process.wait(30) != 0
+    had, known = part.stat().st_size, read_record(tmp_path / RECORD)
+    found = fetch_all([Wanted(f"{site.url}/slow", "slow"), Wanted(f"{site.url}/0", "0")], tmp_path)
+    assert (tmp_path / "slow").read_bytes() == BODY
+    assert (found.there, found.failed) == (int("0" in known), {})
+    assert site.ranges("/slow") == [None, f"bytes={had}-"]
 
 
 def many(site: Site, count: int) -> list[Wanted]:

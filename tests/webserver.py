@@ -13,12 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer out of the ordinary. cut: bytes of the body after which the connection is closed."""
+    """One answer out of the ordinary. cut: bytes of the body after which the connection is closed; held: but not
+    before that is set."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: int | None = None
     body: bytes | None = None
+    held: threading.Event | None = None
 
 
 class Site:
@@ -67,6 +69,8 @@ class Handler(BaseHTTPRequestHandler):
             if site.gate is not None:
                 site.gate.wait(20)
             self._answer(answer)
+            if answer.held is not None:
+                answer.held.wait(60)
         finally:
             with site.lock:
                 site.open -= 1
@@ -92,8 +96,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if self.site.lengths:
-            self.send_header("Content-Length", str(len(body)))
+        if "Content-Length" in headers or self.site.lengths:
+            if "Content-Length" not in headers:
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body[:cut])
         else:
