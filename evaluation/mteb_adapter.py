@@ -1,0 +1,215 @@
+"""Any ranker as a model of `mteb`, and so of CoIR: `mteb.evaluate(RankerModel("ncs"), tasks)`.
+
+    python -m evaluation.mteb_adapter BEIR_FOLDER --ranker bm25 --ranker ncs
+
+runs mteb itself, offline, on a BEIR folder, and prints its nDCG@10 beside ours. mteb and torch are an extra:
+pip install 'neural-code-search[mteb]'. Written for mteb 2.26: the `SearchProtocol` of mteb.models.models_protocols.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from corpora.corpus import read_beir
+from corpora.program import read_program
+from evaluation.asking import System, fitted
+from evaluation.experiment import run_experiment
+from ncs import __version__
+from ncs.errors import BadInput, MissingExtra, NcsError
+from ncs.index import BuildConfig, Index
+from ncs.rankers import read_ranker
+
+if TYPE_CHECKING:
+    from ncs.types import Mask
+
+NOTHING = "(nothing found)"
+"""Stands in the answer to a query without hits: mteb's means leave out queries with an empty one."""
+
+
+class RankerModel:
+    """A ranker in mteb's SearchProtocol: `index` builds an index over a task's corpus, `search` asks it.
+
+    ranker: as people type it, `ncs` or `ncs:centre=true`. language: of the corpus's code; None: the one that the
+    task names (`java-Code`), else plain text. Titles are read as `corpora.corpus.read_beir` reads them.
+    """
+
+    def __init__(self, ranker: str, *, language: str | None = None, config: BuildConfig | None = None) -> None:
+        self.system = System(*read_ranker(ranker))
+        self.language = language
+        self.config = config or BuildConfig(deduplicate=False)
+        self._room: tempfile.TemporaryDirectory[str] | None = None
+        self._index: Index | None = None
+
+    @property
+    def mteb_model_meta(self) -> Any:
+        """What mteb writes into its results."""
+        model_meta = _mteb().models.ModelMeta
+        unknown = (
+            "release_date", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim", "license", "open_weights",
+            "public_training_code", "public_training_data", "similarity_fn_name", "use_instructions",
+            "training_datasets",
+        )  # fmt: skip
+        return model_meta(
+            loader=None, name=f"ncs/{self.system.name}", revision=__version__, languages=["eng-Latn"], framework=[],
+            **dict.fromkeys(unknown),
+        )  # fmt: skip
+
+    def index(self, corpus: Iterable[Mapping[str, Any]], *, task_metadata: Any, hf_subset: str, **_: Any) -> None:
+        """Build the index over rows with `id`, `text` and perhaps `title`; the one before it is given up."""
+        self.close()
+        language = self.language if self.language is not None else _language(task_metadata, hf_subset)
+        documents = (
+            read_program(str(row["text"]), language, id=str(row["id"]), title=str(row.get("title") or ""))
+            for row in corpus
+        )
+        self._room = tempfile.TemporaryDirectory(prefix="ncs-mteb-")
+        self._index = Index.of(documents, Path(self._room.name) / "index", config=self.config)
+
+    def search(
+        self,
+        queries: Iterable[Mapping[str, Any]],
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, Sequence[str]] | None = None,
+        **_: Any,
+    ) -> dict[str, dict[str, float]]:
+        """query id -> document id -> score, which falls strictly, so that mteb's tie-breaking changes no order.
+
+        top_ranked: the only documents to rank, as reranking tasks give them. Raises BadInput before `index`.
+        """
+        if self._index is None:
+            raise BadInput("nothing is indexed yet; call index first")
+        ranker, _seconds = fitted(self._index, self.system)
+        found = {}
+        for query in queries:
+            allowed = _mask(self._index, top_ranked[str(query["id"])]) if top_ranked else None
+            rows = ranker.search(str(query["text"]), top_k, allowed=allowed)
+            ids = self._index.store.ids([row for row, _ in rows])
+            found[str(query["id"])] = dict(zip(ids, falling([score for _, score in rows]), strict=True)) or {
+                NOTHING: 0.0
+            }
+        return found
+
+    def close(self) -> None:
+        """Remove the index."""
+        if self._index:
+            self._index.close()
+        if self._room:
+            self._room.cleanup()
+        self._index, self._room = None, None
+
+
+def _mask(index: Index, ids: Sequence[str]) -> Mask:
+    mask = np.zeros(len(index), bool)
+    mask[[row for id in ids if (row := index.store.row_of(id)) is not None]] = True
+    return mask
+
+
+def falling(scores: Sequence[float]) -> list[float]:
+    """The scores as float32, which is how trec_eval compares them, each below the one before.
+
+    >>> falling([2.0, 2.0, 1.0])
+    [2.0, 1.9999998807907104, 1.0]
+    """
+    strict: list[np.float32] = []
+    for score in scores:
+        value = np.float32(score)
+        if strict and value >= strict[-1]:
+            value = np.nextafter(strict[-1], np.float32(-np.inf))
+        strict.append(value)
+    return [float(value) for value in strict]
+
+
+def _language(task_metadata: Any, subset: str) -> str:
+    """`java` of a task whose languages are `java-Code`; "" where none is of code."""
+    languages = task_metadata.eval_langs
+    named = languages.get(subset, ()) if isinstance(languages, Mapping) else languages
+    return next((name.removesuffix("-Code") for name in named if name.endswith("-Code")), "")
+
+
+def local_task(folder: Path, language: str = "") -> Any:
+    """A BEIR folder as an mteb task; nothing is downloaded. Documents are the rows' titles and texts."""
+    mteb = _mteb()
+    from corpora.jsonl import read_rows
+
+    corpus = read_beir(folder)
+    rows = [{"id": row.text("_id"), "title": row.text("title", ""), "text": row.text("text")} for row in
+            read_rows(folder / "corpus.jsonl")]  # fmt: skip
+    queries = [{"id": query.id, "text": query.text} for query in corpus.queries]
+
+    base: Any = mteb.abstasks.AbsTaskRetrieval
+
+    class LocalTask(base):  # type: ignore[misc]
+        metadata = mteb.TaskMetadata(
+            name=f"Local{''.join(part.capitalize() for part in folder.name.split('-'))}",
+            description=f"The BEIR folder {folder.name}", dataset={"path": str(folder), "revision": "local"},
+            type="Retrieval", category="t2t", modalities=["text"], eval_splits=["test"],
+            eval_langs=[f"{language}-Code" if language else "eng-Latn"], main_score="ndcg_at_10",
+        )  # fmt: skip
+
+        def load_data(self, *_: Any, **__: Any) -> None:
+            from datasets import Dataset
+
+            qrels = {query: dict(grades) for query, grades in corpus.qrels.items()}
+            data = {"corpus": Dataset.from_list(rows), "queries": Dataset.from_list(queries)}
+            self.dataset = {"default": {"test": {**data, "relevant_docs": qrels, "top_ranked": None}}}
+            self.data_loaded = True
+
+    return LocalTask()
+
+
+def _mteb() -> Any:
+    """The package, told to stay offline; MissingExtra where it is not installed."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import mteb
+    except ImportError as error:
+        raise MissingExtra(f"mteb needs {error.name}: pip install 'neural-code-search[mteb]'") from None
+    return mteb
+
+
+def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
+    """nDCG@10 of a ranker on a BEIR folder: as mteb finds it, and as we do."""
+    model = RankerModel(ranker)
+    try:
+        result = _mteb().evaluate(
+            model, local_task(folder, language), cache=None, show_progress_bar=False, co2_tracker=False
+        )
+        theirs = result.task_results[0].get_score()
+    finally:
+        model.close()
+    corpus = read_beir(folder, language=language or None)
+    ours = run_experiment(corpus, [model.system], measures=["ndcg@10"])
+    means = {ranked.system: ranked.means["ndcg@10"] for ranked in ours.builds[0].systems}
+    return {"mteb": float(theirs), "ours": means[model.system.name]}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 done, 2 an error, told in one line on stderr."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.mteb_adapter", description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, metavar="BEIR_FOLDER", help="corpus.jsonl, queries.jsonl, qrels/test.tsv")
+    parser.add_argument("--ranker", action="append", metavar="R", help="default: bm25; repeatable")
+    parser.add_argument("--language", default="", help="of the code in it: java, python ...")
+    options = parser.parse_args(arguments)
+    logging.getLogger("mteb").setLevel(logging.ERROR)
+    try:
+        found = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
+    except NcsError as error:
+        sys.stderr.write(f"mteb_adapter: {error}\n")
+        return 2
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
