@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.store import Packed, StoreWriter, pack
 from ncs.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.extract import Extraction
+    from ncs.references import BatchReferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Batch:
     words: Sequence[str]
     ids: NDArray[np.int32]
     lengths: NDArray[np.int32]
+    references: BatchReferences
 
 
 def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
@@ -40,6 +43,7 @@ def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
         [document.digest for document in documents],
         [(d.repository, d.path, d.start_line, d.end_line, d.qualified_name) for d in documents],
         *batch_words(_tokens(documents)),
+        batch_references(documents),
     )
 
 
@@ -72,6 +76,7 @@ class Collected:
     """What extraction came to."""
 
     words: WordTable
+    references: References
     documents: int
     copies: int
     files: int = 0
@@ -101,6 +106,7 @@ class Collector:
     def __init__(self, folder: Path, code: bool, deduplicate: bool) -> None:
         self._writer = StoreWriter(folder / "documents.sqlite", code=code)
         self._builder = WordTableBuilder()
+        self._references = ReferencesBuilder()
         self._rows: dict[bytes, int] = {}
         self._deduplicate = deduplicate
         self._documents = self._copies = self._files = self._bytes = 0
@@ -131,11 +137,9 @@ class Collector:
         self._copies += len(copies)
         self._repositories.update(location[0] for location in batch.locations)
         lengths = batch.lengths.reshape(-1, len(FIELDS))
-        words, ids = batch.words, batch.ids
-        if copies:  # words that only copies hold must not enter the vocabulary
-            used, numbers = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
-            words, ids = [words[i] for i in used], numbers.astype(np.int32)
-        self._builder.add(words, ids, lengths[keep].ravel())
+        self._builder.add(*_kept(batch.words, batch.ids, lengths, keep))
+        names, used, uses = batch.references
+        self._references.add(*_kept(names, used, uses[:, None], keep))
 
     def note_files(self, extraction: Extraction[Batch]) -> None:
         """Count the files a batch came from."""
@@ -151,6 +155,7 @@ class Collector:
         tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
         return Collected(
             self._builder.finish(),
+            self._references.finish(),
             self._documents,
             self._copies,
             self._files,
@@ -159,3 +164,16 @@ class Collector:
             self._failed,
             tally,
         )
+
+
+def _kept(
+    words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
+) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
+    """The words of the documents that are no copies: what only copies hold must not enter the vocabulary.
+
+    lengths: [documents, fields].
+    """
+    if keep.all():
+        return words, ids, lengths.ravel()
+    used, numbers = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
+    return [words[i] for i in used], numbers.astype(np.int32), lengths[keep].ravel()

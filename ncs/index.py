@@ -18,10 +18,12 @@ from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
 from ncs.generations import Generation, new_generation
 from ncs.progress import Track, silent
-from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker, read_ranker
+from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, check_request, create_ranker, fit_ranker, read_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
+from ncs.rankers.rrf import RrfRanker
 from ncs.store import Store
+from ncs.structure import Structure
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Query, Run
 from ncs.vocabulary import WordTable
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary files included; 3 were measured (DESIGN.md)."""
 FITTED = ("bm25", "ncs", "ncs_centred")
-"""What a build fits and saves; `hybrid` is made of these when it is asked for."""
+"""What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
 
 
 def _default_fasttext() -> FastTextConfig:
@@ -54,6 +56,11 @@ class BuildConfig:
     revision: str | None = None
     rankers: tuple[str, ...] = ()
     """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
+
+    def __post_init__(self) -> None:
+        """Raise BadInput for a ranker that cannot be built as it is asked for."""
+        for text in self.rankers:
+            check_request(text)
 
 
 class Index:
@@ -174,8 +181,10 @@ class Index:
         """A ranker of this index by name, loaded on first use."""
         if name not in self._rankers:
             ranker = create_ranker(name)
-            if isinstance(ranker, HybridRanker):  # its parts are opened once, whoever asks
+            if isinstance(ranker, RrfRanker):  # parts are opened once, whoever asks
                 ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
+            elif isinstance(ranker, HybridRanker):
+                ranker.open([self.ranker(part) for part in ranker.parts], Structure.load(self._data))
             else:
                 ranker.load(self._data)
             self._rankers[name] = ranker
@@ -318,6 +327,8 @@ def _learn(
         embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
+        with clock("structure"):
+            Structure.of(collected.references, words, store).save(folder)
         for name, settings in [(name, {}) for name in FITTED] + [read_ranker(text) for text in config.rankers]:
             with clock(name):
                 ranker = create_ranker(name, **settings)

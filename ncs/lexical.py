@@ -110,6 +110,15 @@ class Postings:
                 rows, scores, beaten = _best(rows, scores, k)
         return top(rows, scores, k)
 
+    def scores(self, ids: Sequence[int], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What `search_ids` would score these rows, [len(rows)]."""
+        scores = np.zeros(len(rows))
+        for id, count in _counts(ids).items():
+            found, impacts = self._posting(id)
+            at = np.minimum(np.searchsorted(found, rows), len(found) - 1)
+            scores += np.where(found[at] == rows, impacts[at] * np.float64(count), 0.0)
+        return scores
+
     def _blocks(self, counts: Mapping[int, int]) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """First row and scores of BLOCK rows at a time; the array is used again for the next block.
 

@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion
 
-FORMAT = 1
+FORMAT = 2
 NAME = "manifest.json"
 LOCK = "ncs.lock"
 """The write lock, which also marks a folder as ours."""

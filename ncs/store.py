@@ -187,6 +187,9 @@ SELECT_DOCUMENTS = f"""
     SELECT row, documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
     JOIN labels AS languages ON languages.id = language JOIN labels AS kinds ON kinds.id = kind
     WHERE row IN {ROWS}"""  # noqa: S608
+SELECT_FILES = "SELECT name, path FROM files JOIN repositories ON repositories.id = repository ORDER BY files.id"
+SELECT_NAMES = """
+    SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind ORDER BY row"""
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
@@ -258,6 +261,18 @@ class Store:
         with self._reading():
             found = {row: _id(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
         return self._in_order(found, rows)
+
+    def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
+        """The number of each row's file, int32 [n], and (repository, path) of each number."""
+        with self._reading():
+            places = [(repository, path) for repository, path in self._db.execute(SELECT_FILES)]
+            return self._column("file"), places
+
+    def names(self) -> Iterator[tuple[str, str, str]]:
+        """(name, qualified name, kind) of every row, in order; bodies are not unpacked."""
+        with self._reading():
+            rows = self._db.execute(SELECT_NAMES).fetchall()
+        yield from rows
 
     def row_of(self, id: str) -> int | None:
         """The row of a document; None for an unknown id."""

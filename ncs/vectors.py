@@ -75,6 +75,13 @@ class VectorIndex:
                 rows[at, :wanted], scores[at, :wanted] = self._search(query, wanted, findable, selector)
         return rows, scores
 
+    def similarities(self, query: Matrix, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The inner product of one query [dim] with these rows, [len(rows)]."""
+        found: NDArray[np.float32] = (
+            self._index.reconstruct_batch(rows) @ query if len(rows) else np.zeros(0, np.float32)
+        )
+        return found
+
     def _search(
         self, query: Matrix, wanted: int, findable: int, selector: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -55,15 +55,31 @@ class Vocabulary:
 
     def id(self, word: str) -> int | None:
         """The id of a word, None where it is unknown."""
-        wanted, low, high = word.encode(errors="replace"), 0, len(self)
+        wanted = word.encode(errors="replace")
+        low = self._first_from(wanted)
+        found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
+        return low if found else None
+
+    def _first_from(self, wanted: bytes) -> int:
+        """The id of the first word that does not come before these bytes."""
+        low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
             if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < wanted:
                 low = middle + 1
             else:
                 high = middle
-        found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
-        return low if found else None
+        return low
+
+    def starting(self, prefix: str) -> range:
+        """The ids of all words with this prefix: they stand side by side.
+
+        >>> v = Vocabulary.of(["hid", "hide", "hiding", "soft"])
+        >>> v.starting("hid"), v.starting("x")
+        (range(0, 3), range(4, 4))
+        """
+        start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
+        return range(self._first_from(start), self._first_from(end))
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
@@ -119,7 +135,7 @@ class WordTable:
         begins, lengths = begins[:, columns], lengths[:, columns]
         offsets = np.zeros(stop - start + 1, np.int64)
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        return self.ids[_ranges(begins.ravel(), lengths.ravel())], offsets
+        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
 
     def select_rows(
         self, fields: Sequence[Field], rows: NDArray[np.int64]
@@ -129,7 +145,7 @@ class WordTable:
         begins, lengths = self.offsets[at], self.offsets[at + 1] - self.offsets[at]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        return self.ids[_ranges(begins.ravel(), lengths.ravel())], offsets
+        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
@@ -145,7 +161,7 @@ class WordTable:
         return cls(Vocabulary.load(folder), ids, offsets)
 
 
-def _ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
     ends = np.cumsum(lengths)
     positions: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput
 from ncs.rankers import create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import HybridRanker, fuse
+from ncs.rankers.rrf import RrfRanker, fuse
 from ncs.types import FIELDS, Field
 from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
 
@@ -65,7 +65,7 @@ def fitted(folder: Path, name: str, field: Field) -> Bm25Ranker:
 
 def test_the_hybrid_ranker_fuses_what_its_parts_find(tmp_path: Path) -> None:
     part = fitted(tmp_path, "bm25", "name")
-    hybrid = HybridRanker(parts=("bm25",))
+    hybrid = RrfRanker(parts=("bm25",))
     hybrid.load(tmp_path)
     for allowed in (None, np.array([True, False, True, True])):
         want = [row for row, _ in part.search("open file", 3, allowed=allowed)]
@@ -76,7 +76,7 @@ def test_the_hybrid_ranker_fuses_what_its_parts_find(tmp_path: Path) -> None:
 def test_parts_may_be_given_open_and_depth_cuts_their_lists(tmp_path: Path) -> None:
     parts = fitted(tmp_path, "by_name", "name"), fitted(tmp_path, "by_doc", "doc")
     assert [part.search("file", 1)[0][0] for part in parts] == [1, 3]
-    shallow, deep = HybridRanker(depth=1), HybridRanker(depth=100)
+    shallow, deep = RrfRanker(depth=1), RrfRanker(depth=100)
     shallow.rankers = deep.rankers = parts
     # a list of one row each, or all rows: 1 and 3 stand first and third, 0 second
     assert shallow.search("file", 1) == [(1, 1 / 61)]
@@ -87,13 +87,13 @@ def test_parts_may_be_given_open_and_depth_cuts_their_lists(tmp_path: Path) -> N
 
 def test_bad_requests_are_refused() -> None:
     with pytest.raises(BadInput, match="part of itself"):
-        HybridRanker("hybrid", parts=("bm25", "hybrid"))
+        RrfRanker("rrf", parts=("bm25", "rrf"))
     with pytest.raises(BadInput, match="call load first"):
-        HybridRanker().search("x", 1)
+        RrfRanker().search("x", 1)
     with pytest.raises(BadInput, match="ask for 1 or more"):
-        HybridRanker().search("x", 0)
+        RrfRanker().search("x", 0)
 
 
 def test_the_registry_makes_the_hybrid_of_words_and_vectors() -> None:
-    ranker = create_ranker("hybrid")
+    ranker = create_ranker("rrf")
     assert ranker.config == {"parts": ("bm25", "ncs_centred"), "constant": 60, "depth": 1000}

@@ -63,7 +63,8 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "ncs_postrank": ("ncs.rankers.postranked:PostrankedRanker", {}),
     "transformers": ("ncs.rankers.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.rankers.endpoint:endpoint_ranker", {}),
-    "hybrid": ("ncs.rankers.hybrid:HybridRanker", {"parts": ("bm25", "ncs_centred")}),
+    "rrf": ("ncs.rankers.rrf:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
+    "hybrid": ("ncs.rankers.hybrid:HybridRanker", {}),
 }
 """name -> (module:class, its configuration). `ncs` is the published form."""
 ON_REQUEST: Mapping[str, str] = {
@@ -84,7 +85,29 @@ def create_ranker(name: str, **config: object) -> Ranker:
     target, defaults = RANKERS[name]
     module, _, attribute = target.partition(":")
     kind: Any = getattr(importlib.import_module(module), attribute)
+    if config:
+        _check_settings(name, kind, config)
     return cast(Ranker, kind(name=name, **{**defaults, **config}))
+
+
+def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
+    from inspect import signature  # here, because a cold query has no settings
+
+    known = [each for each in signature(kind).parameters if each != "name"]
+    for setting in config:
+        if setting not in known:
+            raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
+
+
+def check_request(text: str) -> None:
+    """Raise BadInput for a ranker that a build cannot fit as it is asked for: before the build starts."""
+    name, settings = read_ranker(text)
+    needs = ON_REQUEST.get(name)
+    if needs is None:
+        raise BadInput(f"{name!r} is no ranker on request; these are: {', '.join(ON_REQUEST)}")
+    if needs and needs not in settings:
+        raise BadInput(f"{name!r} cannot be built without its {needs}; write {name}:{needs}=...")
+    create_ranker(name, **settings)
 
 
 def fit_ranker(

@@ -1,49 +1,88 @@
-"""Several rankers as one, by reciprocal-rank fusion."""
+"""The default ranker: lexical and dense scores added, then what the corpus itself says about its best candidates.
+
+The score of a document is a sum of signals, times what it is worth before any question, times what is left of it
+when better functions of its file stand above it:
+
+    lexical     BM25, divided by the best document's
+    meaning     cosine to the question, where it is positive
+    name        how much of the question its name says, and how much of its name the question says
+    definition  it defines a name that the question spells
+    consensus   it uses the names that many good candidates of many repositories use (ncs.rerank.consensus)
+    file        its file is named like the question, and holds other good candidates
+
+The last one is evidence inside a project, where people ask for places; over many projects a folder named like the
+question lifts everything in it. So it counts by 1 / the number of repositories among the candidates. Consensus is
+the other way round: its gate opens with that number. Neither reads a setting: the results say where they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput
+from ncs.intent import Intent, read_intent
 from ncs.lexical import top
 from ncs.progress import Track, silent
 from ncs.rankers import Ranker, create_ranker
+from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.ncs import NcsRanker
+from ncs.rerank import consensus, diversity, naming, priors
+from ncs.structure import Structure
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.embeddings import Embeddings
     from ncs.types import Mask
     from ncs.vocabulary import WordTable
 
-CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
+    Scores = NDArray[np.float64]
+    Rows = NDArray[np.int64]
+
+DEPTH = 1000
+"""Documents that each part is asked for."""
+HEAD = 400
+"""Of these together, the best that are looked at closely."""
+NEIGHBOURS = 100
+"""Of these, the ones whose file and repository count as evidence."""
 
 
-def fuse(
-    rankings: Sequence[Sequence[tuple[int, float]]], k: int, *, constant: float = CONSTANT
-) -> list[tuple[int, float]]:
-    """Reciprocal-rank fusion: score(d) = sum over rankings with d of 1 / (constant + rank), by (-score, row).
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each signal counts; the lexical one counts 1. Measured in evaluation/README.md, ablations beside it."""
 
-    >>> fuse([[(4, 9.1), (7, 2.0)], [(7, 0.8)]], k=2)
-    [(7, 0.03252247488101534), (4, 0.01639344262295082)]
+    meaning: float
+    naming: float
+    definition: float
+    consensus: float
+    title: float
+    neighbours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best rows of a question with what makes up their scores.
+
+    signals: name -> [k]; before `factors` (role) and `shares` (place in its file) are multiplied in.
     """
-    rows = [np.fromiter((row for row, _ in ranking), np.int64, len(ranking)) for ranking in rankings]
-    every = np.sort(np.concatenate([*rows, np.zeros(0, np.int64)]))
-    union = every[np.flatnonzero(np.diff(every, prepend=-1))]  # np.unique imports numpy.ma: slow when cold
-    parts = np.zeros((len(union), len(rows)))
-    for column, ranked in enumerate(rows):
-        parts[np.searchsorted(union, ranked), column] = 1 / (constant + 1 + np.arange(len(ranked)))
-    # smallest first: the same ranks in another order of rankings must tie to the last bit
-    return top(union, np.sort(parts, axis=1).sum(axis=1), k)
+
+    intent: Intent
+    rows: list[int]
+    scores: list[float]
+    signals: Mapping[str, Scores] = field(default_factory=dict)
+    factors: Scores = field(default_factory=lambda: np.zeros(0))
 
 
 class HybridRanker:
-    """Asks its parts for `depth` rows each and fuses their ranks.
+    """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
-    It owns no data: the index fits and saves the parts under their own names; `load` opens them from there.
-    `rankers` may also be set to rankers that are open already.
+    meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
+    saturation: see ncs.rerank.diversity; 1 turns it off.
     """
 
     def __init__(
@@ -51,35 +90,161 @@ class HybridRanker:
         name: str = "hybrid",
         *,
         parts: Sequence[str] = ("bm25", "ncs_centred"),
-        constant: float = CONSTANT,
-        depth: int = 1000,
+        meaning: float = 1.0,
+        naming: float = 0.1,
+        definition: float = 1.0,
+        consensus: float = 2.0,
+        title: float = 0.8,
+        neighbours: float = 0.5,
+        saturation: float = diversity.SATURATION,
     ) -> None:
-        if name in parts:
-            raise BadInput(f"ranker {name!r} cannot be a part of itself; name other parts")
-        self.name = name
-        self.parts, self.constant, self.depth = tuple(parts), constant, depth
-        self.config: Mapping[str, object] = {"parts": self.parts, "constant": constant, "depth": depth}
+        if name in parts or len(parts) != 2:
+            raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
+        self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
+        self.name, self.parts, self.saturation = name, tuple(parts), saturation
+        self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "saturation": saturation}
         self.rankers: tuple[Ranker, ...] = ()
+        self.structure: Structure | None = None
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Nothing: the parts are fitted by themselves."""
 
-    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
-        if not self.rankers:
-            raise BadInput(f"ranker {self.name!r} is empty; call load first")
-        depth = max(k, self.depth)
-        rankings = [ranker.search(text, depth, allowed=allowed) for ranker in self.rankers]
-        return fuse(rankings, k, constant=self.constant)
-
     def save(self, folder: Path) -> None:
-        """Nothing: the parts save themselves."""
+        """Nothing: the parts and the structure save themselves."""
 
     def load(self, folder: Path) -> None:
-        """Open every part from the data folder."""
+        """Open both parts and the structure from the data folder."""
         rankers = tuple(create_ranker(part) for part in self.parts)
         for ranker in rankers:
             ranker.load(folder)
-        self.rankers = rankers
+        self.open(rankers, Structure.load(folder))
+
+    def open(self, rankers: Sequence[Ranker], structure: Structure) -> None:
+        """Use parts and structure that are open already."""
+        self.rankers, self.structure = tuple(rankers), structure
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The best k rows, by (-score, row); raises BadInput for k < 1."""
+        ranking = self.rank(text, k, allowed=allowed)
+        return list(zip(ranking.rows, ranking.scores, strict=True))
+
+    def rank(self, text: str, k: int, *, allowed: Mask | None = None) -> Ranking:
+        """`search`, with the signals of every hit."""
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        if self.structure is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call load first")
+        intent = read_intent(text, self.structure.languages)
+        rows, lexical, meaning, definition = self._candidates(intent, max(k, HEAD), allowed)
+        if not len(rows):
+            return Ranking(intent, [], [])
+        best = max(float(lexical.max()), 1e-9)
+        signals = {"lexical": lexical / best, "meaning": self.weights.meaning * np.maximum(meaning, 0.0)}
+        order = np.argsort(-(signals["lexical"] + signals["meaning"]), kind="stable")
+        rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
+        signals |= self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
+        asked = self._idf(intent.words)
+        signals["name"] = self.weights.naming * naming.agreement(self._structure().words, rows, asked)
+        signals["definition"] = self.weights.definition * definition[order]
+        factors = priors.factors(self.structure.places.role[self.structure.places.file[rows]], intent.words)
+        return self._ordered(intent, rows, signals, factors, k)
+
+    def _candidates(self, intent: Intent, n: int, allowed: Mask | None) -> tuple[Rows, Scores, Scores, Scores]:
+        """Ascending rows, with the scores of both parts and how well each defines what the question spells."""
+        bm25, dense, words = self._lexical(), self._dense(), list(intent.words)
+        ids = [term.id for term in bm25.postings.terms(words) if term.id is not None]
+        query = dense.encoder.query(" ".join(words))
+        found = [row for row, _ in bm25.postings.search_ids(ids, max(n, DEPTH), allowed=allowed)]
+        if query.any():
+            near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
+            found += near[0][near[0] >= 0].tolist()
+        defined = [self._structure().symbols.match(symbol, allowed=allowed) for symbol in intent.symbols]
+        rows = np.unique(np.array(found, np.int64))
+        lexical = bm25.postings.scores(ids, rows)
+        meaning = dense.index.similarities(query, rows).astype(np.float64)
+        best = max(float(lexical.max(initial=0)), 1e-9)
+        kept = {row for row, _ in top(rows, lexical / best + self.weights.meaning * np.maximum(meaning, 0), n)}
+        kept.update(int(row) for defining, _ in defined for row in defining)
+        rows = np.array(sorted(kept), np.int64)
+        definition = np.zeros(len(rows))
+        for defining, weights in defined:
+            at = np.searchsorted(rows, defining)
+            definition[at] = np.maximum(definition[at], weights)
+        similar = dense.index.similarities(query, rows).astype(np.float64)
+        return rows, bm25.postings.scores(ids, rows), similar, definition
+
+    def _evidence(self, intent: Intent, rows: Rows, base: Scores) -> dict[str, Scores]:
+        """What the candidates, best first, say about each other."""
+        structure, weights = self._structure(), base / max(float(base[0]), 1e-9)
+        files = structure.places.file[rows]
+        owners = structure.places.repository[files]
+        agreed = consensus.agree(structure.references, owners, rows, weights)
+        inside = 1 / _effective(owners[:NEIGHBOURS], weights[:NEIGHBOURS])
+        named = self._idf(intent.words)
+        return {
+            "consensus": self.weights.consensus * agreed.gate * agreed.scores(structure.references, rows),
+            "file": inside
+            * (
+                self.weights.title * structure.places.title_match(named, files)
+                + self.weights.neighbours * _support(files, weights, structure.places.named[files])
+            ),
+        }
+
+    def _idf(self, words: Sequence[str]) -> dict[str, float]:
+        """stem -> idf of the question's words; one that no document has counts as much as the rarest."""
+        postings = self._lexical().postings
+        counts = {term.stem: term.documents for term in postings.terms(list(words))}
+        n = len(postings)
+        return {stem: float(np.log(1 + (n - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
+
+    def _ordered(self, intent: Intent, rows: Rows, signals: Mapping[str, Scores], factors: Scores, k: int) -> Ranking:
+        total = sum(signals.values(), np.zeros(len(rows))) * factors
+        positive = np.flatnonzero(total > 0)
+        rows, total, factors = rows[positive], total[positive], factors[positive]
+        signals = {name: values[positive] for name, values in signals.items()}
+        places = self._structure().places
+        files = np.where(places.named[places.file[rows]], places.file[rows], -1).astype(np.int64)
+        order = np.lexsort((rows, -total))
+        kept = diversity.saturated(total[order], files[order], k, factor=self.saturation)
+        at = order[[position for position, _ in kept]]
+        final = np.array([score for _, score in kept])
+        again = np.lexsort((rows[at], -final))
+        at, final = at[again], final[again]
+        shares = np.divide(final, total[at], out=np.zeros(len(at)), where=total[at] > 0)
+        picked = {name: values[at] for name, values in signals.items()}
+        return Ranking(intent, rows[at].tolist(), final.tolist(), picked, factors[at] * shares)
+
+    def _structure(self) -> Structure:
+        if self.structure is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call load first")
+        return self.structure
+
+    def _lexical(self) -> Bm25Ranker:
+        part = self.rankers[0]
+        if not isinstance(part, Bm25Ranker):
+            raise BadInput(f"the first part of {self.name!r} must be a bm25 ranker, not {part.name!r}")
+        return part
+
+    def _dense(self) -> NcsRanker:
+        part = self.rankers[1]
+        if not isinstance(part, NcsRanker):
+            raise BadInput(f"the second part of {self.name!r} must be an ncs ranker, not {part.name!r}")
+        return part
+
+
+def _effective(owners: NDArray[np.int32], weights: Scores) -> float:
+    """How many repositories there are, as their weights are spread (inverse Simpson index); at least 1."""
+    shares = np.bincount(owners, weights)
+    total = float(shares.sum())
+    return max(1.0, total**2 / float((shares**2).sum())) if total > 0 else 1.0
+
+
+def _support(files: NDArray[np.int32], weights: Scores, named: NDArray[np.bool_]) -> Scores:
+    """What the best candidates of each row's file weigh together, over the best file's; 0 for files without a name."""
+    files = np.where(named, files, -1)
+    known, numbers = np.unique(files, return_inverse=True)
+    head = np.where(np.arange(len(files)) < NEIGHBOURS, weights, 0.0) * (files >= 0)
+    sums = np.bincount(numbers, head, minlength=len(known))
+    best = float(sums.max(initial=0))
+    support: Scores = sums[numbers] / best if best > 0 else np.zeros(len(files))
+    return support

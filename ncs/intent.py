@@ -1,0 +1,48 @@
+"""What kind of question this is, and the words of it that say something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from ncs.stopwords import STOP_WORDS, content_words
+from ncs.symbols import Symbol, asked_symbols
+from ncs.tokens import tokenize
+
+Kind = Literal["symbol", "how-to", "keywords", "code"]
+
+_CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definition of."""
+
+    kind: Kind
+    words: tuple[str, ...]
+    symbols: tuple[Symbol, ...]
+
+
+def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
+    """languages: those that nearly all documents are written in; naming them says nothing and is left out.
+
+    >>> read_intent("how do I read a file in python", ["python"])
+    Intent(kind='how-to', words=('read', 'file', 'in'), symbols=())
+    >>> read_intent("View.setPadding").kind, read_intent("read json file").kind, read_intent("x = f(a); g(x);").kind
+    ('symbol', 'keywords', 'code')
+    """
+    tokens = tokenize(text)
+    content = content_words(tokens)
+    said = [word for word in content if word not in set(languages)]
+    symbols = asked_symbols(text)
+    return Intent(_kind(text, tokens, symbols), tuple(said or content), tuple(symbols))
+
+
+def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
+    if len(text.split()) == 1 and symbols:
+        return "symbol"
+    if len(_CODE.findall(text)) > 1 or "\n" in text.strip():
+        return "code"
+    return "how-to" if any(token in STOP_WORDS for token in tokens) or len(tokens) > 5 else "keywords"

@@ -1,0 +1,168 @@
+"""Which document defines which name: `View.setPadding`, `hide_soft_keyboard`, `HttpClient::post`, `parseJson(`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+from ncs.tokens import tokenize
+from ncs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Mask
+
+ROOM = "symbols"
+FILES = ("rows", "offsets", "spelled", "scopes")
+SHORT = 3
+"""Letters up to which a name is not taken as the start of longer ones."""
+MOST = 2_000
+"""Definitions of one name that are looked at: there may be as many `toString` as classes."""
+
+EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
+"""How well a name is the one asked for: spelled so; so but for case and underscores; the start of a longer one."""
+GUESSED = 0.3
+"""What of that a name is worth that only a capital letter makes one."""
+QUALIFIED = 0.25
+"""Added where what is asked before the name (`View.`) encloses the definition; taken off where it does not."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that a question asks for: `View.setPadding` has the qualifiers ("View",)."""
+
+    name: str
+    qualifiers: tuple[str, ...] = ()
+    certain: bool = True
+    """False where only a capital letter inside the question speaks for it: `how to restart an Activity`."""
+
+
+def folded(name: str) -> str:
+    """A name without case and separators: what names that differ in style have in common.
+
+    >>> folded("hide_soft_keyboard"), folded("hideSoftKeyboard"), folded("__init__")
+    ('hidesoftkeyboard', 'hidesoftkeyboard', 'init')
+    """
+    return "".join(tokenize(name)) or name.lower()
+
+
+def asked_symbols(text: str) -> list[Symbol]:
+    """Names in a question that only code has: joined by dots, with humps, underscores or a bracket; or the only word.
+
+    >>> asked_symbols("View.setPadding"), asked_symbols("close the file")
+    ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
+    >>> [(symbol.name, symbol.certain) for symbol in asked_symbols("where is parseJson( called by Gson")]
+    [('parseJson', True), ('Gson', False)]
+    """
+    alone = len(text.split()) == 1
+    found: dict[Symbol, None] = {}
+    for match in _PATH.finditer(text):
+        names = _NAME.findall(match.group())
+        called = text[match.end() : match.end() + 1] == "("
+        before = text[: match.start()].rstrip()
+        capital = names[0][0].isupper() and len(names[0]) > 1 and before != "" and not before.endswith((".", "?", "!"))
+        joined = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
+        certain = alone or called or joined or any(_HUMP.search(name) for name in names)
+        if certain or capital:
+            found[Symbol(names[-1], tuple(names[:-1]), certain)] = None
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
+    definition the CRC-32 of its name as spelled and of its innermost scope, folded, uint32: enough to compare.
+    On disk in `<folder>/symbols/`, memory-mapped when loaded.
+    """
+
+    names: Vocabulary
+    rows: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    spelled: NDArray[np.uint32]
+    scopes: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> Symbols:
+        """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
+        keys, spelled, scopes = [], [], []
+        for name, qualified, kind in definitions:
+            keys.append("" if kind in _NAMELESS else folded(name))
+            spelled.append(crc32(name.encode("utf-8", "replace")))
+            scopes.append(_scope(qualified))
+        names = Vocabulary.of(set(keys) - {""})
+        numbers = {name: id for id, name in enumerate(names)}
+        ids = np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(keys))
+        rows = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
+        offsets = np.zeros(len(names) + 1, np.int64)
+        np.cumsum(np.bincount(ids[ids >= 0], minlength=len(names)), out=offsets[1:])
+        marks = (np.array(values, np.uint32)[rows] for values in (spelled, scopes))
+        return cls(names, rows.astype(np.int32), offsets, *marks)
+
+    def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
+        qualified as asked. Prefixes are looked at only where there is no definition."""
+        key = folded(symbol.name)
+        id = self.names.id(key)
+        ids = (
+            self.names.starting(key) if id is None and len(key) > SHORT else range(id or 0, 0 if id is None else id + 1)
+        )
+        here = slice(
+            int(self.offsets[ids.start]), min(int(self.offsets[ids.stop]), int(self.offsets[ids.start]) + MOST)
+        )
+        rows = self.rows[here].astype(np.int64)
+        spelled = self.spelled[here] == crc32(symbol.name.encode("utf-8", "replace"))
+        weights = np.full(len(rows), PREFIX) if id is None else np.where(spelled, EXACT, FOLDED)
+        if symbol.qualifiers:
+            weights += np.where(self.scopes[here] == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
+        if not symbol.certain:
+            weights = weights * GUESSED
+        if allowed is not None:
+            weights, rows = weights[allowed[rows]], rows[allowed[rows]]
+        order = np.argsort(rows, kind="stable")
+        return rows[order], weights[order]
+
+    def save(self, folder: Path) -> None:
+        """Write `<folder>/symbols/`."""
+        room = folder / ROOM
+        room.mkdir(parents=True, exist_ok=True)
+        self.names.save(room)
+        for name in FILES:
+            np.save(room / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Symbols:
+        """Raises IndexDamaged where files are missing or do not fit each other."""
+        room = folder / ROOM
+        try:
+            arrays = [np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in FILES]
+            found = cls(Vocabulary.load(room), *arrays)
+        except (OSError, ValueError, EOFError) as error:
+            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        if len(found.offsets) != len(found.names) + 1 or len(found.rows) != found.offsets[-1]:
+            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
+        return found
+
+
+_NAMELESS = frozenset({"initializer", "block"})
+
+
+def _scope(qualified_name: str) -> int:
+    """The CRC-32 of the innermost scope, folded; 0 for a name without one."""
+    scope = qualified_name.rpartition(".")[0].rpartition(".")[2]
+    return _folded_crc(scope) if scope else 0
+
+
+def _folded_crc(name: str) -> int:
+    return crc32(folded(name).encode("utf-8", "replace"))
