@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
     try:
-        evaluate(
+        found = evaluate(
             Request(
                 options.questions,
                 options.index,
@@ -79,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.quiet,
             )
         )
+        sys.stdout.write(shown(found))
     except NcsError as error:
         say(f"evaluate-stackoverflow: {error}")
         return 2
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluate(request: Request) -> record.Experiment:
-    """Ask, judge, write the outputs, print the table; raises NcsError before anything is asked where it can."""
+    """Ask, judge, write the outputs; raises NcsError before anything is asked where it can."""
     if request.k < 1:
         raise BadInput(f"-k is {request.k}; it must be at least 1")
     labels = [path.name or str(path) for path in request.indexes]
@@ -112,8 +113,12 @@ def evaluate(request: Request) -> record.Experiment:
         found = _experiment(request, questions, indexes, builds)
         if outputs.write([found], request.files, pair=request.pair):
             journal.remove()
-    sys.stdout.write(f"{report.judged_table(found)}\n\n{report.caption(found)}\n")
     return found
+
+
+def shown(found: record.Experiment) -> str:
+    """The result for people: the table and what it was measured on."""
+    return f"{report.judged_table(found)}\n\n{report.caption(found)}\n"
 
 
 def _systems(index: Index, asked_for: Sequence[System]) -> Iterator[System]:

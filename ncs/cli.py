@@ -1,4 +1,4 @@
-"""The commands: build, query, info, words. Thin: each parses its options and calls the engine."""
+"""The commands: build, query, evaluate, info, words. Thin: each parses its options and calls the engine."""
 
 from __future__ import annotations
 
@@ -217,6 +217,47 @@ def words(
     else:
         console.show_table(f"words used like {word!r}", [(w, f"{s:.3f}") for w, s in neighbours])
     raise typer.Exit(FOUND if neighbours else NOTHING_FOUND)
+
+
+@app.command()
+def evaluate(
+    questions: Annotated[
+        Path, typer.Argument(help="JSON file: stackoverflow_id, question, answer.", show_default=False)
+    ],
+    index: Annotated[
+        list[Path] | None,
+        typer.Option("-i", "--index", help="Index folder; repeatable.", show_default=".ncs, here or above"),
+    ] = None,
+    ranker: Annotated[
+        list[str] | None, typer.Option(help="Ranker, bm25 beside it; repeatable.", show_default="all there are")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Hits a question that are judged.")] = 10,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write everything as JSON; a stopped run goes on from beside it.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a line a ranker.")] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(help="Write the rank of the first correct hit of every question.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one page with tables and plots.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """How good the rankers are at questions whose answers you have: Answered@k and MRR.
+
+    Example: ncs evaluate questions.json --html report.html
+    """
+    from dataclasses import asdict
+
+    from evaluation import stackoverflow
+
+    files = {"json": out, "csv": csv, "sheet": sheet, "html": html}
+    request = stackoverflow.Request(questions, index or [_folder(None)], ranker or (), k, files, quiet=quiet)
+    found = stackoverflow.evaluate(request)
+    if as_json:
+        console.show_json(asdict(found))
+    else:
+        typer.echo(stackoverflow.shown(found), nl=False)
 
 
 def _show(answer: Any, as_json: bool, jsonl: bool, code: bool, quiet: bool) -> None:

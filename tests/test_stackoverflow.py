@@ -230,6 +230,25 @@ def test_answers_of_another_index_or_question_or_depth_are_not_taken_from_the_st
     assert 120 < answers(state) < 160
 
 
+def test_ncs_evaluate_is_an_edge_over_the_same_code(folder: Path, tmp_path: Path) -> None:
+    def ncs(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ncs.cli", "evaluate", str(folder / "questions.json"), *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+    both = ("-i", str(folder / "idx"), "--ranker", "ncs")
+    shown = ncs(*both, "--csv", str(tmp_path / "x.csv"))
+    assert shown.returncode == 0, shown.stderr
+    assert "| ncs " in shown.stdout
+    assert (tmp_path / "x.csv").read_text().startswith("corpus,index,ranker,")
+    told = json.loads(ncs(*both, "--json").stdout)
+    assert main([str(folder / "questions.json"), *both[1:], "-q", "--json", str(tmp_path / "x.json")]) == 0
+    here = asdict(record.read(tmp_path / "x.json"))["builds"][0]["systems"]
+    assert [system["values"] for system in told["builds"][0]["systems"]] == [system["values"] for system in here]
+    wrong = ncs("-i", str(folder / "none"))
+    assert (wrong.returncode, wrong.stderr.count("\n"), wrong.stdout) == (2, 1, "")
+    assert wrong.stderr.startswith("ncs: no index at")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
