@@ -25,7 +25,7 @@ from ncs.progress import Track, silent
 from ncs.sources.ignores import NO_IGNORES
 from ncs.sources.objects import Objects
 from ncs.sources.places import Place, repository_at
-from ncs.types import Document
+from ncs.types import Document, Qrels
 
 LEFT = 0.5
 """Share of a listed function's lines that must be in what it has become."""
@@ -157,6 +157,15 @@ def rows_of(index: Index, examples: Iterable[Example]) -> Iterator[int | None]:
     names = {_plain(name): name for name in counts["repositories"]}
     for example in examples:
         yield _row(index, names, example.current) if example.current is not None else None
+
+
+def listed_qrels(index: Index, examples: Sequence[Example]) -> Qrels:
+    """The listed functions that an index has, as judgments: question -> document id -> 1."""
+    found: dict[str, dict[str, int]] = {}
+    for example, row in zip(examples, rows_of(index, examples), strict=True):
+        if row is not None:
+            found.setdefault(example.question, {})[index.store.ids([row])[0]] = 1
+    return found
 
 
 def _plain(repository: str) -> str:

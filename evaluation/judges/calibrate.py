@@ -21,7 +21,7 @@ import numpy as np
 
 from corpora.ncs287 import Question, read_questions
 from evaluation import machine
-from evaluation.examples import Example, find_examples, rows_of
+from evaluation.examples import Example, find_examples, listed_qrels
 from evaluation.judged import index_identity
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge, passing
 from evaluation.report import aligned
@@ -76,11 +76,11 @@ def measure(
     found: list[float] = []
     for question in track(questions, "judging random functions", total=len(questions), unit="questions"):
         found += _similarities(question.answer, drawn)
-    listed = _listed_ids(index, examples)
+    listed = listed_qrels(index, examples)
     hits: list[float] = []
     for question in track(questions, "judging hits of bm25", total=len(questions), unit="questions"):
         documents = [hit.document for hit in index.search(question.query.text, k, ranker="bm25")]
-        known = listed.get(question.query.id, set())
+        known = listed.get(question.query.id, {})
         hits += _similarities(question.answer, [document for document in documents if document.id not in known])
     return Similarities(
         [_similarities(answers[example.question], [example.document])[0] for example in examples],
@@ -99,15 +99,6 @@ def rates(similarities: Similarities, thresholds: Sequence[float] = THRESHOLDS) 
 def _similarities(answer: str, documents: Sequence[Document]) -> list[float]:
     judged = judge(answer)
     return [judged(document.code, document.language) for document in documents]
-
-
-def _listed_ids(index: Index, examples: Sequence[Example]) -> Mapping[str, set[str]]:
-    """Question -> ids of its listed functions in the index."""
-    listed: dict[str, set[str]] = {}
-    for example, row in zip(examples, rows_of(index, examples), strict=True):
-        if row is not None:
-            listed.setdefault(example.question, set()).update(index.store.ids([row]))
-    return listed
 
 
 def table(found: Sequence[Rates]) -> str:
