@@ -39,7 +39,8 @@ def table(experiment: Experiment, suffix: str, measures: Sequence[str]) -> Table
     first, *others = measures
     many = len(experiment.builds) > 1
     plain = [measure.removesuffix(suffix) for measure in others]
-    head = ["settings"] * many + ["ranker", first.removesuffix(suffix), f"to {BASELINE}", *plain]
+    label = "index" if experiment.builds[0].documents is not None else "settings"
+    head = [label] * many + ["ranker", first.removesuffix(suffix), f"to {BASELINE}", *plain]
     rows = []
     for build in experiment.builds:
         baseline = experiment.values(_system(build, BASELINE), first)
@@ -48,10 +49,10 @@ def table(experiment: Experiment, suffix: str, measures: Sequence[str]) -> Table
             cells = [Cell(build.settings or "the defaults")] * many + [Cell(ranked.system), _mean(own)]
             cells.append(_difference(own, baseline) if ranked.system != BASELINE else Cell("", key=0.0))
             cells += [_value(experiment, ranked, measure) for measure in others]
-            rows.append([*cells, *_costs(ranked)])
+            rows.append([*cells, *(_costs(ranked) if measures[0] == experiment.measures[0] else ())])
     threshold = suffix.removeprefix(" at ")
     title = f"Judged at similarity {threshold} and above" if threshold else "All measures"
-    columns = [*head, "p50 ms", "p95 ms", "embed ms", "MiB"]
+    columns = [*head, "p50 ms", "p95 ms", "embed ms", "MiB"][: len(rows[0])]
     filled = [i for i in range(len(columns)) if any(row[i].text for row in rows)]
     shown = [[row[i] for i in filled] for row in rows]
     return Table(title, [columns[i] for i in filled], shown, 2 if many else 1)
