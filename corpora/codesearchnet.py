@@ -128,7 +128,7 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     """
     known = {query.text.casefold(): query.id for query in queries}
     given: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    table = csv.DictReader(read_lines(path))
+    table = csv.DictReader(list(read_lines(path)))
     if list(table.fieldnames or ())[:4] != ["Language", "Query", "GitHubUrl", "Relevance"]:
         raise BadInput(f"{path}:1: the columns must be Language,Query,GitHubUrl,Relevance,Notes; correct it")
     for row in table:

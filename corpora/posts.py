@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from queue import Full, Queue
 from types import ModuleType
@@ -41,17 +41,18 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
     parser.EndElementHandler = lambda _: depth.pop()
     parser.EntityDeclHandler = declared
     try:
-        for block in _blocks(path):
-            parser.Parse(block, False)
-            yield from found
-            found.clear()
+        with closing(_blocks(path)) as blocks:
+            for block in blocks:
+                parser.Parse(block, False)
+                yield from found
+                found.clear()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise BadInput(f"{path}:{error.lineno}: {expat.ErrorString(error.code)}; get the file again") from None
     yield from found
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _blocks(path: Path) -> Generator[bytes, None, None]:
     if path.suffix == ".7z":
         yield from _unpacked(path, _library())
         return
