@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +19,7 @@ from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
 from ncs.generations import Generation, new_generation
 from ncs.progress import Track, silent
-from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, check_request, create_ranker, fit_ranker, read_ranker
+from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.rrf import RrfRanker
@@ -60,7 +61,7 @@ class BuildConfig:
     def __post_init__(self) -> None:
         """Raise BadInput for a ranker that cannot be built as it is asked for."""
         for text in self.rankers:
-            check_request(text)
+            requested_ranker(text)
 
 
 class Index:
@@ -123,6 +124,7 @@ class Index:
         from ncs.sources import Skipped, count, walk
 
         config = config or BuildConfig()
+        requested = _requested(config)
         paths = [Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots)]
         skipped = Skipped()
 
@@ -139,7 +141,7 @@ class Index:
                 )
             if not collected.documents:
                 raise BadInput(_nothing_found(paths, skipped))
-            _learn(collected, generation, config, track, clock, skipped)
+            _learn(collected, generation, config, requested, track, clock, skipped)
         return cls.load(folder)
 
     @classmethod
@@ -155,6 +157,7 @@ class Index:
         from ncs.batches import Collector, chunks, pack_batch
 
         config = config or BuildConfig()
+        requested = _requested(config)
         with new_generation(Path(folder)) as generation:
             clock = _Clock()
             with clock("extract"), Collector(generation.path, config.store_code, config.deduplicate) as collector:
@@ -163,7 +166,7 @@ class Index:
                 collected = collector.finish()
             if not collected.documents:
                 raise BadInput("there are no documents to index")
-            _learn(collected, generation, config, track, clock, None)
+            _learn(collected, generation, config, requested, track, clock, None)
         return cls.load(folder)
 
     @classmethod
@@ -310,10 +313,20 @@ def _extract(files: Iterable[SourceFile], folder: Path, config: BuildConfig, wor
         return collector.finish()
 
 
+def _requested(config: BuildConfig) -> list[Ranker]:
+    """The rankers on request, sure to have what they need."""
+    rankers = [requested_ranker(text) for text in config.rankers]
+    for ranker in rankers:
+        if isinstance(ranker, NeedsMore):
+            ranker.prepare()
+    return rankers
+
+
 def _learn(
     collected: Collected,
     generation: Generation,
     config: BuildConfig,
+    requested: Sequence[Ranker],
     track: Track,
     clock: _Clock,
     skipped: Skipped | None,
@@ -329,9 +342,8 @@ def _learn(
     with Store(folder / "documents.sqlite") as store:
         with clock("structure"):
             Structure.of(collected.references, words, store).save(folder)
-        for name, settings in [(name, {}) for name in FITTED] + [read_ranker(text) for text in config.rankers]:
-            with clock(name):
-                ranker = create_ranker(name, **settings)
+        for ranker in chain(map(create_ranker, FITTED), requested):
+            with clock(ranker.name):
                 fit_ranker(ranker, words, embeddings, store, track=track)
                 ranker.save(folder)
                 del ranker

@@ -149,15 +149,14 @@ def test_an_index_built_with_a_model_answers_alike_when_it_is_opened_again(model
 def test_a_model_that_is_not_here_is_one_line_and_nothing_is_asked_for_it(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("socket.socket.connect", _no_network)
+    asked: list[object] = []
+    for function in ("socket.socket.connect", "socket.getaddrinfo"):
+        monkeypatch.setattr(function, lambda *arguments: asked.append(arguments))
     for name in ("nobody/no-such-model", str(tmp_path / "nowhere"), str(tmp_path)):
         with pytest.raises(BadInput, match=f"cannot open the model {re.escape(name)}.*download=true") as caught:
             index.fitted("transformers", model=name)
         assert "\n" not in str(caught.value)
-
-
-def _no_network(*arguments: object) -> None:
-    raise AssertionError("asked the network")
+    assert asked == []
 
 
 def test_wrong_use_is_told_in_one_line(model: Path, index: Index, tmp_path: Path) -> None:

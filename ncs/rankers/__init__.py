@@ -51,6 +51,16 @@ class ReadsDocuments(Protocol):
     def fit_documents(self, store: Store, *, track: Track = silent) -> None: ...
 
 
+@runtime_checkable
+class NeedsMore(Protocol):
+    """A ranker that also needs something from outside the index: a file, a model, a server.
+
+    `prepare` raises NcsError where it is not to be had: a build asks before its hours of work, not after.
+    """
+
+    def prepare(self) -> None: ...
+
+
 RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "bm25": ("ncs.rankers.bm25:Bm25Ranker", {}),
     "ncs": ("ncs.rankers.ncs:NcsRanker", {}),
@@ -99,15 +109,15 @@ def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
             raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
 
 
-def check_request(text: str) -> None:
-    """Raise BadInput for a ranker that a build cannot fit as it is asked for: before the build starts."""
+def requested_ranker(text: str) -> Ranker:
+    """A ranker on request as people type it; BadInput for one that cannot be fitted as it is asked for."""
     name, settings = read_ranker(text)
     needs = ON_REQUEST.get(name)
     if needs is None:
         raise BadInput(f"{name!r} is no ranker on request; these are: {', '.join(ON_REQUEST)}")
     if needs and needs not in settings:
         raise BadInput(f"{name!r} cannot be built without its {needs}; write {name}:{needs}=...")
-    create_ranker(name, **settings)
+    return create_ranker(name, **settings)
 
 
 def fit_ranker(

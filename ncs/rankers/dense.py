@@ -68,6 +68,10 @@ class DenseRanker:
             raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
         return self._index
 
+    def prepare(self) -> None:
+        """Open the model and ask it for one text; raises NcsError where it cannot be had."""
+        self._checked(self.model.queries(["open file"]), 1)
+
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Nothing: the text is read, not the words."""
 

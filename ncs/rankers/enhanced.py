@@ -150,16 +150,20 @@ class EnhancedRanker:
         self.part, self.least_weight = create_ranker(part), least_weight
         self._words: Cooccurrence | None = None
 
+    def prepare(self) -> None:
+        """Read the first of the pairs; raises BadInput where none are named or they cannot be read."""
+        next(iter(self._pairs(silent)), None)
+
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Fit the part and read the pairs; raises BadInput where none are named or one is not whole."""
-        if not self.config["pairs"]:
-            raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
         self._words = Cooccurrence.of(self._pairs(track), idf=bool(self.config["idf"]))
         self.part.fit(words, embeddings, track=track)
 
     def _pairs(self, track: Track) -> Iterable[tuple[list[str], list[str]]]:
         from ncs.rankers.pairs import code_words, normalised, read_pairs, read_questions
 
+        if not self.config["pairs"]:
+            raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
         left_out = self.config["leave_out"]
         unwanted = set(map(normalised, read_questions(Path(str(left_out))))) if left_out else set()
         for query, code, language in track(read_pairs(Path(str(self.config["pairs"]))), self.name, unit="pairs"):

@@ -134,7 +134,7 @@ def _opened(config: Mapping[str, Any]) -> Any:
     name = config["model"]
     try:
         model = SentenceTransformer(
-            str(name),
+            str(name) if config["download"] else _folder(str(name), config["revision"]),
             revision=config["revision"],
             device=config["device"],
             local_files_only=not config["download"],
@@ -142,15 +142,27 @@ def _opened(config: Mapping[str, Any]) -> Any:
             model_kwargs={"dtype": config["dtype"]} if config["dtype"] else None,
         )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
+        here = Path(str(name)).is_dir()
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise BadInput(
-            f"cannot open the model {name} ({reason}); name its folder, or let it be downloaded with download=true"
+            f"cannot open the model {name} ({reason if here or config['download'] else 'it is not on this machine'});"
+            " name its folder, or let it be downloaded with download=true"
         ) from error
     limit, wanted = model.max_seq_length, int(config["max_tokens"])
     model.max_seq_length = min(limit, wanted) if limit else wanted
     if config["pooling"]:
         _pool(model, config["pooling"])
     return model
+
+
+def _folder(name: str, revision: str | None) -> str:
+    """Where a model lies on this machine; raises OSError or ValueError where it does not.
+
+    The library asks the network in places even when it is told to use local files only; of a folder it does not.
+    """
+    from huggingface_hub import snapshot_download
+
+    return name if Path(name).is_dir() else str(snapshot_download(name, revision=revision, local_files_only=True))
 
 
 def _pool(model: Any, pooling: str) -> None:
