@@ -85,7 +85,7 @@ class Client:
     def get(self, url: str, headers: Mapping[str, str]) -> Iterator[Response]:
         """The answer to a GET, redirects followed; Again for what may pass, NotFetched for what will not."""
         errors = self._urllib3.exceptions
-        self._keep_away(_host(url))
+        self._keep_away(url)
         if self.stop.is_set():
             raise NotFetched(f"{url}: stopped", final=False)
         retries = self._urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5)
@@ -110,20 +110,19 @@ class Client:
 
     def wait(self, url: str, tries: int, asked: float) -> None:
         """Wait before a further try; where the server said for how long, nobody asks that host before."""
-        manners = self.manners
-        if asked > manners.longest:
-            raise NotFetched(f"{url}: the server asks to wait {asked:.0f} s; try again then", final=False)
         if asked:
             with self._lock:
                 host = _host(url)
                 self._not_before[host] = max(self._not_before.get(host, 0.0), time.monotonic() + asked)
         else:
             spread = 1 + random.random() / 4  # noqa: S311  so that workers do not come back all at once
-            self._sleep(min(manners.wait * 2 ** (tries - 1) * spread, manners.longest))
+            self._sleep(min(self.manners.wait * 2 ** (tries - 1) * spread, self.manners.longest))
 
-    def _keep_away(self, host: str) -> None:
+    def _keep_away(self, url: str) -> None:
         with self._lock:
-            seconds = self._not_before.get(host, 0.0) - time.monotonic()
+            seconds = self._not_before.get(_host(url), 0.0) - time.monotonic()
+        if seconds > self.manners.longest:
+            raise NotFetched(f"{url}: the server asks to wait {seconds:.0f} s; try again then", final=False)
         if seconds > 0:
             self._sleep(seconds)
 

@@ -21,6 +21,9 @@ from ncs.progress import Track, silent
 RECORD = "downloads.jsonl"
 """In the folder: one JSON object a line for every file that arrived or failed; the last line of a path counts."""
 JOBS = 4
+GIVE_UP = 3
+"""After so many files for each job, one after the other, that failed and might not have: the network or the host is
+not to be had, and trying thousands more helps nobody."""
 Then = Callable[[Path], None]
 """What becomes of a file once it is there; raises NotFetched where it is of no use."""
 
@@ -46,8 +49,8 @@ def fetch_all(
 ) -> Downloads:
     """Bring what is missing. Files that cannot be had (404) are not asked for a second time, unless `again`.
 
-    Raises SourceError where nothing can be reached, BadInput for two files of one path and for a folder
-    that another call is filling.
+    Raises SourceError where the network is down or a host wants to be left alone, BadInput for two files of one
+    path and for a folder that another call is filling.
     """
     if (twice := first_repeated(file.path for file in wanted)) is not None:
         raise BadInput(f"two files are to go to {twice!r}; name each one once")
@@ -81,7 +84,7 @@ def _fetch_all(
         record = ends.enter_context((folder / RECORD).open("a", encoding="utf-8"))
         _end_line(folder / RECORD, record)
         results = ends.enter_context(closing(_results(missing, folder, jobs, client, then)))
-        unreachable = 0
+        in_a_row = 0
         for file, row in track(results, "fetching", total=len(missing), unit="files"):
             record.write(json.dumps(row, ensure_ascii=False) + "\n")
             record.flush()
@@ -89,10 +92,11 @@ def _fetch_all(
                 found.arrived += 1
             else:
                 found.failed[file.path] = row["reason"]
-                unreachable += not row["final"]
-            if unreachable >= 2 * jobs and not found.arrived:
+            in_a_row = in_a_row + 1 if row.get("final") is False else 0
+            if in_a_row >= GIVE_UP * jobs:
                 client.stop.set()
-                raise SourceError(f"none of the first {unreachable} files could be fetched ({row.get('reason')})")
+                kept = f"{found.arrived} arrived before; the same command goes on from there"
+                raise SourceError(f"{in_a_row} files in a row could not be fetched ({row['reason']}); {kept}")
     return found
 
 

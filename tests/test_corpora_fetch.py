@@ -329,9 +329,19 @@ def test_a_dead_network_is_told_after_the_first_files(tmp_path: Path) -> None:
     with serving() as closed:
         url = closed.url
     files = [Wanted(f"{url}/{n}", f"{n}") for n in range(500)]
-    with pytest.raises(SourceError, match=r"none of the first 4 files could be fetched .*no connection"):
+    with pytest.raises(SourceError, match=r"6 files in a row could not be fetched .*no connection.*0 arrived before"):
         fetch_all(files, tmp_path, jobs=2, manners=Manners(tries=1))
-    assert len(read_record(tmp_path / RECORD)) == 4
+    assert len(read_record(tmp_path / RECORD)) == 6
+
+
+def test_a_host_that_wants_to_be_left_alone_is_left_alone(site: Site, tmp_path: Path) -> None:
+    files = many(site, 2) + [
+        Wanted(site.put(f"/{n}", b"x", *[Answer(429, {"Retry-After": "900"})] * 9), f"{n}") for n in range(2, 300)
+    ]
+    with pytest.raises(SourceError, match=r"the server asks to wait \d+ s; try again then\); 2 arrived before"):
+        fetch_all(files, tmp_path, jobs=1)
+    assert len(site.asked) == 3
+    assert {row["final"] for row in read_record(tmp_path / RECORD).values() if row["status"] == "failed"} == {False}
 
 
 def test_two_files_cannot_go_to_one_place(tmp_path: Path) -> None:
