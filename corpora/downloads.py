@@ -69,17 +69,8 @@ def fetch_all(
 def _fetch_all(
     wanted: Sequence[Wanted], folder: Path, jobs: int, client: Client, again: bool, then: Then | None, track: Track
 ) -> Downloads:
-    known = read_record(folder / RECORD)
     found = Downloads()
-    missing: list[Wanted] = []
-    for file in wanted:
-        row = known.get(file.path, {})
-        if _is_there(file, folder, row):
-            found.there += 1
-        elif row.get("final") and row.get("url") == file.url and not again:
-            found.failed[file.path] = str(row.get("reason"))
-        else:
-            missing.append(file)
+    missing = _missing(wanted, folder, again, found)
     with ExitStack() as ends:
         record = ends.enter_context((folder / RECORD).open("a", encoding="utf-8"))
         _end_line(folder / RECORD, record)
@@ -98,6 +89,21 @@ def _fetch_all(
                 kept = f"{found.arrived} arrived before; the same command goes on from there"
                 raise SourceError(f"{in_a_row} files in a row could not be fetched ({row['reason']}); {kept}")
     return found
+
+
+def _missing(wanted: Sequence[Wanted], folder: Path, again: bool, found: Downloads) -> list[Wanted]:
+    """What to ask for; the others are counted in `found`: there already, or known not to be had."""
+    known = read_record(folder / RECORD)
+    missing: list[Wanted] = []
+    for file in wanted:
+        row = known.get(file.path, {})
+        if _is_there(file, folder, row):
+            found.there += 1
+        elif row.get("final") and row.get("url") == file.url and not again:
+            found.failed[file.path] = str(row.get("reason"))
+        else:
+            missing.append(file)
+    return missing
 
 
 def _results(
