@@ -183,13 +183,13 @@ def _add(count: Count, file: SourceFile, tags: Iterable[Tag], language: str) -> 
 
 
 def plain(name: str) -> str:
-    """A name as both write it: without quotes, qualifiers, spaces, a setter's `=`.
+    """A name as both write it: without quotes, qualifiers, spaces, a setter's `=`, and what marks operators.
 
-    >>> plain("'Foo.bar'"), plain("Foo::bar"), plain("operator =="), plain("M:go"), plain("value=")
-    ('bar', 'bar', 'operator==', 'go', 'value')
+    >>> plain("'Foo.bar'"), plain("Foo::bar"), plain("operator =="), plain("M:go"), plain("value="), plain("~A")
+    ('bar', 'bar', '==', 'go', 'value', 'A')
     """
-    name = name.strip("'\"`#").replace(" ", "")
-    if not name.startswith("operator"):
+    name = name.strip("'\"`#~").removeprefix("operator").replace(" ", "")
+    if name[:1].isalpha() or name[:1] in "_:.":
         name = re.split(r"[.:]", name.rstrip("="))[-1] or name
     return name
 

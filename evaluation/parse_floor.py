@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib import import_module
 from multiprocessing import get_context
 from types import ModuleType
 
 from tree_sitter import Language, Parser
 
-from ncs.extract.languages import LANGUAGES, language_of
+from ncs.extract.languages import LANGUAGES, installed, language_of
 from ncs.extract.pool import SMALL, _chunks, _pool
 from ncs.sources import SourceFile
 
@@ -40,7 +39,7 @@ def parse_files(files: Sequence[SourceFile], workers: int) -> int:
 
 def start_processes(workers: int) -> None:
     """What both sides pay before the first byte: as many processes start, import the parsers, and end."""
-    nothing = [SourceFile("", f"empty{row.extensions[0]}", b"") for row in LANGUAGES.values()]
+    nothing = [SourceFile("", f"empty{row.extensions[0]}", b"") for row in LANGUAGES.values() if installed(row.name)]
     with _without_main(), ProcessPoolExecutor(workers, get_context("spawn"), parse_chunk, (nothing,)) as pool:
         for future in [pool.submit(parse_chunk, []) for _ in range(workers)]:
             future.result()
@@ -51,14 +50,14 @@ def parse_chunk(chunk: Iterable[SourceFile]) -> int:
     broken = 0
     for file in chunk:
         language = language_of(file.path)
-        if language is not None:
+        if language is not None and installed(language):
             broken += _parser(language).parse(file.data).root_node.has_error
     return broken
 
 
 @lru_cache
 def _parser(language: str) -> Parser:
-    return Parser(Language(import_module(LANGUAGES[language].grammar).language()))
+    return Parser(Language(LANGUAGES[language].load()))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ _BLOCK_TAG = re.compile(r"^[ \t/*#-]*[@\\][a-zA-Z]+", re.MULTILINE)  # @param, @
 _BRACKETS = re.compile(
     r'^(?:=begin|--\[=*\[|\{-|@[a-z]+[ \t(]*(?:~[sS])?"{1,3})|(?:=end|\]=*\]|-\}|"{1,3}\)?)\s*$'
 )  # around a comment of Ruby, Lua, Haskell, an attribute of Elixir
+_XML_NAME = re.compile(r'<\w+ (?:cref|name|langword|href)="([^"]*)" ?/>')  # <see cref="View"/> of C#
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
 
 
@@ -29,6 +30,8 @@ def clean_comment(comment: str) -> str:
     if "@" in comment or "\\" in comment:
         comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
     if "<" in comment:
+        if "/>" in comment:
+            comment = _XML_NAME.sub(r"\1", comment)
         comment = _HTML.sub("", comment)
     if "&" in comment:
         comment = html.unescape(comment)

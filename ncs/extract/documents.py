@@ -35,11 +35,19 @@ class Function(NamedTuple):
 
 
 def as_utf8(source: bytes) -> bytes:
-    """UTF-16 made UTF-8, no byte order mark, and Unix line ends, so that equal code is equal."""
+    """UTF-16 and Latin-1 made UTF-8, no byte order mark, and Unix line ends, so that equal code is equal.
+
+    >>> as_utf8("größe".encode("latin-1")).decode()
+    'größe'
+    """
     if source[:3] == b"\xef\xbb\xbf":
         source = source[3:]
     elif source[:2] in (b"\xff\xfe", b"\xfe\xff"):
         source = source.decode("utf-16", "replace").encode()
+    elif not source.isascii():
+        text = source.decode("utf-8", "replace")
+        if "\ufffd" in text and text.replace("\ufffd", "").isascii():
+            source = source.decode("latin-1").encode()  # nothing beyond ASCII is UTF-8
     return source.replace(b"\r\n", b"\n") if b"\r" in source else source
 
 
@@ -130,10 +138,10 @@ class Comments:
         first = bisect_left(starts, start)
         for i in range(first, bisect_left(starts, end, first)):
             (doc if starts[i] == docstring else comments).append(self._text(i))
-        if doc:
-            words["doc"] = tuple(doc)
-        if comments:
-            words["comments"] = tuple(comments)
+        if doc and (kept := tuple(filter(None, doc))):
+            words["doc"] = kept
+        if comments and (kept := tuple(filter(None, comments))):
+            words["comments"] = kept
 
     def _look_up(self, start: int, doc: list[str], comments: list[str]) -> None:
         """Comments directly above a function, from the nearest upwards."""

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
 
-_QUOTES = "'\"`"
-"""Names may stand in them; a symbol of Ruby has a colon before it, which is no part of the name."""
-
 UNCLOSED = 20_000
 """Brackets too many or too few that a file may have: captures take the square of their number, hours for 1 MB."""
 
@@ -138,8 +135,8 @@ def _words(code: bytes, tags: Sequence[bytes], ignored: frozenset[str]) -> dict[
             identifiers.append(name)
     identifiers += names[1:]  # those of functions in it
     words: dict[Field, Tokens] = {}
-    if calls:
-        words["calls"] = tuple(calls)
+    if calls and (kept := tuple([name for name in calls if name not in ignored])):
+        words["calls"] = kept
     if enums:
         words["enums"] = tuple(enums)
     if identifiers:
@@ -178,18 +175,23 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[Container
         if len(names) != len(nodes):  # a node in error may have two, a kind may have none
             names = _paired(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):
-            name = source[a:b].decode("utf-8", "replace").strip(_QUOTES) or kind
+            name = _bare(source[a:b].decode("utf-8", "replace")) or kind
             while start in preambles:
                 start = preambles[start]
             if kind in ("class", "scope"):
                 containers.append((start, -end, "", name.partition("<")[0].rpartition(".")[2].strip()))
             else:
-                if name[0] == ":" and name[1:2].isalpha():
-                    name = name[1:]
                 containers.append((decorated.get(start, start) if decorated else start, -end, kind, name))
     containers.sort()
     found_in_order = [(start, -minus_end, kind, name) for start, minus_end, kind, name in containers]
     return _joined(source, found_in_order) if row.equations else found_in_order
+
+
+def _bare(name: str) -> str:
+    """A name without the quotes that it may stand in, or the colon of a Ruby symbol."""
+    if name[:1] in ("'", '"', "`") and name[-1] == name[0]:
+        return name[1:-1]
+    return name[1:] if name[:1] == ":" and name[1:2].isalpha() else name
 
 
 def _joined(source: bytes, containers: list[Container]) -> list[Container]:
