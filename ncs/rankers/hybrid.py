@@ -90,7 +90,7 @@ class HybridRanker:
         name: str = "hybrid",
         *,
         parts: Sequence[str] = ("bm25", "ncs_centred"),
-        meaning: float = 1.0,
+        meaning: float = 0.5,
         naming: float = 0.1,
         definition: float = 1.0,
         consensus: float = 2.0,
