@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from evaluation.latency import embedding_milliseconds, saved_bytes
 from evaluation.metrics import evaluate, mean
 from evaluation.settings import said
 from ncs.progress import Track, silent
@@ -18,12 +18,8 @@ from ncs.rankers import Ranker
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.encoder import Encoder
     from ncs.index import Index
     from ncs.types import Mask, Qrels, Query, Run
-
-SAMPLE = 1000
-"""Documents, and queries, that the embedding latency is taken over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,43 +116,3 @@ def judge(qrels: Qrels, run: Run, measures: Sequence[str]) -> tuple[dict[str, fl
         for measure, found in values.items()
     }
     return means, columns
-
-
-def embedding_milliseconds(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tuple[float | None, float | None]:
-    """Milliseconds to embed one document and one query: a batch's time over its size (CoIR, section 5.1).
-
-    Of a ranker made of others, the sum over its parts; (None, None) where nothing is embedded.
-    """
-    if not (found := list(_encoders(ranker))):
-        return None, None
-    n, words = min(SAMPLE, len(index)), index.words()
-    texts = [query.text for query in queries[:SAMPLE]]
-
-    def embed_queries(encoder: Encoder) -> None:
-        for text in texts:
-            encoder.query(text)
-
-    documents = sum(_milliseconds(partial(encoder.documents, words, 0, n)) for encoder in found)
-    questions = sum(_milliseconds(partial(embed_queries, encoder)) for encoder in found)
-    return round(documents / n, 4), round(questions / len(texts), 4)
-
-
-def _encoders(ranker: Ranker) -> list[Encoder]:
-    """The encoder of a ranker, or those of its parts."""
-    if parts := getattr(ranker, "rankers", ()):
-        return [encoder for part in parts for encoder in _encoders(part)]
-    encoder = getattr(ranker, "encoder", None)
-    return [cast("Encoder", encoder)] if hasattr(encoder, "documents") and hasattr(encoder, "query") else []
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return (time.perf_counter() - start) * 1000
-
-
-def saved_bytes(index: Index, ranker: Ranker) -> int | None:
-    """Bytes of the files that this ranker, or its parts, saved in the index; None for one that saved none."""
-    names = {str(part.name) for part in getattr(ranker, "rankers", ())} or {ranker.name}
-    files = [path for name in names for path in (index.data / name).rglob("*") if path.is_file()]
-    return sum(path.stat().st_size for path in files) or None

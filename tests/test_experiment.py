@@ -15,8 +15,9 @@ from corpora.corpus import Corpus, write_beir
 from corpora.program import read_program
 from corpora.trec import read_run
 from evaluation.__main__ import main
-from evaluation.asking import System, embedding_milliseconds, saved_bytes
+from evaluation.asking import System
 from evaluation.experiment import RESULTS, Among, run_experiment
+from evaluation.latency import embedding_milliseconds, saved_bytes
 from evaluation.metrics import evaluate, mean, ranking
 from evaluation.record import Build, Experiment, read, write
 from evaluation.report import BEGIN, END, caption, readme, table
@@ -115,6 +116,9 @@ def test_the_fusion_costs_what_its_parts_cost(tmp_path: Path) -> None:
         ]
         assert sizes == {"bm25": parts[0], "ncs_centred": parts[1], "hybrid": sum(parts)}
         assert all(embedding_milliseconds(index, index.ranker("hybrid"), small().queries))
+        ranker = index.fitted("ncs_postrank")
+        assert all(embedding_milliseconds(index, ranker, small().queries))
+        assert embedding_milliseconds(index, index.ranker("bm25"), small().queries) == (None, None)
 
 
 def test_a_query_among_distractors_is_ranked_among_its_candidates_only(tmp_path: Path) -> None:
