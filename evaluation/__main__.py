@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.ncs287 import read_questions
-from evaluation import comparing, experiment, outputs, record, report
+from evaluation import comparing, experiment, outputs, readme, record, report
 from evaluation.asking import System
 from evaluation.metrics import parse_measure
 from evaluation.pooling import pooled
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
     if found:
         outputs.write(found, outputs.chosen(options), pair=options.pair and tuple(options.pair))
     if options.readme:
-        README.write_text(report.readme(README.read_text(encoding="utf-8"), experiment.RESULTS), encoding="utf-8")
+        README.write_text(readme.readme(README.read_text(encoding="utf-8"), experiment.RESULTS), encoding="utf-8")
     return 0
 
 
@@ -115,7 +115,7 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
         earlier = _with_texts(record.read(Path(name)), options.data)
         sys.stdout.write(f"\n{earlier.corpus}\n\n{report.best_table(earlier)}\n\n{report.caption(earlier)}\n")
         return [earlier]
-    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if name not in ON_REQUEST]]
+    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
     settings = grid(dict(read_setting(text) for text in options.settings))
     among = experiment.Among(options.distractors, options.seed, options.batches) if options.distractors else None
     found = [

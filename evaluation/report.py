@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from evaluation.experiment import BASELINE
-from evaluation.record import Build, Experiment, Ranked, read
+from evaluation.record import Build, Experiment, Ranked
 from evaluation.sheets import splits
 from evaluation.significance import interval, paired_interval
-from ncs.errors import BadInput
 
-BEGIN, END = "<!-- tables: bin/evaluate --readme -->", "<!-- end of tables -->"
 _Row = Sequence[str]
 
 
@@ -30,7 +26,8 @@ def table(experiment: Experiment) -> str:
 
 def _systems(experiment: Experiment, build: Build) -> str:
     measure, *others = experiment.measures
-    head = ["ranker", f"{measure} [95 %]", f"to {BASELINE} [95 %]", *others, "fit s", "p50 ms", "p95 ms"]
+    costs = _known_costs(build)
+    head = ["ranker", f"{measure} [95 %]", f"to {BASELINE} [95 %]", *others, "fit s", "p50 ms", "p95 ms", *costs]
     values = {ranked.system: _values(experiment, ranked) for ranked in build.systems}
     rows = []
     for ranked in build.systems:
@@ -38,8 +35,25 @@ def _systems(experiment: Experiment, build: Build) -> str:
         row = [ranked.system, _mean(own), _difference(own, values[BASELINE]) if ranked.system != BASELINE else ""]
         row += [_cell(experiment, ranked, name) for name in others]
         fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
-        rows.append([*row, fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"])
+        row += [fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"]
+        rows.append([*row, *(column[ranked.system] for column in costs.values())])
     return aligned(head, rows)
+
+
+def _known_costs(build: Build) -> dict[str, dict[str, str]]:
+    """Columns of embedding latency (a document / a query) and of the rankers' own files, where any is known."""
+    embedding = {
+        ranked.system: f"{ranked.embed_document_ms:.2f} / {ranked.embed_query_ms or 0:.2f}"
+        if ranked.embed_document_ms is not None
+        else ""
+        for ranked in build.systems
+    }
+    size = {
+        ranked.system: f"{ranked.index_bytes / 2**20:.1f}" if ranked.index_bytes is not None else ""
+        for ranked in build.systems
+    }
+    columns = {"embed ms, doc / query": embedding, "MiB": size}
+    return {name: column for name, column in columns.items() if any(column.values())}
 
 
 def averages(experiments: Sequence[Experiment]) -> str:
@@ -166,32 +180,14 @@ def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:
 
 def markdown(experiments: Sequence[Experiment]) -> str:
     """A heading, the table and the caption of each experiment."""
-    return "\n".join(_markdown(experiment.corpus, experiment) for experiment in experiments)
+    return "\n".join(section(experiment.corpus, experiment) for experiment in experiments)
 
 
-def _markdown(title: str, experiment: Experiment) -> str:
+def section(title: str, experiment: Experiment) -> str:
+    """A heading, the table that fits, the caption."""
     return f"### {title}\n\n{best_table(experiment)}\n\n{caption(experiment)}\n"
 
 
 def best_table(experiment: Experiment) -> str:
     """The table that fits: of judged questions, of several systems, or of a sweep."""
     return judged_table(experiment) if "" not in splits(experiment) else table(experiment)
-
-
-def readme(text: str, results: Path) -> str:
-    """The text with the tables of all results between its two marks; BadInput where these are missing."""
-    if BEGIN not in text or END not in text:
-        raise BadInput(f"no {BEGIN} ... {END} to put the tables between; add these two lines")
-    sections = [_section(path) for path in sorted(results.glob("*.json")) if _is_experiment(path)]
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    return f"{before}{BEGIN}\n\n" + "\n".join(sections) + after
-
-
-def _is_experiment(path: Path) -> bool:
-    return re.search(r'"corpus_digest"', path.read_text(encoding="utf-8")) is not None
-
-
-def _section(path: Path) -> str:
-    experiment = read(path)
-    config = json.dumps(experiment.builds[0].config, sort_keys=True)
-    return f"{_markdown(path.stem, experiment)}Configuration: `{config}`\n"

@@ -19,8 +19,9 @@ from evaluation.asking import System
 from evaluation.experiment import RESULTS, Among, run_experiment
 from evaluation.latency import embedding_milliseconds, saved_bytes
 from evaluation.metrics import evaluate, mean, ranking
+from evaluation.readme import BEGIN, END, readme
 from evaluation.record import Build, Experiment, read, write
-from evaluation.report import BEGIN, END, caption, readme, table
+from evaluation.report import caption, table
 from evaluation.settings import configure
 from evaluation.significance import compare
 from ncs.errors import BadInput
@@ -201,6 +202,11 @@ def test_the_table_of_one_build_shows_means_counts_and_paired_differences_to_bm2
     assert ours[1].startswith("0.438 [")
     assert ours[2] == expected_difference(experiment.queries, values, build.systems[0].values["mrr"])
     assert bm25[2:4] == ["", "3 (75.0%)"]
+    assert head[-2:] == ["embed ms, doc / query", "MiB"]
+    assert bm25[-2] == ""
+    first, second = (float(part) for part in ours[-2].split(" / "))
+    assert first == pytest.approx(build.systems[1].embed_document_ms, abs=0.005)
+    assert second == pytest.approx(build.systems[1].embed_query_ms, abs=0.005)
     assert "6 documents, 4 queries" in caption(experiment)
 
 
