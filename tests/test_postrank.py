@@ -180,7 +180,7 @@ def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(BadInput, match="depth is 0"):
         create_ranker("ncs_postrank", depth=0)
-    with pytest.raises(BadInput, match="cannot be a part of itself"):
+    with pytest.raises(BadInput, match="'ncs_postrank' cannot be a part of another ranker"):
         create_ranker("ncs_postrank", part="ncs_postrank")
     with pytest.raises(BadInput, match="empty; call fit"):
         PostrankedRanker().search("file", 1)

@@ -14,7 +14,8 @@ import pytest
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
 from ncs.rankers import create_ranker
-from ncs.rankers.enhanced import Cooccurrence, EnhancedRanker
+from ncs.rankers.cooccurrence import Cooccurrence
+from ncs.rankers.enhanced import EnhancedRanker
 from ncs.rankers.pairs import code_words, normalised, read_pairs
 from ncs.types import Document
 
@@ -200,5 +201,5 @@ def test_files_that_cannot_be_read_are_told_in_one_line(index: Index, tmp_path: 
     (tmp_path / "q.jsonl").write_text('{"text": "x"}\n')
     with pytest.raises(BadInput, match=r"q.jsonl:1: no object with a query"):
         fitted(index, write(tmp_path / "pairs.jsonl"), leave_out=str(tmp_path / "q.jsonl"))
-    with pytest.raises(BadInput, match="cannot be a part of itself"):
-        create_ranker("ncs_enhanced", part="ncs_enhanced")
+    with pytest.raises(BadInput, match="'hybrid' cannot be a part of another ranker; these can: bm25, ncs"):
+        create_ranker("ncs_enhanced", part="hybrid")

@@ -14,7 +14,8 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.rankers import built_room, create_ranker
+from ncs.rankers import built_room
+from ncs.rankers.part import create_part, save_part
 from ncs.rerank.postrank import DEPTH, Facts, grades, postrank
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
@@ -54,9 +55,7 @@ class PostrankedRanker:
     def _configure(self, part: str, depth: int, stop_words: bool) -> None:
         if depth < 1:
             raise BadInput(f"depth is {depth}; it must be at least 1")
-        if part == self.name:
-            raise BadInput(f"ranker {part!r} cannot be a part of itself; name another part")
-        self.part, self.depth, self.stop_words = create_ranker(part), depth, stop_words
+        self.part, self.depth, self.stop_words = create_part(part), depth, stop_words
         self.config: Mapping[str, object] = {"part": part, "depth": depth, "stop_words": stop_words}
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
@@ -107,8 +106,7 @@ class PostrankedRanker:
         """Write into `<folder>/<name>/`, and the part where it is not there yet."""
         room = folder / self.name
         room.mkdir(parents=True, exist_ok=True)
-        if not (folder / self.part.name).is_dir():
-            self.part.save(folder)
+        save_part(self.part, folder)
         np.save(room / "lines.npy", self._lines)
         self._spellings.save(room)
         (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
@@ -122,7 +120,7 @@ class PostrankedRanker:
             lines = np.asarray(np.load(room / "lines.npy", mmap_mode="r", allow_pickle=False))
             spellings = _Spellings.load(room)
             self._configure(made_with["part"], int(made_with["depth"]), bool(made_with["stop_words"]))
-        except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
+        except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
         if not len(words) == len(lines) == len(spellings.offsets) - 1:
             raise IndexDamaged(f"the files in {room} do not fit the documents; build the index again")
