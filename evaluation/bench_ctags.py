@@ -37,29 +37,32 @@ class Known:
     kinds: str
     pattern: str = ""
     """A regular expression for a language that it does not know: where functions start, the name as group 1."""
-    newline_ends: bool = False
-    """A declaration without a body ends at the line's end, not at a semicolon."""
+    body: str = "{"
+    """What tells a body: "{" one before a semicolon, "newline" one before the line's end, "equation" one below a
+    signature, "" every tag has one."""
+    quotes: str = ""
+    """Around text of several lines, in which examples of code stand that ctags takes for code."""
 
 
 KNOWN: Mapping[str, Known] = {
-    "bash": Known("Sh", "f"),
+    "bash": Known("Sh", "f", body=""),
     "c": Known("C", "f"),
     "cpp": Known("C++", "f"),
     "csharp": Known("C#", "m"),
-    "elixir": Known("Elixir", "fao"),
+    "elixir": Known("Elixir", "fao", body="", quotes='"""'),
     "go": Known("Go", "f"),
-    "haskell": Known("Haskell", "f"),
+    "haskell": Known("Haskell", "f", body="equation"),
     "java": Known("Java", "m"),
     "javascript": Known("JavaScript", "fmgGS"),
-    "kotlin": Known("Kotlin", "m", newline_ends=True),
-    "lua": Known("Lua", "f"),
+    "kotlin": Known("Kotlin", "m", body="newline"),
+    "lua": Known("Lua", "f", body=""),
     "php": Known("PHP", "f"),
     "python": Known("Python", "f"),
-    "ruby": Known("Ruby", "fS"),
+    "ruby": Known("Ruby", "fS", body=""),
     "rust": Known("Rust", "fP"),
-    "scala": Known("ScalaByPattern", "f", r"^[^/*\"]*\bdef[ \t]+([A-Za-z_][A-Za-z0-9_]*)", newline_ends=True),
-    "sql": Known("SQL", "fptTv"),
-    "swift": Known("SwiftByPattern", "f", r"^[^/*\"]*\bfunc[ \t]+([A-Za-z_][A-Za-z0-9_]*)", newline_ends=True),
+    "scala": Known("ScalaByPattern", "f", r"^[^/*\"]*\bdef[ \t]+([A-Za-z_][A-Za-z0-9_]*)", body="newline"),
+    "sql": Known("SQL", "fptTv", body=""),
+    "swift": Known("SwiftByPattern", "f", r"^[^/*\"]*\bfunc[ \t]+([A-Za-z_][A-Za-z0-9_]*)", body="newline"),
     "tsx": Known("TypeScript", "fmG"),
     "typescript": Known("TypeScript", "fmG"),
     "zig": Known("ZigByPattern", "f", r"^[^/\"]*\bfn[ \t]+([A-Za-z_][A-Za-z0-9_]*)"),
@@ -175,11 +178,21 @@ def _add(count: Count, file: SourceFile, tags: Iterable[Tag], language: str) -> 
         if any(start <= tag.line <= end for start, end in lines[plain(tag.name)]):
             count.tags += 1
             count.found += 1
-        elif has_body("\n".join(text[tag.line - 1 : tag.line + 30]), tag.name, KNOWN[language].newline_ends):
+        elif _is_function(text, tag, KNOWN[language]):
             count.tags += 1
             count.missed.append(f"{file.repository}/{file.path}:{tag.line} {tag.name} ({tag.kind})")
         else:
             count.without_body += 1
+
+
+def _is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
+    """Whether what ctags found has a body, and is code."""
+    if known.quotes and sum(line.count(known.quotes) for line in lines[: tag.line - 1]) % 2:
+        return False
+    text = "\n".join(lines[tag.line - 1 : tag.line + 60])
+    if known.body == "equation":
+        return re.search(rf"^\s*{re.escape(tag.name)}\b(?!\s*::)[^=\n]*[=|]", text, re.MULTILINE) is not None
+    return not known.body or has_body(text, tag.name, known.body == "newline")
 
 
 def plain(name: str) -> str:

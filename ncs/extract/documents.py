@@ -46,16 +46,16 @@ def as_utf8(source: bytes) -> bytes:
         source = source.decode("utf-16", "replace").encode()
     elif not source.isascii():
         text = source.decode("utf-8", "replace")
-        if "\ufffd" in text and text.replace("\ufffd", "").isascii():
-            source = source.decode("latin-1").encode()  # nothing beyond ASCII is UTF-8
+        if "\ufffd" in text:  # where nothing beyond ASCII is UTF-8, it is Latin-1
+            source = (source.decode("latin-1") if text.replace("\ufffd", "").isascii() else text).encode()
     return source.replace(b"\r\n", b"\n") if b"\r" in source else source
 
 
-def blanked(source: bytes | bytearray, spans: Iterable[Span]) -> bytearray:
+def blanked(source: bytes | bytearray, spans: Iterable[Span], blank: bytes = b"\0") -> bytearray:
     """The source with NULs in place of some ranges, so that offsets stay."""
     copy = bytearray(source)
     for start, end in spans:
-        copy[start:end] = bytes(end - start)
+        copy[start:end] = blank * (end - start)
     return copy
 
 

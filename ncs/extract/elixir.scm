@@ -12,7 +12,7 @@
 ((call target: (identifier) @_def
     (arguments . (binary_operator left: (identifier) operator: _ @function.name))) @function
   (#any-of? @_def "def" "defp" "defmacro" "defmacrop" "defguard" "defguardp" "defdelegate" "defn" "defnp"))
-((call target: (identifier) @_test (arguments . (string (quoted_content) @test.name)) (do_block)) @test
+((call target: (identifier) @_test (arguments . (string) @test.name) (do_block)) @test
   (#eq? @_test "test"))
 
 ((call target: (identifier) @_module (arguments . (alias) @class.name)) @class

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +40,8 @@ class Language:
     """Line ends and indentation are syntax, by the rules of Python."""
     equations: bool = False
     """A function may be written as several equations, one below the other."""
+    opaque: re.Pattern[bytes] | None = None
+    """Code of other languages in this one: its group 2 is not shown to the parser where that found errors."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
@@ -63,6 +66,7 @@ def _row(
     queries: str = "",
     layout: bool = False,
     equations: bool = False,
+    opaque: re.Pattern[bytes] | None = None,
 ) -> Language:
     return Language(
         name,
@@ -74,6 +78,7 @@ def _row(
         tuple(queries.split()) or (name,),
         layout,
         equations,
+        opaque,
     )
 
 
@@ -127,7 +132,14 @@ LANGUAGES: Mapping[str, Language] = {
         _row("elixir", ".ex .exs", "tree_sitter_elixir", "function test", ("@doc", "#"), equations=True),
         _row("haskell", ".hs", "tree_sitter_haskell", "function", ("--", "{-"), equations=True),
         _row("zig", ".zig", "tree_sitter_zig", "function test", ("///",)),
-        _row("sql", ".sql", "tree_sitter_sql", "table view function procedure trigger type index query", ("--", "/*")),
+        _row(
+            "sql",
+            ".sql",
+            "tree_sitter_sql",
+            "table view function procedure trigger type index query",
+            ("--", "/*"),
+            opaque=re.compile(rb"(\$\w*\$)(.*?)\1", re.DOTALL),  # bodies in PL/pgSQL and the like
+        ),
         _row("ruby", ".rb .rake .gemspec .ru", "tree_sitter_ruby", "method function", ("#", "=begin")),
     )
 }

@@ -51,6 +51,9 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
     if len(source) > UNCLOSED and _unclosed(source) > UNCLOSED:
         raise SourceError(f"over {UNCLOSED:,} brackets of {path or 'the file'} do not match; it is no program")
     root = parser.parse(source).root_node
+    if row.opaque and root.has_error:
+        hidden = [match.span(2) for match in row.opaque.finditer(source)]
+        root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
     found = cursor.captures(root)
     if not any(kind in found for kind in row.kinds):
         return [], root.has_error

@@ -2,7 +2,7 @@
 ; with its `.name`; `@class` is whatever else gives its name to a scope.
 
 (function_declaration name: (identifier) @function.name body: (_)) @function
-(test_declaration [(identifier) @test.name (string (string_content) @test.name)]) @test
+(test_declaration [(identifier) (string)] @test.name) @test
 
 (variable_declaration
   . (identifier) @class.name [(struct_declaration) (enum_declaration) (union_declaration) (opaque_declaration)]) @class
