@@ -1,4 +1,4 @@
-"""Functions like one function: code to code, by Aroma's features after a cheap search for its rarest words."""
+"""Functions like one function: code to code, by Aroma's features after a cheap search for its words."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ncs.aroma import cached_features, readable, similarity
 from ncs.errors import BadInput, SourceError
 from ncs.extract import extract, language_of
 from ncs.filters import matcher, shown_at
+from ncs.lexical import top
 from ncs.tokens import field_tokens
 from ncs.types import Document, Field, Location
 
 if TYPE_CHECKING:
     from ncs.lexical import Postings
     from ncs.store import Store
+    from ncs.types import Mask
 
 POOL = 400
-"""Functions that share the rarest words, of which the features are compared."""
-RAREST = 40
-"""Words of the function that are looked for: common ones cost most and tell least."""
+"""Functions that share most words, of which the features are compared: the best of them has .008 less than the best of
+all 200,000 Android functions, on average (of 1,000 .006; of 400 by BM25 instead of `candidates` .03)."""
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
 """Fields whose words are looked for."""
 
@@ -86,16 +89,15 @@ def similar(
 ) -> list[Similar]:
     """The k functions that have most of this one's features, best first: by (-share, -reverse, row).
 
-    language, repository and path filter, as in `Index.search`. Only the `pool` documents that match its rarest words
-    best are compared. The function itself, known by where it
+    language, repository and path filter, as in `Index.search`. Only the `pool` documents that share most of its
+    words are compared. The function itself, known by where it
     stands, is left out; where it stands for exact copies, these are shown. An exact copy has its digest.
     Raises BadInput for a store without code and for k < 1.
     """
     if k < 1:
         raise BadInput(f"k is {k}; it must be at least 1")
     allowed = store.mask(language, repository, path)
-    words = rarest(function, postings)
-    rows = [row for row, _ in postings.search(words, pool + 1, allowed=allowed)] if words else []
+    rows = candidates(function, postings, pool + 1, allowed)
     wanted = cached_features(function.code, function.language)
     found: list[tuple[float, float, int, Document]] = []
     for row, document in zip(rows, store.documents(rows), strict=True):
@@ -116,14 +118,20 @@ def found_at(document: Document, repository: str | None, path: str | None) -> Do
     return shown if matcher(repository)(shown.repository) and matcher(path)(shown.path) else None
 
 
-def rarest(function: Document, postings: Postings, n: int = RAREST) -> list[str]:
-    """The words of a function that fewest documents have, the rarest first; ties in the order of the code."""
+def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:
+    """The n rows that share most of a function's words, each counted once with its idf; best first, ties by row.
+
+    Length does not matter, as it does to BM25: a function that holds this one may be long.
+    """
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
-    terms = [term for term in postings.terms(list(dict.fromkeys(words))) if term.id is not None]
-    by_stem = {term.id: term for term in reversed(terms)}  # two words of one stem are looked for once
-    chosen = [term for term in terms if by_stem[term.id] is term]
-    chosen.sort(key=lambda term: term.documents)
-    return [term.word for term in chosen[:n]]
+    scores = np.zeros(len(postings))
+    for id in sorted({term.id for term in postings.terms(words) if term.id is not None}):
+        rows = postings.rows[postings.offsets[id] : postings.offsets[id + 1]]
+        scores[rows] += np.log1p(len(postings) / len(rows))
+    if allowed is not None:
+        scores[~allowed] = 0
+    found = np.flatnonzero(scores)
+    return [row for row, _ in top(found, scores[found], n)]
 
 
 def without(document: Document, function: Document) -> Document | None:

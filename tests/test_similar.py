@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ncs.answer import ask_similar
 from ncs.aroma import features, similarity
 from ncs.errors import BadInput, SourceError
 from ncs.index import BuildConfig, Index
-from ncs.similar import function_at, parse_place, rarest, similar, without
+from ncs.similar import SHARED, candidates, function_at, parse_place, similar, without
+from ncs.tokens import field_tokens
 from ncs.types import Document, Location
 from tests import corpus
 from tests.test_cli import ncs
@@ -143,14 +146,24 @@ def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
     assert first.reverse > second.reverse
 
 
-def test_the_rarest_words_are_looked_for(home: Path) -> None:
+def test_candidates_share_most_words_by_idf_whatever_their_length(home: Path) -> None:
+    function = function_at(home / "Own.java", 4)
     with Index.load(home / ".ncs") as index:
         postings = index.ranker("bm25").postings  # type: ignore[attr-defined]
-        words = rarest(function_at(home / "Own.java", 4), postings)
-        counts = [postings.terms([word])[0].documents for word in words]
-    assert counts == sorted(counts)
-    assert {"hide", "token", "manager"} <= set(words)
-    assert "x" not in words
+        found = candidates(function, postings, 10)
+        words = {word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))}
+        terms = {term.stem: term.documents for term in postings.terms(sorted(words)) if term.documents}
+        shared = {}
+        for row in range(len(index)):
+            held = index.store.document(row)
+            stems = {
+                term.stem for f, s in held.words.items() if f != "path" for term in postings.terms(field_tokens(f, s))
+            }
+            shared[row] = sum(math.log(1 + len(index) / n) for stem, n in terms.items() if stem in stems)
+        assert found == sorted((row for row in shared if shared[row]), key=lambda row: (-shared[row], row))
+        mask = np.arange(len(index)) != found[0]
+        assert candidates(function, postings, 10, mask) == found[1:]
+        assert candidates(function, postings, 1) == found[:1]
 
 
 def test_only_the_place_of_the_function_itself_is_taken_away() -> None:
