@@ -40,6 +40,8 @@ class Known:
     body: str = "{"
     """What tells a body: "{" one before a semicolon, "newline" one before the line's end, "equation" one below a
     signature, "" every tag has one."""
+    mark: str = ""
+    """A word that the line of every function has; ctags also gives names of parameters."""
     quotes: str = ""
     """Around text of several lines, in which examples of code stand that ctags takes for code."""
 
@@ -54,7 +56,7 @@ KNOWN: Mapping[str, Known] = {
     "haskell": Known("Haskell", "f", body="equation"),
     "java": Known("Java", "m"),
     "javascript": Known("JavaScript", "fmgGS"),
-    "kotlin": Known("Kotlin", "m", body="newline"),
+    "kotlin": Known("Kotlin", "m", body="newline", mark="fun"),
     "lua": Known("Lua", "f", body=""),
     "php": Known("PHP", "f"),
     "python": Known("Python", "f"),
@@ -188,6 +190,8 @@ def _add(count: Count, file: SourceFile, tags: Iterable[Tag], language: str) -> 
 def _is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
     """Whether what ctags found has a body, and is code."""
     if known.quotes and sum(line.count(known.quotes) for line in lines[: tag.line - 1]) % 2:
+        return False
+    if not re.search(rf"\b{known.mark}\b", lines[tag.line - 1]):
         return False
     text = "\n".join(lines[tag.line - 1 : tag.line + 60])
     if known.body == "equation":

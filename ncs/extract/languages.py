@@ -124,7 +124,16 @@ LANGUAGES: Mapping[str, Language] = {
         ),
         _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
         _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),
-        _row("kotlin", ".kt .kts", "tree_sitter_kotlin", "function constructor initializer property", JAVADOC),
+        _row(
+            "kotlin",
+            ".kt .kts",
+            "tree_sitter_kotlin",
+            "function constructor initializer property",
+            JAVADOC,
+            opaque=re.compile(  # with a comment before it the grammar loses the whole class
+                rb"(\bclass\s+\w+(?:<[^<>{}()]*>)?)(\s(?:(?!\bclass\b)[^{}()=])*?\bconstructor\b)(?=\s*\()"
+            ),
+        ),
         _row("swift", ".swift", "tree_sitter_swift", "function constructor property", RUSTDOC),
         _row("scala", ".scala .sc", "tree_sitter_scala", "method function", JAVADOC),
         _row("lua", ".lua", "tree_sitter_lua", "function method", DASHES),
