@@ -120,25 +120,23 @@ class Index:
         `folder` before answers until this one is complete, and stays if this one fails.
         Raises SourceError, IndexBusy, and BadInput where the sources hold no function.
         """
-        from ncs.extract import language_of
+        from ncs.extract.languages import is_readable, missing, why_unread
         from ncs.sources import Skipped, count, walk
 
         config = config or BuildConfig()
         requested = _requested(config)
         paths = [Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots)]
-        skipped = Skipped()
-
-        def wanted(path: str) -> bool:
-            return language_of(path) is not None
-
-        total, size = count(paths, wanted=wanted, revision=config.revision, force=force)
+        skipped = Skipped(unwanted=why_unread)
+        total, size = count(paths, wanted=is_readable, revision=config.revision, force=force)
         with new_generation(Path(folder), needed_bytes=SPACE * size) as generation:
             clock = _Clock()
-            files = walk(paths, wanted=wanted, revision=config.revision, force=force, skipped=skipped)
+            files = walk(paths, wanted=is_readable, revision=config.revision, force=force, skipped=skipped)
             with clock("extract"):
                 collected = _extract(
                     track(files, "reading functions", total=total, unit="files"), generation.path, config, workers
                 )
+            for line in missing(sorted(skipped.counts)):
+                skipped.note(line)
             if not collected.documents:
                 raise BadInput(_nothing_found(paths, skipped))
             _learn(collected, generation, config, requested, track, clock, skipped)
@@ -377,6 +375,9 @@ def _versions() -> Mapping[str, str]:
 
 
 def _nothing_found(roots: Sequence[Path], skipped: Skipped) -> str:
+    from ncs.extract.languages import missing
+
     where = ", ".join(str(root) for root in roots)
     passed = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    return f"no function found in {where} (skipped: {passed or 'nothing'}); name a folder with source files"
+    remedy = next(missing(skipped.counts), "name a folder with source files")
+    return f"no function found in {where} (skipped: {passed or 'nothing'}); {remedy}"

@@ -14,9 +14,10 @@ import pytest
 from tree_sitter import Language as Grammar
 from tree_sitter import Parser, Query, QueryCursor
 
-from ncs.errors import MissingExtra
+from ncs.errors import BadInput, MissingExtra
 from ncs.extract import LANGUAGES, extract, language_of
 from ncs.extract import languages as rows
+from ncs.index import BuildConfig, Index
 from ncs.types import Document
 
 DATA = Path(__file__).parent / "data"
@@ -145,6 +146,22 @@ def test_a_grammar_that_is_not_installed_is_named_with_the_command(monkeypatch: 
     missing = rows._row("cobol", ".cob", "tree_sitter_cobol", "function", ("*",))
     monkeypatch.setattr(rows, "LANGUAGES", {**LANGUAGES, "cobol": missing})
     with pytest.raises(
-        MissingExtra, match=r"cobol .* tree_sitter_cobol; .*pip install 'neural-code-search\[languages\]'"
+        MissingExtra, match=r"cobol .* tree_sitter_cobol: pip install 'neural-code-search\[languages\]'"
     ):
         missing.load()
+
+
+def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "a.rs").write_text("fn hide() { show(); }\n")
+    (sources / "b.rs").write_text("fn show() { hide(); }\n")
+    monkeypatch.setattr(rows, "installed", lambda language: language != "rust")
+    with pytest.raises(BadInput, match=r"2 rust without a grammar\); files of rust .* pip install 'neural"):
+        Index.build(sources, tmp_path / "none", config=BuildConfig(), workers=1)
+    (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
+    about = Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1).manifest
+    assert about.counts["skipped"] == {"rust without a grammar": 2}
+    assert "files of rust were left out; to read them, pip install 'neural-code-search[languages]'" in about.notes

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
 from ncs.extract.frontends import read_file
-from ncs.extract.languages import language_of
+from ncs.extract.languages import installed, language_of
 
 if TYPE_CHECKING:
     from ncs.sources import SourceFile
@@ -59,7 +59,7 @@ def extract_files(
 
     finish: runs where the documents were made; only its result travels, so it must be a function of a
     module (or a functools.partial of one). workers: processes, one a core by default; with one, or with
-    little input, everything happens here. Files of no known language are skipped.
+    little input, everything happens here. Files of no known language, or without its grammar, are skipped.
     Raises NcsError where a process was killed twice, as happens without memory.
     """
     workers = workers or os.cpu_count() or 1
@@ -109,7 +109,7 @@ def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[D
     failed: list[str] = []
     for file in chunk:
         language = language_of(file.path)
-        if language is None:
+        if language is None or not installed(language):
             continue
         try:
             found, errors = read_file(file.data, language, file.repository, file.path, frontend)

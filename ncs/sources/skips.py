@@ -52,6 +52,8 @@ class Skipped:
     """Where something could not be read, the first hundred."""
     notes: list[str] = field(default_factory=list)
     """A line each, the first hundred: an empty repository, a broken archive."""
+    unwanted: Callable[[str], str] = lambda path: "other language"
+    """Why a file is not wanted, by its path."""
 
     def add(self, reason: str, n: int = 1) -> None:
         """Count something that was left out."""
@@ -95,7 +97,7 @@ class Sieve:
     def file(self, path: str, ignores: Ignores) -> bool:
         """May this file be read, judged by its path?"""
         if not self.wanted(path):
-            self.skipped.add("other language")
+            self.skipped.add(self.skipped.unwanted(path))
             return False
         chosen = ignores.chosen(path)
         if not self._kept(path, ignores, chosen, "ignored"):
