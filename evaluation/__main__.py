@@ -85,7 +85,8 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     found = [each for name in options.corpora for each in _results(name, options)]
     if found:
-        outputs.write(found, outputs.chosen(options), pair=options.pair and tuple(options.pair))
+        others = {**outputs.chosen(options), "json": None}  # it is written as soon as a corpus is done
+        outputs.write(found, others, pair=options.pair and tuple(options.pair))
     if options.readme:
         README.write_text(readme.readme(README.read_text(encoding="utf-8"), experiment.RESULTS), encoding="utf-8")
     return 0
@@ -114,6 +115,8 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
     if name.endswith(".json"):
         earlier = _with_texts(record.read(Path(name)), options.data)
         sys.stdout.write(f"\n{earlier.corpus}\n\n{report.best_table(earlier)}\n\n{report.caption(earlier)}\n")
+        if options.json:
+            record.write(earlier, options.json)
         return [earlier]
     systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
     settings = grid(dict(read_setting(text) for text in options.settings))

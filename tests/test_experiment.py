@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.coir import DATASETS
 from corpora.corpus import Corpus, write_beir
 from corpora.program import read_program
 from corpora.trec import read_run
@@ -26,7 +27,7 @@ from evaluation.settings import configure
 from evaluation.significance import compare
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.types import Document, Query
+from ncs.types import Document, Query, Run
 
 FUNCTIONS = {
     "keyboard": "void hideKeyboard(View v) { manager.hideSoftInput(v.getToken()); }",
@@ -354,3 +355,48 @@ def test_a_wrong_command_says_one_line_and_exits_2(
     assert message in said.err
     assert said.err.count("\n") == 1
     assert not said.out
+
+
+def test_where_files_are_judged_a_run_over_functions_counts_for_the_file_of_its_best_function() -> None:
+    corpus = small()
+    file_of = {
+        "keyboard": "View.java",
+        "file": "Files.java",
+        "zip": "Files.java",
+        "network": "Net.java",
+        "same": "Net.java",
+    }
+
+    def fold(run: Run) -> Run:
+        return {
+            query: {file_of.get(id, id): score for id, score in reversed(list(scores.items()))}
+            for query, scores in run.items()
+        }
+
+    qrels = {"q1": {"Files.java": 1}, "q2": {"Net.java": 1, "not listed": 1}}
+    judged = Corpus("small", corpus.queries, qrels, corpus.documents, fold)
+    bm25 = run_experiment(judged, [], measures=["mrr", "recall@5"], depth=5).builds[0].systems[0]
+    assert bm25.values == {"mrr": [1.0, 1.0], "recall@5": [1.0, 0.5]}
+    with pytest.raises(BadInput, match="no query has a relevant document to rank among distractors"):
+        run_experiment(judged, [], among=Among(2))
+
+
+def test_a_name_of_several_corpora_gives_their_pool_each_of_them_and_the_mean_over_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = small()
+    names = list(DATASETS)[:2]
+    write_beir(corpus, tmp_path / "coir" / names[0])
+    half = Corpus("half", corpus.queries[:2], {q: corpus.qrels[q] for q in ("q0", "q1")}, corpus.documents)
+    write_beir(half, tmp_path / "coir" / names[1])
+    out = tmp_path / "all.json"
+    assert (
+        main(["coir", "--data", str(tmp_path), "--ranker", "bm25", "--measure", "mrr", "--json", str(out), "-q"]) == 0
+    )
+    pool, *parts = (read(path) for path in (out, *sorted((tmp_path / "all").iterdir())))
+    assert [each.builds[0].systems[0].means["mrr"] for each in (pool, *parts)] == pytest.approx(
+        [5 / 6, 3 / 4, 1], abs=1e-6
+    )
+    assert pool.queries == [f"{parts[0].corpus}/q{i}" for i in range(4)] + [f"{parts[1].corpus}/q{i}" for i in range(2)]
+    said = capsys.readouterr().out
+    assert said[said.index("mean over the 2 corpora") :].splitlines()[4] == "| bm25   | 0.875 |"
