@@ -9,9 +9,9 @@ import pytest
 
 from corpora.ncs287 import Question
 from evaluation.examples import find_examples
-from evaluation.judges import calibrate
+from evaluation.judges import calibrate, calibration
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge, passing
-from evaluation.judges.calibrate import Rates, Similarities, rates
+from evaluation.judges.calibration import Rates, Similarities, rates
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.types import Query
@@ -48,8 +48,9 @@ def test_what_reaches_the_threshold_passes() -> None:
 
 
 def test_rates_are_the_shares_of_each_kind() -> None:
-    found = rates(Similarities([0.5, 0.9], [0.9], [0.1, 0.2, 0.3, 0.5], [0.25, 0.6]), [0.25, 0.6])
-    assert found == [Rates(0.25, 1.0, 1.0, 0.5, 1.0), Rates(0.6, 0.5, 1.0, 0.0, 0.5)]
+    found = rates(Similarities([0.5, 0.9], [0.9], [0.1, 0.2, 0.3, 0.5], [], [0.25, 0.6]), [0.25, 0.6])
+    assert found == [Rates(0.25, 1.0, 1.0, 0.5, None, 1.0), Rates(0.6, 0.5, 1.0, 0.0, None, 0.5)]
+    assert rates(Similarities([1], [1], [0], [0.2, 0.3], [1]), [0.25])[0].around == 0.5
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_calibration_judges_listed_random_and_found_functions(home: Path) -> Non
         )
     ]
     with Index.load(home / "index") as index:
-        found = calibrate.measure(questions, find_examples(listed, home / "clones"), index)
+        found = calibration.measure(questions, find_examples(listed, home / "clones"), index)
     share = judge(ANSWER)(RIGHT)
     assert list(found.listed) == list(found.current) == [share]
     keyboard = judge(ANSWER)("void keyboard() { hide(get()); }")
@@ -91,7 +92,7 @@ def test_the_command_prints_the_table_and_writes_the_record(home: Path, capsys: 
     printed = capsys.readouterr().out
     judged = [judge(ANSWER)(code) for code in (RIGHT, WRONG, "void keyboard() { hide(get()); }")]
     assert [value >= PAPER_THRESHOLD for value in judged] == [True, False, False]
-    assert "| 0.25      | 100.0% | 100.0%          | 33.333% | 0.0% " in printed
+    assert "| 0.25      | 100.0% | 100.0%          | 33.333% |" in printed
     assert "1 listed functions of 1 of 1 questions, 1 of them still at HEAD" in printed
     record = json.loads((home / "out" / "c.json").read_text())
     assert {0.25, 0.6} <= {row["threshold"] for row in record["rates"]}
