@@ -101,3 +101,26 @@ def test_corpora_that_were_asked_differently_are_not_pooled() -> None:
     other = experiment("other", [ranked("ncs", {"mrr": [1.0]})], queries=["b"])
     with pytest.raises(BadInput, match="were not asked alike"):
         pooled("both", [small, other])
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("", "is an empty run"),
+        ("q0 Q0 d0 1 nan ncs\n", "a.run:1: the score 'nan' is not a number"),
+        ("q0 Q0 d0 1 2.0 ncs\nzz Q0 d0 1 2.0 ncs\n", "1 of the run's 2 queries are not judged, first 'zz'"),
+        ("q0 Q0 d0 1 2.0 ncs\nq0 Q0 d0 2 1.0 ncs\n", "a.run:2: 'd0' comes twice for query 'q0'"),
+        ("q0 d0 2.0\n", "a.run:1: 3 columns instead of 6"),
+    ],
+)
+def test_a_wrong_run_file_is_one_line_that_names_the_place(
+    folder: Path, run: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.run").write_text(run)
+    command = ["--compare", str(folder / "a.run"), str(folder / "good.run"), "--qrels", str(folder / "qrels.txt")]
+    assert main(command) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+    assert main([*command[:-1], str(folder / "no.txt")]) == 2
+    assert "there is no" in capsys.readouterr().err
