@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,44 @@ def test_constructed_classes_and_method_references_are_calls() -> None:
     listen = one("java/Keyboard.java", "Keyboard.listen").words
     assert listen["calls"] == ("setOnClickListener", "OnClickListener", "log", "performClick", "run")
     assert listen["literals"] == ("clicked",)
+
+
+def test_a_name_before_a_round_bracket_is_a_call_only_where_it_is_one() -> None:
+    (f,) = java("class A { void f(int i) { a[(i)] = b (c(i)); for (T t : LIST) (x).y(); return i > 1 ? (i) : (z); } }")
+    assert f.words["calls"] == ("b", "c", "y")
+    assert f.words["enums"] == ("LIST",)
+    assert f.words["identifiers"] == ("a", "i", "i", "t", "x", "i", "i", "z")
+    f, g = python(
+        "class A(b):\n  @c(1)\n  def f(self, d):\n    class E(d): g = f(x=(y))\n    return d in (1, h (2))\ndef g(): 1"
+    )
+    assert f.words["calls"] == ("c", "f", "h")
+    assert f.words["types"] == ("E",)
+    assert g.words.keys() == {"name", "path"}
+
+
+def test_annotations_records_and_patterns_with_brackets_are_no_calls() -> None:
+    (f,) = java(
+        'class A { @Size(max = 2) @a.Late(1) int f(@Named("x") Object o) {'
+        " record Pair(int a, int b) {} enum E { ONE(1), two(2); }"
+        " return switch (o) { case Pair(int a, int b) -> g(a); default -> super.h(this); }; } }"
+    )
+    assert f.words["calls"] == ("g", "h")
+    assert f.words["types"] == ("Size", "Late", "Named", "Object", "Pair", "E", "Pair")
+    assert f.words["enums"] == ("ONE",)
+    (f,) = python("def f(a):\n    match a:\n        case Point(x=0): return g(a)\n        case b.Line(): pass\n")
+    assert f.words["calls"] == ("g",)
+    assert f.words["types"] == ("Point", "Line")
+
+
+def test_a_document_from_extraction_is_like_any_other() -> None:
+    (found,) = java("class A { void f() {} }")
+    made = Document(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
+    assert type(found) is Document
+    assert found == made
+    assert repr(found) == repr(made)
+    assert pickle.loads(pickle.dumps(found)) == made
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.name = "g"  # type: ignore[misc]
 
 
 def test_the_words_of_an_anonymous_class_are_also_its_methods_own() -> None:

@@ -157,7 +157,17 @@ def test_shuffled_words_of_a_sample_do_no_harm(language: str) -> None:
         checked(b" ".join(words), language)
 
 
-@pytest.mark.parametrize("unit", [b"(", b"{", b"[", b")"])
+@pytest.mark.parametrize("unit", [b"(", b"{", b"[", b")", b"{ ("])
 def test_a_megabyte_of_brackets_that_never_close_is_given_up(unit: bytes) -> None:
-    with pytest.raises(SourceError, match=r"brackets of x\.java do not match"):
-        list(extract(unit * 1_000_000, "java", path="x.java"))
+    with pytest.raises(SourceError, match=r"brackets of x\.java are open"):
+        list(extract(unit * (1_000_000 // len(unit)), "java", path="x.java"))
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"(", b")"), (b"{(", b")}"), (b"a(", b")")])
+def test_brackets_so_deep_that_the_parser_would_end_the_process_are_given_up(opening: bytes, closing: bytes) -> None:
+    with pytest.raises(SourceError, match=r"brackets of x\.java are open"):
+        list(extract(opening * 250_000 + closing * 250_000, "java", path="x.java"))
+
+
+def test_many_brackets_side_by_side_are_no_depth() -> None:
+    assert len(checked(b"class A { void f() { " + b"g(); " * 50_000 + b"} }", "java")) == 1

@@ -82,7 +82,7 @@ def test_code_that_never_closes_a_bracket_is_still_read() -> None:
 
 
 Lines = list["str | Lines"]
-statements = st.sampled_from(["a()", "b = 1", "(c)", "-d", "e = [1,\n 2]", "'''f\n(g'''"])
+statements = st.sampled_from(["a()", "b = 1", "(c)", "-d", "e = [1,\n 2]", "e = '''f\n(g'''"])
 blocks = st.recursive(
     st.lists(statements, min_size=1, max_size=3),
     lambda inner: st.lists(statements | inner, min_size=1, max_size=4),

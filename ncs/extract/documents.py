@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ncs.extract.comments import clean_comment, clean_docstring
+from ncs.extract.drafts import Draft
 from ncs.extract.languages import Language
 from ncs.extract.layout import marked
 from ncs.types import Document, Field, Tokens
@@ -72,45 +73,52 @@ def documents_of(
     functions: in source order, the enclosing before the enclosed.
     The digest is over the code without comments and layout, but for layout that is syntax; strings keep theirs.
     """
-    documents = []
+    documents: list[Document] = []
     path_words = (path,)
+    place = f"{repository}/{path}:"
+    language = row.name
+    described = bool(comments.spans)
     without = marked(bytes(comments.without)) if row.layout else bytes(comments.without)
     before, line, at, twins = -1, 1, 0, 1
-    for start, end, kind, name, scope, words, docstring in functions:
+    last_line, end = 1, 0
+    for start, stop, kind, name, scope, words, docstring in functions:
+        if start >= end:  # not in the function before: on from its end
+            line, at = last_line, end
         line += source.count(b"\n", at, start)
-        at = start
+        at, end = start, stop
+        last_line = line + source.count(b"\n", start, end)
         words["path"] = path_words
         if kind != "initializer":
             words["name"] = (name,)
         if scope:
             words["scope"] = scope
-        if comments.spans:
+        if described:
             comments.describe(start, end, docstring, words)
-        digest = blake2b(without[start:end].translate(None, _LAYOUT), digest_size=16)
+        hashed = without[start:end].translate(None, _LAYOUT)
         if "literals" in words:
-            digest.update("\0".join(words["literals"]).encode("utf-8", "replace"))
+            hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
         code = source[start:end]
         indent = source[source.rfind(b"\n", 0, start) : start]
         if len(indent) > 1 and indent.isspace():
             code = code.replace(indent, b"\n")
         twins = twins + 1 if line == before else 1
         before = line
-        documents.append(
-            Document(
-                f"{repository}/{path}:{line}" if twins == 1 else f"{repository}/{path}:{line}.{twins}",
-                repository,
-                path,
-                line,
-                line + source.count(b"\n", start, end - 1),
-                row.name,
-                kind,
-                name,
-                ".".join((*scope, name)),
-                words,
-                code.decode("utf-8", "replace"),
-                digest.digest(),
-            )
+        document = Draft(
+            f"{place}{line}" if twins == 1 else f"{place}{line}.{twins}",
+            repository,
+            path,
+            line,
+            last_line - code.endswith(b"\n"),
+            language,
+            kind,
+            name,
+            f"{'.'.join(scope)}.{name}" if scope else name,
+            words,
+            code.decode("utf-8", "replace"),
+            blake2b(hashed, digest_size=16).digest(),
         )
+        document.__class__ = Document  # type: ignore[assignment]
+        documents.append(document)  # type: ignore[arg-type]
     return documents
 
 
@@ -135,9 +143,10 @@ class Comments:
         if start in self._above:
             self._look_up(start, doc, comments)
         starts = self._starts
-        first = bisect_left(starts, start)
-        for i in range(first, bisect_left(starts, end, first)):
+        i = bisect_left(starts, start)
+        while i < len(starts) and starts[i] < end:
             (doc if starts[i] == docstring else comments).append(self._text(i))
+            i += 1
         if doc and (kept := tuple(filter(None, doc))):
             words["doc"] = kept
         if comments and (kept := tuple(filter(None, comments))):

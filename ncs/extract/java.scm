@@ -1,5 +1,6 @@
 ; Java. Captures are named by the fields of a Document (ncs/types.py); `@method` and the like are kinds of documents,
 ; each with its `.name`; `@class` is whatever else gives its name to a scope.
+; A name before a round bracket is a call and needs no capture; `@names` are those that are none nevertheless.
 
 (method_declaration name: (identifier) @method.name body: (block)) @method
 (constructor_declaration name: (identifier) @constructor.name) @constructor
@@ -14,7 +15,6 @@
 (enum_constant name: (identifier) @class.name body: (class_body)) @class
 (object_creation_expression type: (_) @class.name (class_body)) @class
 
-(method_invocation name: (identifier) @calls)
 (method_reference (identifier) @calls .)
 (object_creation_expression type: (type_identifier) @calls)
 (object_creation_expression type: (generic_type . (type_identifier) @calls))
@@ -27,6 +27,13 @@
 (lambda_expression parameters: (identifier) @parameters)
 
 (type_identifier) @types
+[
+  (annotation name: (identifier) @names)
+  (annotation name: (scoped_identifier name: (identifier) @names))
+  (record_pattern . (identifier) @names)
+  (record_declaration name: (identifier) @names)
+  (enum_constant name: (identifier) @names)
+]
 (string_literal) @literals
 (character_literal) @nothing
 [(block_comment) (line_comment)] @comments

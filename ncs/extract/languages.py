@@ -38,6 +38,8 @@ class Language:
     """The files `<query>.scm` that are read together."""
     layout: bool = False
     """Line ends and indentation are syntax, by the rules of Python."""
+    bracket_calls: bool = False
+    """A name before a round bracket is a call, if the query does not tell otherwise."""
     equations: bool = False
     """A function may be written as several equations, one below the other."""
     opaque: re.Pattern[bytes] | None = None
@@ -65,6 +67,7 @@ def _row(
     doc_comment: tuple[str, ...],
     queries: str = "",
     layout: bool = False,
+    bracket_calls: bool = False,
     equations: bool = False,
     opaque: re.Pattern[bytes] | None = None,
 ) -> Language:
@@ -77,6 +80,7 @@ def _row(
         ignored_words(name),
         tuple(queries.split()) or (name,),
         layout,
+        bracket_calls,
         equations,
         opaque,
     )
@@ -85,8 +89,8 @@ def _row(
 LANGUAGES: Mapping[str, Language] = {
     row.name: row
     for row in (
-        _row("java", ".java", "tree_sitter_java", "method constructor initializer", JAVADOC),
-        _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True),
+        _row("java", ".java", "tree_sitter_java", "method constructor initializer", JAVADOC, bracket_calls=True),
+        _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True, bracket_calls=True),
         _row("go", ".go", "tree_sitter_go", "function method", ("//", "/*")),
         _row(
             "javascript",

@@ -27,9 +27,9 @@
 (object_creation_expression (qualified_name (name) @calls .))
 (attribute (name) @calls)
 
-(simple_parameter name: (variable_name (name) @parameters))
-(variadic_parameter name: (variable_name (name) @parameters))
-(property_promotion_parameter name: (variable_name (name) @parameters))
+(simple_parameter name: (variable_name "$" @nothing (name) @parameters))
+(variadic_parameter name: (variable_name "$" @nothing (name) @parameters))
+(property_promotion_parameter name: (variable_name "$" @nothing (name) @parameters))
 
 (named_type (name) @types)
 (named_type (qualified_name (name) @types .))

@@ -1,12 +1,11 @@
 ; Python. Captures are named by the fields of a Document (ncs/types.py); `@function` is the kind of document, with its
 ; `.name`; `@class` is whatever else gives its name to a scope.
+; A name before a round bracket is a call and needs no capture; `@names` are those that are none nevertheless.
 
 (function_definition name: (identifier) @function.name) @function
 (decorated_definition definition: (function_definition) @decorated.definition) @decorated
 (class_definition name: (identifier) @class.name) @class
 
-(call function: (identifier) @calls)
-(call function: (attribute attribute: (identifier) @calls))
 (decorator (identifier) @calls)
 (decorator (attribute attribute: (identifier) @calls))
 
@@ -33,6 +32,9 @@
 (case_clause "case" @nothing)
 (type_conversion) @nothing
 (string_start) @nothing
+
+(class_definition name: (identifier) @names)
+(class_pattern (dotted_name (identifier) @names .))
 
 (string_content) @literals
 (comment) @comments

@@ -1,16 +1,17 @@
 """One source file into Documents with tree-sitter: one parse, one query, then byte ranges.
 
-The query says what is a function, a class, a call, a literal, a comment ...; names that it leaves are told
-apart by their case: CONSTANT, Type, variable. There is no walk over nodes, so nesting costs nothing: what
-the query captured is marked in a copy of the source, and the words of a function are those of its range.
+The query says what is a function, a class, a literal, a comment ...; names that it leaves are told apart by the
+bracket after them or by their case (words.py). There is no walk over nodes, so nesting costs nothing: what the
+query captured is marked in a copy of the source, and the words of a function are those of its range.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
@@ -20,11 +21,12 @@ from ncs.errors import SourceError
 from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
+from ncs.extract.words import Names, tagged, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from ncs.types import Document, Field, Tokens
+    from ncs.types import Document, Tokens
 
     Captures = dict[str, list[Node]]
     Container = tuple[int, int, str, str]
@@ -32,24 +34,21 @@ if TYPE_CHECKING:
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
 
-UNCLOSED = 20_000
-"""Brackets too many or too few that a file may have: captures take the square of their number, hours for 1 MB."""
-
-_CALL, _PARAMETER, _TYPE, _ENUM, _NAME = "\1\2\3\4\5"
-_TAGS: Mapping[str, str] = {"types": _TYPE, "parameters": _PARAMETER, "enums": _ENUM, "calls": _CALL}
-"""A captured name has its tag in place of the character before it; of two the later."""
-_LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
+DEEPEST_BRACKETS = 20_000
+"""Brackets open at once, or closed too often: captures take the square of their number, hours for 1 MB; and where
+all close again, some 200,000 end the process."""
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
 
 def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list[Document], bool]:
     """Documents of a file in source order, and whether it has syntax errors.
 
-    Raises SourceError for what is no program and would take hours: a million opening brackets.
+    Raises SourceError for what is no program and would take hours, or the process: a million opening brackets.
     """
     source = as_utf8(source)
     parser, cursor = _tools(row)
-    if len(source) > UNCLOSED and _unclosed(source) > UNCLOSED:
-        raise SourceError(f"over {UNCLOSED:,} brackets of {path or 'the file'} do not match; it is no program")
+    if len(source) > DEEPEST_BRACKETS and _depth(source) > DEEPEST_BRACKETS:
+        raise SourceError(f"over {DEEPEST_BRACKETS:,} brackets of {path or 'the file'} are open; it is no program")
     root = parser.parse(source).root_node
     if row.opaque and root.has_error:
         hidden = [match.span(2) for match in row.opaque.finditer(source)]
@@ -63,8 +62,13 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
     return documents_of(source, functions, comments, row, repository, path), root.has_error
 
 
-def _unclosed(source: bytes) -> int:
-    return abs(sum(map(source.count, (b"(", b"[", b"{"))) - sum(map(source.count, (b")", b"]", b"}"))))
+def _depth(source: bytes) -> int:
+    """The most brackets that are open at once, or closed too often; 0 where they are few."""
+    brackets = source.translate(None, _NO_BRACKETS)
+    if len(brackets) <= DEEPEST_BRACKETS:
+        return 0
+    depths = list(accumulate(1 if bracket in b"([{" else -1 for bracket in brackets))
+    return max(max(depths), -min(depths))
 
 
 def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Span], row: Language) -> list[Function]:
@@ -74,7 +78,8 @@ def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Sp
         literals = [span for span in literals if span[0] not in documenting]
     starts = [start for start, _ in literals]
     texts = [unquote(source[start:end].decode("utf-8", "replace")) for start, end in literals]
-    code, tags = _tagged(found, blanked(comments.without, literals + _spans(found, "nothing")), row)
+    code, tags = tagged(found, blanked(comments.without, literals + _spans(found, "nothing")), row)
+    names = _names(row)
     functions = []
     ends: list[int] = []
     scopes: list[Tokens] = [()]
@@ -84,7 +89,7 @@ def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Sp
             scopes.pop()
         scope = scopes[-1]
         if kind and len(ends) < DEEPEST:
-            words = _words(code[start : end + 1], tags, row.ignored)
+            words = words_of(code[start : end + 1], tags, names)
             if starts:
                 first = bisect_left(starts, start)
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
@@ -109,58 +114,6 @@ def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int
         if number >= 0:
             found.setdefault(number, start)
     return found
-
-
-def _words(code: bytes, tags: Sequence[bytes], ignored: frozenset[str]) -> dict[Field, Tokens]:
-    """The names in a function's tagged code by field: by tag, or by case where there is none."""
-    for tag in tags:
-        code = code.replace(tag, b" " + tag)
-    calls: list[str] = []
-    types: list[str] = []
-    enums: list[str] = []
-    identifiers: list[str] = []
-    parameters: list[str] = []
-    names: list[str] = []
-    tagged = {_CALL: calls, _TYPE: types, _PARAMETER: parameters, _ENUM: enums, _NAME: names}
-    for name in code.decode("utf-8", "replace").split():
-        if name >= "a":
-            if name not in ignored:
-                identifiers.append(name)
-        elif name < "\6":
-            if len(name) > 1:  # it may begin with what is no letter: #private
-                tagged[name[0]].append(name[1:])
-        elif name >= "A" and name not in ignored:
-            if name.isupper() and len(name) > 1:
-                enums.append(name)
-            else:
-                (identifiers if name[0] == "_" else types).append(name)
-        elif name[0] == "$" and len(name) > 1:
-            identifiers.append(name)
-    identifiers += names[1:]  # those of functions in it
-    words: dict[Field, Tokens] = {}
-    if calls and (kept := tuple([name for name in calls if name not in ignored])):
-        words["calls"] = kept
-    if enums:
-        words["enums"] = tuple(enums)
-    if identifiers:
-        words["identifiers"] = tuple(identifiers)
-    if types:
-        words["types"] = tuple(types)
-    if parameters and (kept := tuple([name for name in parameters if name not in ignored])):
-        words["parameters"] = kept
-    return words
-
-
-def _tagged(found: Captures, code: bytearray, row: Language) -> tuple[bytes, list[bytes]]:
-    """The code with spaces for what is between names, and tags after captured names; and which tags there are."""
-    code = bytearray(b" ") + code.translate(_LETTERS)
-    tags = {what: tag for what, tag in _TAGS.items() if what in found}
-    tags |= {f"{kind}.name": _NAME for kind in row.kinds if f"{kind}.name" in found}
-    for what, tag in tags.items():
-        byte = ord(tag)
-        for node in found[what]:
-            code[node.start_byte] = byte  # that is, before the name: the code starts with one space more
-    return bytes(code), [tag.encode() for tag in sorted(set(tags.values()))]
 
 
 def _containers(source: bytes, found: Captures, row: Language) -> list[Container]:
@@ -228,3 +181,8 @@ def _tools(row: Language) -> tuple[Parser, QueryCursor]:
     grammar = Grammar(row.load())
     query = "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in row.queries)
     return Parser(grammar), QueryCursor(Query(grammar, query))
+
+
+@lru_cache
+def _names(row: Language) -> Names:
+    return Names(row)
