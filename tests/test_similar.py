@@ -199,7 +199,7 @@ def test_the_answer_has_the_shape_of_a_querys_and_more(home: Path) -> None:
     assert set(answer) == {"query", "ranker", "index", "unknown_words", "notes", "function", "marked", "hits"}
     first, second = answer["hits"]
     assert (first["score"], first["reverse"], first["exact_copy"], second["exact_copy"]) == (1.0, 1.0, True, False)
-    assert first["matched"][:2] == ["get", "system"]
+    assert {"get", "system", "window", "hide", "keyboard"} <= set(first["matched"])
 
 
 def test_the_command_prints_places_code_and_copies(home: Path) -> None:

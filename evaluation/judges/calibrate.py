@@ -112,7 +112,7 @@ def _caption(about: Mapping[str, Any]) -> str:
     return (
         f"{about['listed']} listed functions of {about['questions_with_examples']} of {about['questions']} questions, "
         f"{about['listed_current']} of them still at HEAD; {about['random_pairs']:,} random (function, question) pairs "
-        f"from {about['documents']:,} documents; {about['bm25_hits']:,} hits of bm25."
+        f"from {about['documents']:,} documents; {about['bm25_hits']:,} functions among the hits of bm25."
     )
 
 

@@ -12,10 +12,9 @@ from evaluation.examples import Example, listed_qrels
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge, passing
 from ncs.index import Index
 from ncs.progress import Track, silent
+from ncs.similar import AROUND
 from ncs.types import Document
 
-AROUND = ("class", "module")
-"""Kinds of documents that are no functions: what stands around them."""
 THRESHOLDS = (0.1, 0.2, PAPER_THRESHOLD, 0.3, 0.4, 0.5, STRICT_THRESHOLD, 0.7, 0.8, 0.9)
 
 
@@ -30,9 +29,9 @@ class Similarities:
     random: Sequence[float]
     """Functions drawn from the index, one value for each question."""
     around: Sequence[float]
-    """Documents drawn that are no functions (AROUND); there may be none."""
+    """Documents drawn that are no functions (`ncs.similar.AROUND`); there may be none."""
     bm25: Sequence[float]
-    """First hits of bm25 for the question, without its listed functions."""
+    """Functions among the first hits of bm25 for the question, without its listed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,10 @@ def measure(
     listed = listed_qrels(index, examples)
     hits: list[float] = []
     for question in track(questions, "judging hits of bm25", total=len(questions), unit="questions"):
-        documents = [hit.document for hit in index.search(question.query.text, k, ranker="bm25")]
         known = listed.get(question.query.id, {})
-        hits += _similarities(question.answer, [document for document in documents if document.id not in known])
+        documents = [hit.document for hit in index.search(question.query.text, k, ranker="bm25")]
+        others = [document for document in documents if document.kind not in AROUND and document.id not in known]
+        hits += _similarities(question.answer, others)
     return Similarities(
         [_similarities(answers[example.question], [example.document])[0] for example in examples],
         [_similarities(answers[example.question], [now])[0] for example in examples if (now := example.current)],
