@@ -148,6 +148,14 @@ def test_a_name_before_a_round_bracket_is_a_call_only_where_it_is_one() -> None:
     assert g.words.keys() == {"name", "path"}
 
 
+def test_the_letter_after_a_function_is_none_of_its_words() -> None:
+    f, g = java("class A{int f(){return a;}void g(){b(c);}int d;}")
+    assert f.words.get("identifiers") == ("a",)
+    assert (g.words["calls"], g.words["identifiers"]) == (("b",), ("c",))
+    (last,) = python("def f(): return g.a")
+    assert last.words["identifiers"] == ("g", "a")
+
+
 def test_annotations_records_and_patterns_with_brackets_are_no_calls() -> None:
     (f,) = java(
         'class A { @Size(max = 2) @a.Late(1) int f(@Named("x") Object o) {'

@@ -21,7 +21,7 @@ from ncs.errors import SourceError
 from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
-from ncs.extract.words import Names, tagged, words_of
+from ncs.extract.words import Names, piece, tagged, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -89,7 +89,7 @@ def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Sp
             scopes.pop()
         scope = scopes[-1]
         if kind and len(ends) < DEEPEST:
-            words = words_of(code[start : end + 1], tags, names)
+            words = words_of(piece(code, start, end), tags, names)
             if starts:
                 first = bisect_left(starts, start)
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]

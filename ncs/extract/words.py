@@ -8,7 +8,7 @@ function's words are those of its range.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ncs.extract.languages import Language
@@ -34,6 +34,8 @@ _MANY = 200_000
 """Names remembered before they are forgotten: memory stays flat."""
 
 Place = tuple[int, str]
+Tags = list[tuple[bytes, bytes]]
+"""The tags of a file, and the same with a space behind."""
 _CALLS, _ENUMS, _IDENTIFIERS, _TYPES, _PARAMETERS, _NAMES, _NOWHERE = range(7)
 
 
@@ -72,7 +74,7 @@ class Names(dict[bytes, Place]):
         return _IDENTIFIERS if name[0] == "_" else _TYPES
 
 
-def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> tuple[bytes, Tags]:
     """Names and spaces with tags after names, one byte longer than the code; and what to replace to part them.
 
     code: without comments and strings.
@@ -91,7 +93,12 @@ def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> t
     return bytes(names), [(bytes((tag,)), bytes((tag, 0x20))) for tag in sorted(used)]
 
 
-def words_of(code: bytes, tags: Iterable[tuple[bytes, bytes]], names: Names) -> dict[Field, Tokens]:
+def piece(code: bytes, start: int, end: int) -> bytes:
+    """A range of a file's tagged code, with the tag of a name that ends it."""
+    return code[start : end + 1 if code[end] <= _BY_CASE else end]
+
+
+def words_of(code: bytes, tags: Tags, names: Names) -> dict[Field, Tokens]:
     """The names in a function's tagged code by field."""
     for tag, parted in tags:
         code = code.replace(tag, parted)
