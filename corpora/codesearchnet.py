@@ -178,7 +178,8 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
     grades = {id: urls for id, urls in found.items() if urls}
     qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
     judged = tuple(query for query in asked if query.id in qrels)
-    return Challenge(Corpus(f"codesearchnet-{language}", judged, qrels, source), grades, tuple(sorted(wanted - there)))
+    corpus = Corpus(f"codesearchnet-{language}", judged, qrels, source, grades=grades)
+    return Challenge(corpus, grades, tuple(sorted(wanted - there)))
 
 
 def challenges(data: Path) -> list[Corpus]:

@@ -30,6 +30,8 @@ class Corpus:
     source: Callable[[], Iterable[Document]] = field(repr=False)
     fold: Callable[[Run], Run] | None = field(default=None, repr=False)
     """Where the qrels judge not documents but what they stand in (files): a run over these, of one over documents."""
+    grades: Mapping[str, Mapping[str, float]] | None = None
+    """Where several people judged: the mean grades that the qrels round; CodeSearchNet's own NDCG counts these."""
 
     def __post_init__(self) -> None:
         ids = {query.id for query in self.queries}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from evaluation.latency import embedding_milliseconds, saved_bytes
-from evaluation.metrics import evaluate, mean
+from evaluation.metrics import CHALLENGE, challenge_ndcg, evaluate, mean
 from evaluation.settings import said
 from ncs.progress import Track, silent
 from ncs.rankers import Ranker
@@ -107,12 +107,27 @@ def costs(index: Index, system: System, asked: Asked, queries: Sequence[Query]) 
     }
 
 
-def judge(qrels: Qrels, run: Run, measures: Sequence[str]) -> tuple[dict[str, float], dict[str, list[float | None]]]:
-    """The mean of each measure, and its values in the order of the qrels, to six decimals; None where left out."""
-    values = {measure: evaluate(qrels, run, measure) for measure in measures}
+def judge(
+    qrels: Qrels, run: Run, measures: Sequence[str], *, grades: Mapping[str, Mapping[str, float]] | None = None
+) -> tuple[dict[str, float], dict[str, list[float | None]]]:
+    """The mean of each measure, and its values in the order of the qrels, to six decimals; None where left out.
+
+    grades: mean grades of several judges, which CodeSearchNet's two NDCG count instead of the qrels.
+    """
+    values = {measure: _values(qrels, run, measure, grades) for measure in measures}
     means = {measure: round(mean(found), 6) for measure, found in values.items()}
     columns = {
         measure: [round(found[query], 6) if query in found else None for query in qrels]
         for measure, found in values.items()
     }
     return means, columns
+
+
+def _values(
+    qrels: Qrels, run: Run, measure: str, grades: Mapping[str, Mapping[str, float]] | None
+) -> Mapping[str, float]:
+    found = evaluate(qrels, run, measure)
+    if grades is not None and measure in CHALLENGE:
+        exact = {query: grades[query] for query in qrels}
+        return challenge_ndcg(exact, run, within=measure == CHALLENGE[0])
+    return found

@@ -158,5 +158,5 @@ def _rank(plan: _Plan, index: Index, system: System, settings: str) -> Ranked:
     if plan.runs:
         plan.runs.mkdir(parents=True, exist_ok=True)
         write_run(run, plan.runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
-    means, values = judge(corpus.qrels, run, plan.measures)
+    means, values = judge(corpus.qrels, run, plan.measures, grades=corpus.grades)
     return Ranked(system.name, means=means, values=values, **costs(index, system, asked, judged))

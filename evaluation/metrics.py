@@ -89,9 +89,10 @@ _FORMULAS: Mapping[str, Formula] = {
     "map": average_precision,
     "recall": recall,
 }
+CHALLENGE = ("ndcg_within", "ndcg_all")
 MEASURES = (
     "answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
-    "ndcg_within", "ndcg_all",
+    *CHALLENGE,
 )  # fmt: skip
 """What `evaluate` knows; k is any number from 1."""
 CHALLENGE_DEPTH = 300
@@ -112,8 +113,8 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
     """
     name, k = parse_measure(measure)
     check(qrels, run)
-    if name in ("ndcg_within", "ndcg_all"):
-        return challenge_ndcg(qrels, run, within=name == "ndcg_within")
+    if name in CHALLENGE:
+        return challenge_ndcg(qrels, run, within=name == CHALLENGE[0])
     values = {}
     for query, grades in qrels.items():
         order = ranking(run.get(query, {}))[:k]

@@ -400,3 +400,15 @@ def test_a_name_of_several_corpora_gives_their_pool_each_of_them_and_the_mean_ov
     assert pool.queries == [f"{parts[0].corpus}/q{i}" for i in range(4)] + [f"{parts[1].corpus}/q{i}" for i in range(2)]
     said = capsys.readouterr().out
     assert said[said.index("mean over the 2 corpora") :].splitlines()[4] == "| bm25   | 0.875 |"
+
+
+def test_codesearchnets_ndcg_counts_the_mean_grades_and_the_other_measures_the_rounded_ones() -> None:
+    corpus = small()
+    grades = {"q0": {"keyboard": 2.5, "file": 0.0}, "q1": {"file": 0.4, "zip": 1.5}}
+    qrels = {query: {id: int(grade + 0.5) for id, grade in given.items()} for query, given in grades.items()}
+    judged = Corpus("small", corpus.queries, qrels, corpus.documents, grades=grades)
+    bm25 = run_experiment(judged, [], measures=["ndcg_within", "mrr"], depth=5).builds[0].systems[0]
+    first, second = 2**0.4 - 1, 2**1.5 - 1  # q1 finds the file, then the archive, which says `file` too
+    found = (first + second / np.log2(3)) / (second + first / np.log2(3))
+    assert bm25.values["ndcg_within"] == pytest.approx([1.0, found], abs=1e-6)
+    assert bm25.values["mrr"] == [1.0, 0.5]
