@@ -1,40 +1,22 @@
-"""Plots as pieces of SVG that take their colours from the page around them, light or dark.
+"""The plots of the page: Answered@k, speed against quality, differences of every query, intervals of a sweep.
 
-Matplotlib draws with stand-in colours, which are then replaced by the page's CSS variables: `--ink`, `--soft`,
-`--s0` ... `--s6`. Systems differ by marker and line as well as by colour (Okabe and Ito's, told apart by everybody).
+Systems differ by marker and line as well as by colour (Okabe and Ito's, told apart by everybody).
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import matplotlib
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from evaluation.svg import INK, Drawing, colour, drawn
 
+if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SERIES = 7
-"""Colours there are; the next system begins anew, with another marker."""
-_INK, _SOFT = "#010203", "#040506"
-_STAND_INS = {_INK: "var(--ink)", _SOFT: "var(--soft)"} | {f"#0a0b{i:02x}": f"var(--s{i})" for i in range(SERIES)}
 _MARKERS, _LINES = "os^DvPX*", ("-", "--", "-.", ":")
-_SETTINGS: dict[str, Any] = {
-    "svg.fonttype": "none", "font.size": 11, "font.family": "sans-serif", "axes.edgecolor": _SOFT,
-    "axes.labelcolor": _INK, "text.color": _INK, "xtick.color": _INK, "ytick.color": _INK, "grid.color": _SOFT,
-    "grid.linewidth": 0.4, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
-    "axes.grid": True, "axes.axisbelow": True, "figure.facecolor": "none", "axes.facecolor": "none",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +33,11 @@ class Point:
 def curves(series: Mapping[str, Sequence[float]], *, title: str) -> str:
     """Answered@k: each system's share of answered queries for k = 1, 2, ..."""
     depth = max(map(len, series.values()))
-    with _figure(title, height=3.6) as (figure, axes):
+    with drawn(title, height=3 + _legend_height(list(series))) as (figure, axes):
         for i, (name, shares) in enumerate(series.items()):
             k = range(1, len(shares) + 1)
             axes.plot(
-                k, shares, color=_colour(i), marker=_MARKERS[i % 8], linestyle=_LINES[i % 4], label=name,
+                k, shares, color=colour(i), marker=_MARKERS[i % 8], linestyle=_LINES[i % 4], label=name,
                 markersize=5, markevery=[place - 1 for place in _marked(len(shares))], linewidth=1.6,
             )  # fmt: skip
         if depth > 10:
@@ -65,18 +47,18 @@ def curves(series: Mapping[str, Sequence[float]], *, title: str) -> str:
         axes.set_xlabel("k")
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_ylabel("queries answered in the first k")
+        axes.set_ylabel("queries answered")
         _legend(figure, axes)
     return figure.svg
 
 
 def speed(points: Sequence[Point], *, measure: str, title: str) -> str:
     """Milliseconds a query (logarithmic) against the mean of a measure with its interval."""
-    with _figure(title, height=3.6) as (figure, axes):
+    with drawn(title, height=3 + _legend_height([point.name for point in points])) as (figure, axes):
         for i, point in enumerate(points):
             error = [[point.mean - point.low], [point.high - point.mean]]
             axes.errorbar(
-                [point.milliseconds], [point.mean], yerr=error, color=_colour(i), marker=_MARKERS[i % 8],
+                [point.milliseconds], [point.mean], yerr=error, color=colour(i), marker=_MARKERS[i % 8],
                 linestyle="", capsize=3, markersize=7, label=point.name,
             )  # fmt: skip
         axes.set_xscale("log")
@@ -95,11 +77,11 @@ def differences(values: Sequence[float], *, ours: str, theirs: str, measure: str
     """A bar a query, from the largest gain to the largest loss; queries without a difference lie between."""
     order = sorted(values, reverse=True)
     gains, losses = sum(value > 0 for value in order), sum(value < 0 for value in order)
-    with _figure(title, height=2.8) as (figure, axes):
+    with drawn(title, height=2.8) as (figure, axes):
         steps, edges = _steps(order)
         for i, wanted in ((2, 1), (1, -1)):
-            axes.stairs([max(step * wanted, 0) * wanted for step in steps], edges, fill=True, color=_colour(i))
-        axes.axhline(0, color=_INK, linewidth=0.8)
+            axes.stairs([max(step * wanted, 0) * wanted for step in steps], edges, fill=True, color=colour(i))
+        axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_xlim(0, len(order))
         axes.set_ylim(-1.05, 1.05)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.1f}" if value else "0"))
@@ -114,7 +96,7 @@ def intervals(rows: Sequence[tuple[str, Sequence[Point]]], *, measure: str, titl
     """Means with their intervals: a group of lines for each of the settings, a line a system."""
     names = list(dict.fromkeys(point.name for _, points in rows for point in points))
     lines = [(group, point) for group, points in rows for point in points]
-    with _figure(title, height=0.9 + 0.2 * (len(lines) + len(rows))) as (figure, axes):
+    with drawn(title, height=0.9 + 0.2 * (len(lines) + len(rows)) + _legend_height(names)) as (figure, axes):
         ticks, shown = [], set()
         y = 0.0
         for group, points in rows:
@@ -122,7 +104,7 @@ def intervals(rows: Sequence[tuple[str, Sequence[Point]]], *, measure: str, titl
             for point in points:
                 i = names.index(point.name)
                 axes.errorbar(
-                    [point.mean], [y], xerr=[[point.mean - point.low], [point.high - point.mean]], color=_colour(i),
+                    [point.mean], [y], xerr=[[point.mean - point.low], [point.high - point.mean]], color=colour(i),
                     marker=_MARKERS[i % 8], linestyle="", capsize=2, markersize=5,
                     label=None if point.name in shown else point.name,
                 )  # fmt: skip
@@ -137,54 +119,10 @@ def intervals(rows: Sequence[tuple[str, Sequence[Point]]], *, measure: str, titl
     return figure.svg
 
 
-class _Drawing:
-    """A figure that becomes text when its block ends."""
-
-    svg = ""
-
-    def __init__(self, title: str, height: float) -> None:
-        self.title = title
-        self.figure = Figure(figsize=(5.2, height), layout="constrained")
-
-
-@contextmanager
-def _figure(title: str, *, height: float) -> Iterator[tuple[_Drawing, Axes]]:
-    settings: Any = _SETTINGS | {"svg.hashsalt": title}
-    with matplotlib.rc_context(settings):
-        drawing = _Drawing(title, height)
-        yield drawing, drawing.figure.subplots()
-        buffer = io.StringIO()
-        drawing.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    drawing.svg = _inline(buffer.getvalue(), title)
-
-
-def _inline(text: str, title: str) -> str:
-    """The svg element alone: colours and font from the page, ids of its own, a name for screen readers."""
-    svg = text[text.index("<svg") :]
-    for stand_in, variable in _STAND_INS.items():
-        svg = svg.replace(stand_in, variable)
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)  # its style is for the page
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"|( font-family: [^;"]*;)', "", svg).replace("xlink:href", "href")
-    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
-    own = "f" + hashlib.blake2b(title.encode(), digest_size=4).hexdigest()
-    svg = re.sub(r' id="([^"]*)"', lambda id: f' id="{own}-{id[1]}"' if id[1] in used else "", svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\1#{own}-", svg)
-    svg = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
-    head, rest = svg.split(">", 1)
-    head = re.sub(r' (width|height|version)="[^"]*"', "", head).replace(
-        "<svg", f'<svg role="img" aria-label="{escape(title)}"'
-    )
-    return re.sub(r"\s*\n\s*", " ", f"{head}>{rest}").replace("> <", "><").strip()
-
-
 def _steps(values: Sequence[float]) -> tuple[list[float], list[int]]:
     """Runs of equal values, and where they begin and end: a few hundred points less in the file."""
     starts = [i for i, value in enumerate(values) if not i or value != values[i - 1]]
     return [values[i] for i in starts], [*starts, len(values)]
-
-
-def _colour(i: int) -> str:
-    return f"#0a0b{i % SERIES:02x}"
 
 
 def _marked(depth: int) -> list[int]:
@@ -196,7 +134,15 @@ def _round_numbers() -> list[float]:
     return [factor * 10.0**power for power in range(-3, 6) for factor in (1, 2, 5)]
 
 
-def _legend(drawing: _Drawing, axes: Axes) -> None:
+def _columns(labels: Sequence[str]) -> int:
+    return 1 if max(map(len, labels)) > 26 else 2
+
+
+def _legend_height(labels: Sequence[str]) -> float:
+    """Inches."""
+    return 0.21 * -(-len(labels) // _columns(labels))
+
+
+def _legend(drawing: Drawing, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    longest = max(map(len, labels))
-    drawing.figure.legend(handles, labels, loc="outside lower center", ncols=1 if longest > 26 else 2, fontsize=10)
+    drawing.figure.legend(handles, labels, loc="outside lower center", ncols=_columns(labels), fontsize=10)

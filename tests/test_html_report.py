@@ -19,7 +19,7 @@ from tests.results import experiment, ranked
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 TEXTS = ["hide <b>keyboard</b> & co", "read a file", "unzip", "send mail"]
-EVIL = '<script>alert("x")</script>'
+EVIL = '<script>alert("$x$ $")</script>'
 
 
 def small(name: str = "small", system: str = "ncs") -> Experiment:
