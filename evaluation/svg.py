@@ -29,7 +29,8 @@ _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none", "font.size": 11, "font.family": "sans-serif", "axes.edgecolor": SOFT,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK, "grid.color": SOFT,
     "grid.linewidth": 0.4, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
-    "axes.grid": True, "axes.axisbelow": True, "text.parse_math": False, "figure.facecolor": "none", "axes.facecolor": "none",
+    "axes.grid": True, "axes.axisbelow": True, "text.parse_math": False,
+    "figure.facecolor": "none", "axes.facecolor": "none",
 }  # fmt: skip
 
 
