@@ -52,6 +52,8 @@ class BuildConfig:
 
     fasttext: FastTextConfig = field(default_factory=_default_fasttext)
     java_frontend: str = "tree-sitter"
+    outside: bool = True
+    """Classes and top-level code are documents too, beside functions."""
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
@@ -305,7 +307,9 @@ def _extract(files: Iterable[SourceFile], folder: Path, config: BuildConfig, wor
 
     finish = partial(pack_batch, code=config.store_code)
     with Collector(folder, config.store_code, config.deduplicate) as collector:
-        for extraction in extract_files(files, workers=workers, frontend=config.java_frontend, finish=finish):
+        for extraction in extract_files(
+            files, workers=workers, frontend=config.java_frontend, outside=config.outside, finish=finish
+        ):
             collector.add(extraction.result)
             collector.note_files(extraction)
         return collector.finish()

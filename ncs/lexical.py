@@ -115,6 +115,8 @@ class Postings:
         scores = np.zeros(len(rows))
         for id, count in _counts(ids).items():
             found, impacts = self._posting(id)
+            if not len(found):  # its field has no weight
+                continue
             at = np.minimum(np.searchsorted(found, rows), len(found) - 1)
             scores += np.where(found[at] == rows, impacts[at] * np.float64(count), 0.0)
         return scores

@@ -66,7 +66,9 @@ def test_documents_that_use_no_names_agree_on_nothing() -> None:
 def test_saturation_is_the_greedy_choice(documents: list[tuple[int, int]], k: int, factor: float) -> None:
     scores = np.array([score / 8 for score, _ in documents])
     files = np.array([file for _, file in documents], np.int64)
-    left, taken, want = list(range(len(documents))), dict[int, int](), []
+    left = list(range(len(documents)))
+    taken: dict[int, int] = {}
+    want: list[tuple[int, float]] = []
     while left and len(want) < k:
         now = {at: scores[at] * factor ** (taken.get(int(files[at]), 0)) for at in left}
         best = min(left, key=lambda at: (-now[at], at))

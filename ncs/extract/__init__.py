@@ -13,13 +13,20 @@ __all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extra
 
 
 def extract(
-    source: bytes, language: str, *, repository: str = "", path: str = "", frontend: str = "tree-sitter"
+    source: bytes,
+    language: str,
+    *,
+    repository: str = "",
+    path: str = "",
+    frontend: str = "tree-sitter",
+    outside: bool = False,
 ) -> Iterator[Document]:
     """Documents of one source file, in source order; of a file with syntax errors, what parsed.
 
+    outside: after the functions, the classes as outlines and the top level (ncs.extract.outside).
     Raises BadInput for an unknown language or front end, SourceError where the front end cannot read the file.
 
     >>> [d.qualified_name for d in extract(b"class A { void hide() {} }", "java")]
     ['A.hide']
     """
-    yield from read_file(source, language, repository, path, frontend)[0]
+    yield from read_file(source, language, repository, path, frontend, outside=outside)[0]

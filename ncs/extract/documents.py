@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -17,8 +17,9 @@ from ncs.types import Document, Field, Tokens
 Span = tuple[int, int]
 """A byte range: start, end."""
 
-_LAYOUT = b" \t\r\n\f\v\0"
+LAYOUT = b" \t\r\n\f\v\0"
 _SPACE = re.compile(rb"\s*")
+_LICENCE = re.compile(rb"copyright|licen[cs]e|all rights reserved", re.IGNORECASE)
 
 
 class Function(NamedTuple):
@@ -94,7 +95,7 @@ def documents_of(
             words["scope"] = scope
         if described:
             comments.describe(start, end, docstring, words)
-        hashed = without[start:end].translate(None, _LAYOUT)
+        hashed = without[start:end].translate(None, LAYOUT)
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
         code = source[start:end]
@@ -150,6 +151,29 @@ class Comments:
         if doc and (kept := tuple(filter(None, doc))):
             words["doc"] = kept
         if comments and (kept := tuple(filter(None, comments))):
+            words["comments"] = kept
+
+    def outline(
+        self, start: int, free: Sequence[Span], inner: set[int], docs: Sequence[str], words: dict[Field, Tokens]
+    ) -> None:
+        """Add `doc` and `comments` of what stands outside functions: a class that starts at `start`, or the top level.
+
+        free: its own ranges; a comment above something else (`inner`: where that starts) is that one's.
+        """
+        doc: list[str] = []
+        comments: list[str] = []
+        if start in self._above:
+            self._look_up(start, doc, comments)
+        for a, b in free:
+            first = bisect_left(self._starts, a)
+            for i in range(first, bisect_left(self._starts, b, first)):
+                span = self.spans[i]
+                ours = after_space(self._source, span[1]) not in inner and span[0] not in self._docstrings
+                if ours and not _LICENCE.search(self._source, *span):
+                    comments.append(self._text(i))
+        if doc or docs:
+            words["doc"] = (*filter(None, doc), *docs)
+        if kept := tuple(filter(None, comments)):
             words["comments"] = kept
 
     def _look_up(self, start: int, doc: list[str], comments: list[str]) -> None:

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 FRONTENDS = ("tree-sitter", "javalang")
 
 
-def read_file(source: bytes, language: str, repository: str, path: str, frontend: str) -> tuple[list[Document], bool]:
+def read_file(
+    source: bytes, language: str, repository: str, path: str, frontend: str, *, outside: bool = False
+) -> tuple[list[Document], bool]:
     """Documents of a file in source order, and whether it has syntax errors.
 
+    outside: classes and the top level too; javalang gives functions only.
     "javalang" reads Java; every other language is read with tree-sitter whatever the front end.
     Raises SourceError where the front end cannot read the file at all, BadInput for an unknown name.
     """
@@ -29,4 +32,4 @@ def read_file(source: bytes, language: str, repository: str, path: str, frontend
         return read_javalang(source, LANGUAGES[language], repository, path)
     from ncs.extract.treesitter import read
 
-    return read(source, LANGUAGES[language], repository, path)
+    return read(source, LANGUAGES[language], repository, path, outside=outside)

@@ -12,8 +12,8 @@
 (enum_declaration name: (identifier) @class.name) @class
 (record_declaration name: (identifier) @class.name) @class
 (annotation_type_declaration name: (identifier) @class.name) @class
-(enum_constant name: (identifier) @class.name body: (class_body)) @class
-(object_creation_expression type: (_) @class.name (class_body)) @class
+(enum_constant name: (identifier) @scope.name body: (class_body)) @scope
+(object_creation_expression type: (_) @scope.name (class_body)) @scope
 
 (method_reference (identifier) @calls .)
 (object_creation_expression type: (type_identifier) @calls)

@@ -48,21 +48,33 @@ class Extraction(Generic[T]):
     """repository/path of files that gave nothing because the front end could not read them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _How(Generic[T]):
+    """What is done with every chunk."""
+
+    frontend: str
+    outside: bool
+    finish: Callable[[list[Document]], T]
+
+
 def extract_files(
     files: Iterable[SourceFile],
     *,
     workers: int | None = None,
     frontend: str = "tree-sitter",
+    outside: bool = False,
     finish: Callable[[list[Document]], T],
 ) -> Iterator[Extraction[T]]:
     """Documents of many files, a chunk at a time, in input order whatever the number of workers.
 
-    finish: runs where the documents were made; only its result travels, so it must be a function of a
-    module (or a functools.partial of one). workers: processes, one a core by default; with one, or with
-    little input, everything happens here. Files of no known language, or without its grammar, are skipped.
+    outside: classes and top-level code too. finish: runs where the documents were made; only its result travels,
+    so it must be a function of a module (or a functools.partial of one). workers: processes, one a core by
+    default; with one, or with little input, everything happens here. Files of no known language, or without its
+    grammar, are skipped.
     Raises NcsError where a process was killed twice, as happens without memory.
     """
     workers = workers or os.cpu_count() or 1
+    how = _How(frontend, outside, finish)
     chunks = _chunks(files)
     first: list[list[SourceFile]] = []
     if workers > 1:
@@ -71,10 +83,10 @@ def extract_files(
             first.append(chunk)
             size += sum(len(file.data) for file in chunk)
             if size >= SMALL:
-                yield from _in_processes(chain(first, chunks), workers, frontend, finish)
+                yield from _in_processes(chain(first, chunks), workers, how)
                 return
     for chunk in chain(first, chunks):
-        yield _read_chunk(chunk, frontend, finish)
+        yield _read_chunk(chunk, how)
 
 
 def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -103,7 +115,7 @@ def _no_gc() -> Iterator[None]:
 
 
 @_no_gc()  # around the whole function: when it comes back on, the documents are gone
-def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]) -> Extraction[T]:
+def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
     documents: list[Document] = []
     broken: list[str] = []
     failed: list[str] = []
@@ -112,7 +124,9 @@ def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[D
         if language is None or not installed(language):
             continue
         try:
-            found, errors = read_file(file.data, language, file.repository, file.path, frontend)
+            found, errors = read_file(
+                file.data, language, file.repository, file.path, how.frontend, outside=how.outside
+            )
         except SourceError:
             failed.append(f"{file.repository}/{file.path}")
             continue
@@ -120,12 +134,10 @@ def _read_chunk(chunk: list[SourceFile], frontend: str, finish: Callable[[list[D
         if errors:
             broken.append(f"{file.repository}/{file.path}")
     size = sum(len(file.data) for file in chunk)
-    return Extraction(finish(documents), len(chunk), size, len(documents), tuple(broken), tuple(failed))
+    return Extraction(how.finish(documents), len(chunk), size, len(documents), tuple(broken), tuple(failed))
 
 
-def _in_processes(
-    chunks: Iterator[list[SourceFile]], workers: int, frontend: str, finish: Callable[[list[Document]], T]
-) -> Iterator[Extraction[T]]:
+def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, how: _How[T]) -> Iterator[Extraction[T]]:
     """At most two chunks a worker are in flight, so memory stays flat and nobody waits."""
     pool = _pool(workers)
     waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
@@ -133,7 +145,7 @@ def _in_processes(
     try:
         while True:
             while len(waiting) < 2 * workers and (chunk := next(chunks, None)) is not None:
-                waiting.append((chunk, _submit(pool, chunk, frontend, finish)))
+                waiting.append((chunk, _submit(pool, chunk, how)))
             if not waiting:
                 return
             try:
@@ -148,7 +160,7 @@ def _in_processes(
                     ) from None
                 pool.shutdown(wait=False)
                 pool = _pool(workers)
-                waiting = deque((chunk, _submit(pool, chunk, frontend, finish)) for chunk, _ in waiting)
+                waiting = deque((chunk, _submit(pool, chunk, how)) for chunk, _ in waiting)
                 continue
             waiting.popleft()
             yield extraction
@@ -166,14 +178,12 @@ def _quiet() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _submit(
-    pool: ProcessPoolExecutor, chunk: list[SourceFile], frontend: str, finish: Callable[[list[Document]], T]
-) -> Future[Extraction[T]]:
+def _submit(pool: ProcessPoolExecutor, chunk: list[SourceFile], how: _How[T]) -> Future[Extraction[T]]:
     """Submitting starts processes, and these would run the caller's script anew if they saw it."""
     main = sys.modules["__main__"]
-    if getattr(getattr(finish, "func", finish), "__module__", "__main__") != "__main__":
+    if getattr(getattr(how.finish, "func", how.finish), "__module__", "__main__") != "__main__":
         sys.modules["__main__"] = ModuleType("__main__")
     try:
-        return pool.submit(_read_chunk, chunk, frontend, finish)
+        return pool.submit(_read_chunk, chunk, how)
     finally:
         sys.modules["__main__"] = main

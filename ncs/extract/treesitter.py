@@ -21,15 +21,17 @@ from ncs.errors import SourceError
 from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
-from ncs.extract.words import Names, piece, tagged, words_of
+from ncs.extract.outside import Class, File, outlines
+from ncs.extract.words import Names, Tags, piece, tagged, words_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from ncs.types import Document, Tokens
+    from ncs.types import Document, Field, Tokens
 
     Captures = dict[str, list[Node]]
     Container = tuple[int, int, str, str]
+    Literal = tuple[Span, str]
 
 DEEPEST = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
@@ -39,10 +41,15 @@ DEEPEST_BRACKETS = 20_000
 all close again, some 200,000 end the process."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
+_CLASS = "class"
 
-def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list[Document], bool]:
+
+def read(
+    source: bytes, row: Language, repository: str, path: str, *, outside: bool = False
+) -> tuple[list[Document], bool]:
     """Documents of a file in source order, and whether it has syntax errors.
 
+    outside: after the functions, classes and the top level too (ncs.extract.outside).
     Raises SourceError for what is no program and would take hours, or the process: a million opening brackets.
     """
     source = as_utf8(source)
@@ -54,12 +61,27 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
         hidden = [match.span(2) for match in row.opaque.finditer(source)]
         root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
     found = cursor.captures(root)
-    if not any(kind in found for kind in row.kinds):
+    if not outside and not any(kind in found for kind in row.kinds):
         return [], root.has_error
     docs = _spans(found, "doc")
     comments = Comments(source, _spans(found, "comments"), docs, row)
-    functions = _functions(source, found, comments, docs, row)
-    return documents_of(source, functions, comments, row, repository, path), root.has_error
+    literals = _literals(source, found, docs)
+    code, tags = tagged(
+        found, blanked(comments.without, [span for span, _ in literals] + _spans(found, "nothing")), row
+    )
+    functions, classes = _functions(source, found, code, tags, literals, row)
+    for number, start in _docstrings(functions, docs).items():
+        functions[number] = functions[number]._replace(docstring=start)
+    documents = documents_of(source, functions, comments, row, repository, path)
+    if outside:
+
+        def words(spans: Sequence[Span]) -> dict[Field, Tokens]:
+            return words_of(b" ".join([piece(code, a, b) for a, b in spans]), tags, _names(row))
+
+        said = [(start, text) for (start, _), text in literals if text]
+        file = File(source, words, said, comments, row, repository, path)
+        documents += outlines(file, functions, classes)
+    return documents, root.has_error
 
 
 def _depth(source: bytes) -> int:
@@ -71,16 +93,23 @@ def _depth(source: bytes) -> int:
     return max(max(depths), -min(depths))
 
 
-def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Span], row: Language) -> list[Function]:
-    literals = _spans(found, "literals")
+def _literals(source: bytes, found: Captures, docs: list[Span]) -> list[Literal]:
+    """Where string literals are, in order, and what they say; docstrings of functions are none."""
+    spans = _spans(found, "literals")
     if docs:
         documenting = {node.start_byte for node in found["doc.text"]}
-        literals = [span for span in literals if span[0] not in documenting]
-    starts = [start for start, _ in literals]
-    texts = [unquote(source[start:end].decode("utf-8", "replace")) for start, end in literals]
-    code, tags = tagged(found, blanked(comments.without, literals + _spans(found, "nothing")), row)
+        spans = [span for span in spans if span[0] not in documenting]
+    return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
+
+
+def _functions(
+    source: bytes, found: Captures, code: bytes, tags: Tags, literals: Sequence[Literal], row: Language
+) -> tuple[list[Function], list[Class]]:
+    starts = [start for (start, _), _ in literals]
+    texts = [text for _, text in literals]
     names = _names(row)
     functions = []
+    classes = []
     ends: list[int] = []
     scopes: list[Tokens] = [()]
     for start, end, kind, name in _containers(source, found, row):
@@ -88,7 +117,9 @@ def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Sp
             ends.pop()
             scopes.pop()
         scope = scopes[-1]
-        if kind and len(ends) < DEEPEST:
+        if kind == _CLASS:
+            classes.append(Class(start, end, name, scope))
+        elif kind and len(ends) < DEEPEST:
             words = words_of(piece(code, start, end), tags, names)
             if starts:
                 first = bisect_left(starts, start)
@@ -98,9 +129,7 @@ def _functions(source: bytes, found: Captures, comments: Comments, docs: list[Sp
             functions.append(Function(start, end, kind, name, scope, words))
         ends.append(end)
         scopes.append((*scope, name))
-    for number, start in _docstrings(functions, docs).items():
-        functions[number] = functions[number]._replace(docstring=start)
-    return functions
+    return functions, classes
 
 
 def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int, int]:
@@ -117,7 +146,7 @@ def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int
 
 
 def _containers(source: bytes, found: Captures, row: Language) -> list[Container]:
-    """Functions and classes (these with an empty kind), the enclosing before the enclosed."""
+    """Functions, classes and what else makes a scope (with an empty kind), the enclosing before the enclosed."""
     decorated: dict[int, int] = {}
     if "decorated" in found:
         starts = (sorted([node.start_byte for node in found[what]]) for what in ("decorated.definition", "decorated"))
@@ -135,7 +164,9 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[Container
             while start in preambles:
                 start = preambles[start]
             if kind in ("class", "scope"):
-                containers.append((start, -end, "", name.partition("<")[0].rpartition(".")[2].strip()))
+                containers.append(
+                    (start, -end, _CLASS if kind == _CLASS else "", name.partition("<")[0].rpartition(".")[2].strip())
+                )
             else:
                 containers.append((decorated.get(start, start) if decorated else start, -end, kind, name))
     containers.sort()
