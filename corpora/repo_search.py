@@ -169,7 +169,7 @@ def _documents(file: SourceFile, repository: str, prefix: str) -> Iterator[Docum
     if language is None or not file.path.startswith(prefix):
         return
     path = file.path.removeprefix(prefix)
-    for document in extract(file.data, language, repository=repository, path=path):
+    for document in extract(file.data, language, repository=repository, path=path, outside=True):
         yield replace(document, id=document.id.removeprefix(f"{repository}/"))
 
 
