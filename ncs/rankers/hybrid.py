@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.embeddings import Embeddings
-    from ncs.types import Mask
+    from ncs.types import Mask, Matrix
     from ncs.vocabulary import WordTable
 
     Scores = NDArray[np.float64]
@@ -62,6 +62,19 @@ class Weights:
     consensus: float
     title: float
     neighbours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What a document is worth to a question that was taken from it, with the field it was taken from left out.
+
+    name: None where its name is not what is hidden. Calibration asks with it (ncs.calibration).
+    """
+
+    row: int
+    lexical: float
+    meaning: float
+    name: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +141,14 @@ class HybridRanker:
         ranking = self.rank(text, k, allowed=allowed)
         return list(zip(ranking.rows, ranking.scores, strict=True))
 
-    def rank(self, text: str, k: int, *, allowed: Mask | None = None) -> Ranking:
-        """`search`, with the signals of every hit."""
+    def rank(self, text: str, k: int, *, allowed: Mask | None = None, hidden: Hidden | None = None) -> Ranking:
+        """`search`, with the signals of every hit; of a hidden document only what it says in other fields."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if self.structure is None:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         intent = read_intent(text, self.structure.languages)
-        rows, lexical, meaning, definition = self._candidates(intent, max(k, HEAD), allowed)
+        rows, lexical, meaning, definition = self._candidates(intent, max(k, HEAD), allowed, hidden)
         if not len(rows):
             return Ranking(intent, [], [])
         best = max(float(lexical.max()), 1e-9)
@@ -144,12 +157,17 @@ class HybridRanker:
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
         signals |= self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
         asked = self._idf(intent.words)
-        signals["name"] = self.weights.naming * naming.agreement(self._structure().words, rows, asked)
+        named = naming.agreement(self._structure().words, rows, asked)
+        if hidden and hidden.name is not None:
+            named[rows == hidden.row] = hidden.name
+        signals["name"] = self.weights.naming * named
         signals["definition"] = self.weights.definition * definition[order]
         factors = priors.factors(self.structure.places.role[self.structure.places.file[rows]], intent.words)
         return self._ordered(intent, rows, signals, factors, k)
 
-    def _candidates(self, intent: Intent, n: int, allowed: Mask | None) -> tuple[Rows, Scores, Scores, Scores]:
+    def _candidates(
+        self, intent: Intent, n: int, allowed: Mask | None, hidden: Hidden | None = None
+    ) -> tuple[Rows, Scores, Scores, Scores]:
         """Ascending rows, with the scores of both parts and how well each defines what the question spells."""
         bm25, dense, words = self._lexical(), self._dense(), list(intent.words)
         ids = [term.id for term in bm25.postings.terms(words) if term.id is not None]
@@ -158,10 +176,10 @@ class HybridRanker:
         if query.any():
             near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
             found += near[0][near[0] >= 0].tolist()
+        found += [hidden.row] if hidden else []
         defined = [self._structure().symbols.match(symbol, allowed=allowed) for symbol in intent.symbols]
         rows = np.unique(np.array(found, np.int64))
-        lexical = bm25.postings.scores(ids, rows)
-        meaning = dense.index.similarities(query, rows).astype(np.float64)
+        lexical, meaning = self._parts(ids, query, rows, hidden)
         best = max(float(lexical.max(initial=0)), 1e-9)
         kept = {row for row, _ in top(rows, lexical / best + self.weights.meaning * np.maximum(meaning, 0), n)}
         kept.update(int(row) for defining, _ in defined for row in defining)
@@ -170,8 +188,15 @@ class HybridRanker:
         for defining, weights in defined:
             at = np.searchsorted(rows, defining)
             definition[at] = np.maximum(definition[at], weights)
-        similar = dense.index.similarities(query, rows).astype(np.float64)
-        return rows, bm25.postings.scores(ids, rows), similar, definition
+        return rows, *self._parts(ids, query, rows, hidden), definition
+
+    def _parts(self, ids: Sequence[int], query: Matrix, rows: Rows, hidden: Hidden | None) -> tuple[Scores, Scores]:
+        """What both parts score these rows."""
+        lexical = self._lexical().postings.scores(ids, rows)
+        meaning = self._dense().index.similarities(query, rows).astype(np.float64)
+        if hidden:
+            lexical[rows == hidden.row], meaning[rows == hidden.row] = hidden.lexical, hidden.meaning
+        return lexical, meaning
 
     def _evidence(self, intent: Intent, rows: Rows, base: Scores) -> dict[str, Scores]:
         """What the candidates, best first, say about each other."""

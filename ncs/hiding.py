@@ -1,0 +1,84 @@
+"""What a document is worth to a question that was taken from it, once the field it was taken from is hidden."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.embeddings import unit_rows
+from ncs.intent import read_intent
+from ncs.lexical import stem_all
+from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.hybrid import Hidden
+from ncs.rankers.ncs import NcsRanker
+from ncs.types import NCS_FIELDS, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+    from ncs.vocabulary import WordTable
+
+MOST = 4_096
+"""Documents whose mean stands for the mean of all, which a saved ranker does not keep."""
+
+
+class Hiding:
+    """Scores single documents again as if one field of them were empty; all other documents keep theirs.
+
+    What was learnt from that field beside the document (word vectors, counts of words) stays as it is: hiding it
+    there would take a build a question.
+    """
+
+    def __init__(self, words: WordTable, lexical: Bm25Ranker, dense: NcsRanker, languages: Sequence[str]) -> None:
+        self.words, self._lexical, self._encoder = words, lexical, dense.encoder
+        self._languages = languages
+        self._mean_length = float(lexical.postings.lengths.mean(dtype=np.float64)) or 1.0
+        self._unit = unit_rows(self._encoder.vectors)
+        self._mean = np.zeros(self._unit.shape[1], np.float32)
+        if dense.centre:
+            rows = np.unique(np.linspace(0, len(words) - 1, min(MOST, len(words))).astype(np.int64))
+            self._mean = np.mean([self._vector(int(row), NCS_FIELDS) for row in rows], axis=0, dtype=np.float64)
+
+    def hide(self, text: str, row: int, field: Field) -> Hidden:
+        """What the rest of a document scores for a question."""
+        asked = list(read_intent(text, self._languages).words)
+        vector = self.vector(row, field)
+        query = self._encoder.query(" ".join(asked))
+        return Hidden(row, self.lexical(asked, row, field), float(vector @ query), 0.0 if field == "name" else None)
+
+    def lexical(self, asked: Sequence[str], row: int, field: Field | None) -> float:
+        """The BM25 score of a row without a field; with all of them it is the postings' own."""
+        ranker, postings = self._lexical, self._lexical.postings
+        tf: Counter[str] = Counter()
+        length = 0.0
+        for name, weight in ranker.weights.items():
+            if name == field or not weight:
+                continue
+            ids = self.words.ids_of(row, name)
+            length += weight * len(ids)
+            for stem in stem_all(self.words.vocabulary.word(int(id)) for id in ids):
+                tf[stem] += weight  # type: ignore[assignment]  # weights need not be whole
+        saturation = ranker.k1 * (1 - ranker.b + ranker.b * length / self._mean_length)
+        n, score = len(postings), 0.0
+        for term in postings.terms(list(asked)):
+            if term.id is not None and tf[term.stem]:
+                idf = np.log1p((n - term.documents + 0.5) / (term.documents + 0.5))
+                score += float(idf) * tf[term.stem] / (tf[term.stem] + saturation)
+        return score
+
+    def vector(self, row: int, field: Field | None) -> Matrix:
+        """The unit vector [d] of a row without a field, the mean of all taken out where the ranker does."""
+        vector = self._vector(row, [name for name in NCS_FIELDS if name != field])
+        return unit_rows((vector - self._mean)[None].astype(np.float32))[0] if vector.any() else vector
+
+    def _vector(self, row: int, fields: Sequence[Field]) -> Matrix:
+        found: list[NDArray[np.int32]] = [self.words.ids_of(row, name) for name in fields]
+        ids, counts = np.unique(np.concatenate(found), return_counts=True)
+        weights = (1 + np.log(counts)) * self._encoder.idf[ids]
+        vector: Matrix = unit_rows((weights.astype(np.float32) @ self._unit[ids])[None])[0]
+        return vector
