@@ -41,13 +41,13 @@ class Known:
     """What tells a body: "{" one before a semicolon, "newline" one before the line's end, "equation" one below a
     signature, "" every tag has one."""
     mark: str = ""
-    """A word that the line of every function has; ctags also gives names of parameters."""
+    """A regular expression that the line of every function matches; ctags also gives other names."""
     quotes: str = ""
     """Around text of several lines, in which examples of code stand that ctags takes for code."""
 
 
 KNOWN: Mapping[str, Known] = {
-    "bash": Known("Sh", "f", body=""),
+    "bash": Known("Sh", "f", body="", mark=r"\(\s*\)|\bfunction\b"),
     "c": Known("C", "f"),
     "cpp": Known("C++", "f"),
     "csharp": Known("C#", "m"),
@@ -55,9 +55,9 @@ KNOWN: Mapping[str, Known] = {
     "go": Known("Go", "f"),
     "haskell": Known("Haskell", "f", body="equation"),
     "java": Known("Java", "m"),
-    "javascript": Known("JavaScript", "fmgGS"),
-    "kotlin": Known("Kotlin", "m", body="newline", mark="fun"),
-    "lua": Known("Lua", "f", body=""),
+    "javascript": Known("JavaScript", "fmgGS", mark=r"=>|\bfunction\b|\w\s*\(|\bnew\b"),
+    "kotlin": Known("Kotlin", "m", body="newline", mark=r"\bfun\b"),
+    "lua": Known("Lua", "f", body="", mark=r"\bfunction\b"),
     "php": Known("PHP", "f"),
     "python": Known("Python", "f"),
     "ruby": Known("Ruby", "fS", body=""),
@@ -161,7 +161,7 @@ def read_tags(folder: str, names: Iterable[str], known: Known) -> dict[str, list
     tags = defaultdict(list)
     for line in done.stdout.splitlines():
         tag = json.loads(line)
-        if not _ANONYMOUS.search(tag["name"]):
+        if not _ANONYMOUS.search(tag["name"]) and not (known.name == "Sh" and tag["name"].endswith("=")):
             tags[tag["path"]].append(Tag(tag["name"], tag["line"], tag["kind"]))
     return tags
 
@@ -180,7 +180,7 @@ def _add(count: Count, file: SourceFile, tags: Iterable[Tag], language: str) -> 
         if any(start <= tag.line <= end for start, end in lines[plain(tag.name)]):
             count.tags += 1
             count.found += 1
-        elif _is_function(text, tag, KNOWN[language]):
+        elif not file.path.endswith(".d.ts") and _is_function(text, tag, KNOWN[language]):
             count.tags += 1
             count.missed.append(f"{file.repository}/{file.path}:{tag.line} {tag.name} ({tag.kind})")
         else:
@@ -191,7 +191,7 @@ def _is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
     """Whether what ctags found has a body, and is code."""
     if known.quotes and sum(line.count(known.quotes) for line in lines[: tag.line - 1]) % 2:
         return False
-    if not re.search(rf"\b{known.mark}\b", lines[tag.line - 1]):
+    if not re.search(known.mark, lines[tag.line - 1]):
         return False
     text = "\n".join(lines[tag.line - 1 : tag.line + 60])
     if known.body == "equation":

@@ -125,6 +125,9 @@ LANGUAGES: Mapping[str, Language] = {
             "function method",
             DOXYGEN,
             "c_family cpp",
+            opaque=re.compile(  # macros behind parameters
+                rb"(\))(\s+[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()\n]*\))?)(?=\s*[{:])"
+            ),
         ),
         _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
         _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),

@@ -39,6 +39,8 @@ DEEPEST = 64
 DEEPEST_BRACKETS = 20_000
 """Brackets open at once, or closed too often: captures take the square of their number, hours for 1 MB; and where
 all close again, some 200,000 end the process."""
+LONGEST_LINE = 250_000
+"""Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
 _CLASS = "class"
@@ -47,7 +49,7 @@ _CLASS = "class"
 def read(
     source: bytes, row: Language, repository: str, path: str, *, outside: bool = False
 ) -> tuple[list[Document], bool]:
-    """Documents of a file in source order, and whether it has syntax errors.
+    """Documents of a file in source order, and whether it has syntax errors; none where a line is over LONGEST_LINE.
 
     outside: after the functions, classes and the top level too (ncs.extract.outside).
     Raises SourceError for what is no program and would take hours, or the process: a million opening brackets.
@@ -56,6 +58,8 @@ def read(
     parser, cursor = _tools(row)
     if len(source) > DEEPEST_BRACKETS and _depth(source) > DEEPEST_BRACKETS:
         raise SourceError(f"over {DEEPEST_BRACKETS:,} brackets of {path or 'the file'} are open; it is no program")
+    if len(source) > LONGEST_LINE and max(map(len, source.split(b"\n"))) > LONGEST_LINE:
+        return [], True
     root = parser.parse(source).root_node
     if row.opaque and root.has_error:
         hidden = [match.span(2) for match in row.opaque.finditer(source)]
