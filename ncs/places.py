@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ncs.store import Store
 
 ROOM = "places"
+OUTLINES = frozenset({"class", "module", "block"})
+"""Kinds of documents that ncs.extract.outside makes."""
 SOURCE, TEST, EXAMPLE, ASIDE = range(4)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code."""
 
@@ -87,6 +89,8 @@ class Places:
     role: NDArray[np.int8]
     named: NDArray[np.bool_]
     """[n_files]: whether the file has a path."""
+    outline: NDArray[np.bool_]
+    """[n]: whether a row is no function but a class or the top level of a file."""
     title_ids: NDArray[np.int32]
     title_offsets: NDArray[np.int64]
     stems: Vocabulary
@@ -109,6 +113,7 @@ class Places:
             np.array(owner, np.int32),
             np.array([role(path) for _, path in places], np.int8),
             np.array([bool(path) for _, path in places], np.bool_),
+            np.array([kind in OUTLINES for _, _, kind in store.names()], np.bool_),
             table.ids,
             table.offsets,
             table.vocabulary,
@@ -154,10 +159,10 @@ class Places:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
         try:
-            file, repository, role, named, ids, offsets = (
+            file, repository, role, named, outline, ids, offsets = (
                 np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in FILES
             )
-            found = cls(file, repository, role, named, ids, offsets, Vocabulary.load(room))
+            found = cls(file, repository, role, named, outline, ids, offsets, Vocabulary.load(room))
         except (OSError, ValueError, EOFError) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
         if not len(found.repository) == len(found.role) == len(found.named) == len(found.title_offsets) - 1:
@@ -165,4 +170,4 @@ class Places:
         return found
 
 
-FILES: Sequence[str] = ("file", "repository", "role", "named", "title_ids", "title_offsets")
+FILES: Sequence[str] = ("file", "repository", "role", "named", "outline", "title_ids", "title_offsets")

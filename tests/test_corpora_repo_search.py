@@ -62,7 +62,7 @@ def test_a_bare_repository_without_the_revision_is_read_at_head_and_says_so(tmp_
     data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]))
     (task,) = read(data, tmp_path)
     assert task.note == "o/r has no revision 000000000000; read at its HEAD."
-    assert len(list(task.corpus.documents())) == 3
+    assert len(list(task.corpus.documents())) == 4
 
 
 def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
             archive.writestr(f"r-{'0' * 40}/{path}", text)
     (task,) = read(data)
     assert task.note == ""
-    assert [document.id for document in task.corpus.documents()] == ["core.py:1", "core.py:6", "sub/core.py:1"]
+    assert [document.id for document in task.corpus.documents()] == ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
     assert archives(data, "http://127.0.0.1") == [Wanted(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FACTOR = 0.5
 """What a score is multiplied by. Measured inside repositories, where tests outnumber what they test; .3 and .7 are
 no better. Over many repositories it changes nothing beyond chance."""
+OUTLINE = 0.5
 ASKS_FOR = {
     TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),
     EXAMPLE: frozenset({"example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "tutorial"}),
@@ -34,3 +35,12 @@ def factors(roles: NDArray[np.int8], words: Sequence[str]) -> NDArray[np.float64
         if not asking.isdisjoint(words):
             by_role[role] = 1
     return by_role[roles]
+
+
+def outlines(outline: NDArray[np.bool_], inside: float) -> NDArray[np.float64]:
+    """What classes and top-level code are worth beside functions, [len(outline)].
+
+    Inside one project (`inside` = 1) as much: people ask for places there. Over many projects they ask how something
+    is done, which an outline does not show.
+    """
+    return np.where(outline, 1 - (1 - OUTLINE) * (1 - inside), 1.0)
