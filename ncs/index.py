@@ -184,14 +184,18 @@ class Index:
         """A ranker of this index by name, loaded on first use."""
         if name not in self._rankers:
             ranker = create_ranker(name)
-            if isinstance(ranker, RrfRanker):  # parts are opened once, whoever asks
-                ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
-            elif isinstance(ranker, HybridRanker):
-                ranker.open([self.ranker(part) for part in ranker.parts], Structure.load(self._data))
-            else:
+            if not self._assembled(ranker):
                 ranker.load(self._data)
             self._rankers[name] = ranker
         return self._rankers[name]
+
+    def _assembled(self, ranker: Ranker) -> bool:
+        """Whether a ranker is made of other rankers: its parts are opened once, whoever asks."""
+        if isinstance(ranker, RrfRanker):
+            ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
+        elif isinstance(ranker, HybridRanker):
+            ranker.open([self.ranker(part) for part in ranker.parts], Structure.load(self._data))
+        return isinstance(ranker, (RrfRanker, HybridRanker))
 
     def has_ranker(self, name: str) -> bool:
         """Whether the build saved what this ranker needs."""
@@ -202,6 +206,8 @@ class Index:
         from ncs.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
+        if self._assembled(ranker):
+            return ranker
         fit_ranker(ranker, self.words(), Embeddings.load(self._data), self._store, track=track)
         return ranker
 

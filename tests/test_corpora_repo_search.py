@@ -49,6 +49,7 @@ def test_functions_below_the_root_are_read_at_the_pinned_revision(tmp_path: Path
     assert [(document.id, document.path) for document in documents] == [
         ("core.py:1", "core.py"),
         ("core.py:6", "core.py"),
+        ("core.py:5.A", "core.py"),
         ("sub/core.py:1", "sub/core.py"),
     ]
     assert {document.repository for document in documents} == {"o/r"}

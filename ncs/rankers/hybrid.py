@@ -78,17 +78,29 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """The best rows of a question with what makes up their scores.
+class Evidence:
+    """What the candidates said together. pool: the best of them by words and meaning, whose names `agreed` holds;
+    inside: how far they stand in one project, 0 to 1."""
 
-    signals: name -> [k]; before `factors` (role) and `shares` (place in its file) are multiplied in.
+    agreed: consensus.Consensus
+    pool: Rows
+    inside: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best rows of a question with what makes up their scores: the sum of the signals times all factors.
+
+    signals: name -> [k]. factors: name -> [k]; "role" and "outline" of ncs.rerank.priors, and "saturation", what is
+    left of a score where better functions of its file stand above it. ncs.explain tells of them.
     """
 
     intent: Intent
     rows: list[int]
     scores: list[float]
     signals: Mapping[str, Scores] = field(default_factory=dict)
-    factors: Scores = field(default_factory=lambda: np.zeros(0))
+    factors: Mapping[str, Scores] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
 
 class HybridRanker:
@@ -103,10 +115,10 @@ class HybridRanker:
         name: str = "hybrid",
         *,
         parts: Sequence[str] = ("bm25", "ncs_centred"),
-        meaning: float = 0.5,
+        meaning: float = 0.75,
         naming: float = 0.1,
         definition: float = 1.0,
-        consensus: float = 2.0,
+        consensus: float = 2.5,
         title: float = 0.8,
         neighbours: float = 0.5,
         saturation: float = diversity.SATURATION,
@@ -148,27 +160,32 @@ class HybridRanker:
         if self.structure is None:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         intent = read_intent(text, self.structure.languages)
-        rows, lexical, meaning, definition = self._candidates(intent, max(k, HEAD), allowed, hidden)
+        rows, lexical, meaning = self._candidates(intent, max(k, HEAD), allowed, hidden)
         if not len(rows):
             return Ranking(intent, [], [])
         best = max(float(lexical.max()), 1e-9)
         signals = {"lexical": lexical / best, "meaning": self.weights.meaning * np.maximum(meaning, 0.0)}
         order = np.argsort(-(signals["lexical"] + signals["meaning"]), kind="stable")
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
-        signals |= self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
+        evidence, said = self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
+        signals |= said
         asked = self._idf(intent.words)
         named = naming.agreement(self._structure().words, rows, asked)
         if hidden and hidden.name is not None:
             named[rows == hidden.row] = hidden.name
         signals["name"] = self.weights.naming * named
-        signals["definition"] = self.weights.definition * definition[order]
-        factors = priors.factors(self.structure.places.role[self.structure.places.file[rows]], intent.words)
-        return self._ordered(intent, rows, signals, factors, k)
+        signals["definition"] = self.weights.definition * self._definition(intent, rows, evidence.inside)
+        places = self.structure.places
+        factors = {
+            "role": priors.factors(places.role[places.file[rows]], intent.words),
+            "outline": priors.outlines(places.outline[rows], evidence.inside),
+        }
+        return self._ordered(Ranking(intent, rows.tolist(), [], signals, factors, evidence), rows, k)
 
     def _candidates(
         self, intent: Intent, n: int, allowed: Mask | None, hidden: Hidden | None = None
-    ) -> tuple[Rows, Scores, Scores, Scores]:
-        """Ascending rows, with the scores of both parts and how well each defines what the question spells."""
+    ) -> tuple[Rows, Scores, Scores]:
+        """Ascending rows with the scores of both parts: the best of both, and what defines a name in the question."""
         bm25, dense, words = self._lexical(), self._dense(), list(intent.words)
         ids = [term.id for term in bm25.postings.terms(words) if term.id is not None]
         query = dense.encoder.query(" ".join(words))
@@ -177,18 +194,27 @@ class HybridRanker:
             near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
             found += near[0][near[0] >= 0].tolist()
         found += [hidden.row] if hidden else []
-        defined = [self._structure().symbols.match(symbol, allowed=allowed) for symbol in intent.symbols]
+        defined = [self._structure().symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
         rows = np.unique(np.array(found, np.int64))
         lexical, meaning = self._parts(ids, query, rows, hidden)
         best = max(float(lexical.max(initial=0)), 1e-9)
         kept = {row for row, _ in top(rows, lexical / best + self.weights.meaning * np.maximum(meaning, 0), n)}
-        kept.update(int(row) for defining, _ in defined for row in defining)
+        kept.update(int(row) for defining in defined for row in defining)
         rows = np.array(sorted(kept), np.int64)
+        return rows, *self._parts(ids, query, rows, hidden)
+
+    def _definition(self, intent: Intent, rows: Rows, inside: float) -> Scores:
+        """How well each row defines a name that the question spells. In a sentence a name asks for its definition
+        inside a project only: over many projects `how to restart an Activity` asks for no class of that name."""
         definition = np.zeros(len(rows))
-        for defining, weights in defined:
-            at = np.searchsorted(rows, defining)
-            definition[at] = np.maximum(definition[at], weights)
-        return rows, *self._parts(ids, query, rows, hidden), definition
+        order = np.argsort(rows)
+        for symbol in intent.symbols:
+            defining, weights = self._structure().symbols.match(symbol)
+            at = np.minimum(np.searchsorted(rows[order], defining), len(rows) - 1)
+            met = rows[order][at] == defining
+            counted = weights[met] * (1.0 if intent.kind == "symbol" else inside)
+            definition[order[at[met]]] = np.maximum(definition[order[at[met]]], counted)
+        return definition
 
     def _parts(self, ids: Sequence[int], query: Matrix, rows: Rows, hidden: Hidden | None) -> tuple[Scores, Scores]:
         """What both parts score these rows."""
@@ -198,15 +224,15 @@ class HybridRanker:
             lexical[rows == hidden.row], meaning[rows == hidden.row] = hidden.lexical, hidden.meaning
         return lexical, meaning
 
-    def _evidence(self, intent: Intent, rows: Rows, base: Scores) -> dict[str, Scores]:
-        """What the candidates, best first, say about each other."""
+    def _evidence(self, intent: Intent, rows: Rows, base: Scores) -> tuple[Evidence, dict[str, Scores]]:
+        """What the candidates, best first, say about each other, and the signals that come of it."""
         structure, weights = self._structure(), base / max(float(base[0]), 1e-9)
         files = structure.places.file[rows]
         owners = structure.places.repository[files]
         agreed = consensus.agree(structure.references, owners, rows, weights)
         inside = 1 / _effective(owners[:NEIGHBOURS], weights[:NEIGHBOURS])
         named = self._idf(intent.words)
-        return {
+        return Evidence(agreed, rows[: consensus.POOL], inside), {
             "consensus": self.weights.consensus * agreed.gate * agreed.scores(structure.references, rows),
             "file": inside
             * (
@@ -222,11 +248,11 @@ class HybridRanker:
         n = len(postings)
         return {stem: float(np.log(1 + (n - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
 
-    def _ordered(self, intent: Intent, rows: Rows, signals: Mapping[str, Scores], factors: Scores, k: int) -> Ranking:
-        total = sum(signals.values(), np.zeros(len(rows))) * factors
+    def _ordered(self, found: Ranking, rows: Rows, k: int) -> Ranking:
+        """The best k of what was found, a ranking of these rows without scores."""
+        total = sum(found.signals.values(), np.zeros(len(rows))) * np.prod(list(found.factors.values()), axis=0)
         positive = np.flatnonzero(total > 0)
-        rows, total, factors = rows[positive], total[positive], factors[positive]
-        signals = {name: values[positive] for name, values in signals.items()}
+        rows, total = rows[positive], total[positive]
         places = self._structure().places
         files = np.where(places.named[places.file[rows]], places.file[rows], -1).astype(np.int64)
         order = np.lexsort((rows, -total))
@@ -236,8 +262,9 @@ class HybridRanker:
         again = np.lexsort((rows[at], -final))
         at, final = at[again], final[again]
         shares = np.divide(final, total[at], out=np.zeros(len(at)), where=total[at] > 0)
-        picked = {name: values[at] for name, values in signals.items()}
-        return Ranking(intent, rows[at].tolist(), final.tolist(), picked, factors[at] * shares)
+        signals = {name: values[positive][at] for name, values in found.signals.items()}
+        factors = {name: values[positive][at] for name, values in found.factors.items()} | {"saturation": shares}
+        return Ranking(found.intent, rows[at].tolist(), final.tolist(), signals, factors, found.evidence)
 
     def _structure(self) -> Structure:
         if self.structure is None:
