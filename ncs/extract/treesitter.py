@@ -39,7 +39,7 @@ DEEPEST = 64
 DEEPEST_BRACKETS = 20_000
 """Brackets open at once, or closed too often: captures take the square of their number, hours for 1 MB; and where
 all close again, some 200,000 end the process."""
-LONGEST_LINE = 250_000
+LONGEST_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 

@@ -1,5 +1,5 @@
-package app.input
-import android.view.View
+// Keyboards.
+
 /**
  * A row.
  */
@@ -32,7 +32,9 @@ data class Keyboard<T : Key>(private val context: Context, var size: Int = 3) : 
 }
 fun String.größe(höhe: Int): Int = höhe
 fun <T> List<T>.second(): T { return this[1] }
-object Single { fun only() {} }
+object Single {
+    fun only() {}
+}
 interface Shape {
     fun area(): Double
     fun square(): Double { return area() * area() }
@@ -47,4 +49,3 @@ val lam = { x: Int -> x + 1 }
 val anon = fun(x: Int): Int { return x }
 fun `with spaces`() {}
 sealed interface S
-typealias A = B
