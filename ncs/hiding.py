@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,12 +49,16 @@ class Hiding:
         asked = list(read_intent(text, self._languages).words)
         vector = self.vector(row, field)
         query = self._encoder.query(" ".join(asked))
-        return Hidden(row, self.lexical(asked, row, field), float(vector @ query), 0.0 if field == "name" else None)
+        score, coverage = self.lexical(asked, row, field)
+        return Hidden(row, score, float(vector @ query), coverage, 0.0 if field == "name" else None)
 
-    def lexical(self, asked: Sequence[str], row: int, field: Field | None) -> float:
-        """The BM25 score of a row without a field; with all of them it is the postings' own."""
+    def lexical(self, asked: Sequence[str], row: int, field: Field | None) -> tuple[float, float]:
+        """The BM25 score of a row without a field, and the part of the question's idf that its words hold.
+
+        With all fields the score is the postings' own.
+        """
         ranker, postings = self._lexical, self._lexical.postings
-        tf: Counter[str] = Counter()
+        tf: dict[str, float] = defaultdict(float)
         length = 0.0
         for name, weight in ranker.weights.items():
             if name == field or not weight:
@@ -62,14 +66,14 @@ class Hiding:
             ids = self.words.ids_of(row, name)
             length += weight * len(ids)
             for stem in stem_all(self.words.vocabulary.word(int(id)) for id in ids):
-                tf[stem] += weight  # type: ignore[assignment]  # weights need not be whole
+                tf[stem] += weight
         saturation = ranker.k1 * (1 - ranker.b + ranker.b * length / self._mean_length)
-        n, score = len(postings), 0.0
+        score, idf = 0.0, postings.idf(asked)
         for term in postings.terms(list(asked)):
             if term.id is not None and tf[term.stem]:
-                idf = np.log1p((n - term.documents + 0.5) / (term.documents + 0.5))
-                score += float(idf) * tf[term.stem] / (tf[term.stem] + saturation)
-        return score
+                score += idf[term.stem] * tf[term.stem] / (tf[term.stem] + saturation)
+        held = sum(weight for stem, weight in idf.items() if tf[stem])
+        return score, held / max(sum(idf.values()), 1e-9)
 
     def vector(self, row: int, field: Field | None) -> Matrix:
         """The unit vector [d] of a row without a field, the mean of all taken out where the ranker does."""

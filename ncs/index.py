@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ncs.confidence import Learnt
 from ncs.errors import BadInput
 from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
@@ -194,7 +195,8 @@ class Index:
         if isinstance(ranker, RrfRanker):
             ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
         elif isinstance(ranker, HybridRanker):
-            ranker.open([self.ranker(part) for part in ranker.parts], Structure.load(self._data))
+            parts = [self.ranker(part) for part in ranker.parts]
+            ranker.open(parts, Structure.load(self._data), Learnt.load(self._data))
         return isinstance(ranker, (RrfRanker, HybridRanker))
 
     def has_ranker(self, name: str) -> bool:

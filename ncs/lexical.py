@@ -151,6 +151,11 @@ class Postings:
         at = int(np.searchsorted(rows, row))
         return float(impacts[at]) if at < len(rows) and rows[at] == row else 0.0
 
+    def idf(self, words: Sequence[str]) -> dict[str, float]:
+        """stem -> idf of the words; one that no document has counts as much as the rarest."""
+        counts = {term.stem: term.documents for term in self.terms(words)}
+        return {stem: float(np.log(1 + (len(self) - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
+
     def save(self, folder: Path) -> None:
         """Write the arrays and the stems into an existing folder."""
         self.stems.save(folder)

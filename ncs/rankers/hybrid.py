@@ -18,12 +18,13 @@ the other way round: its gate opens with that number. Neither reads a setting: t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.confidence import Learnt
 from ncs.errors import BadInput
 from ncs.intent import Intent, read_intent
 from ncs.lexical import top
@@ -64,16 +65,21 @@ class Weights:
     neighbours: float
 
 
+DEFAULTS = Weights(meaning=0.75, naming=0.1, definition=1.0, consensus=2.5, title=0.8, neighbours=0.5)
+
+
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """What a document is worth to a question that was taken from it, with the field it was taken from left out.
 
-    name: None where its name is not what is hidden. Calibration asks with it (ncs.calibration).
+    coverage: the part of the question's idf that its other words hold. name: None where its name is not what is
+    hidden. Calibration asks with it (ncs.calibration).
     """
 
     row: int
     lexical: float
     meaning: float
+    coverage: float
     name: float | None = None
 
 
@@ -108,6 +114,7 @@ class HybridRanker:
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
     saturation: see ncs.rerank.diversity; 1 turns it off.
+    calibrated: whether weights that `ncs tune` learnt for an index are used there.
     """
 
     def __init__(
@@ -115,19 +122,22 @@ class HybridRanker:
         name: str = "hybrid",
         *,
         parts: Sequence[str] = ("bm25", "ncs_centred"),
-        meaning: float = 0.75,
-        naming: float = 0.1,
-        definition: float = 1.0,
-        consensus: float = 2.5,
-        title: float = 0.8,
-        neighbours: float = 0.5,
+        meaning: float = DEFAULTS.meaning,
+        naming: float = DEFAULTS.naming,
+        definition: float = DEFAULTS.definition,
+        consensus: float = DEFAULTS.consensus,
+        title: float = DEFAULTS.title,
+        neighbours: float = DEFAULTS.neighbours,
         saturation: float = diversity.SATURATION,
+        calibrated: bool = True,
     ) -> None:
         if name in parts or len(parts) != 2:
             raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
         self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
         self.name, self.parts, self.saturation = name, tuple(parts), saturation
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "saturation": saturation}
+        self.config = {**self.config, "calibrated": calibrated}
+        self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
         self.structure: Structure | None = None
 
@@ -142,11 +152,16 @@ class HybridRanker:
         rankers = tuple(create_ranker(part) for part in self.parts)
         for ranker in rankers:
             ranker.load(folder)
-        self.open(rankers, Structure.load(folder))
+        self.open(rankers, Structure.load(folder), Learnt.load(folder))
 
-    def open(self, rankers: Sequence[Ranker], structure: Structure) -> None:
-        """Use parts and structure that are open already."""
-        self.rankers, self.structure = tuple(rankers), structure
+    def open(self, rankers: Sequence[Ranker], structure: Structure, learnt: Learnt | None = None) -> None:
+        """Use parts and structure that are open already; what was learnt stands in for weights left at defaults."""
+        self.rankers, self.structure, self.learnt = tuple(rankers), structure, learnt or Learnt()
+        if self.calibrated:
+            given, known = asdict(self.weights), self.learnt.weights
+            left = [name for name, default in asdict(DEFAULTS).items() if given[name] == default and name in known]
+            self.weights = replace(self.weights, **{name: known[name] for name in left})
+            self.config = {**self.config, **asdict(self.weights)}
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows, by (-score, row); raises BadInput for k < 1."""
@@ -169,7 +184,7 @@ class HybridRanker:
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
         evidence, said = self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
         signals |= said
-        asked = self._idf(intent.words)
+        asked = self.idf(intent.words)
         named = naming.agreement(self._structure().words, rows, asked)
         if hidden and hidden.name is not None:
             named[rows == hidden.row] = hidden.name
@@ -231,7 +246,7 @@ class HybridRanker:
         owners = structure.places.repository[files]
         agreed = consensus.agree(structure.references, owners, rows, weights)
         inside = 1 / _effective(owners[:NEIGHBOURS], weights[:NEIGHBOURS])
-        named = self._idf(intent.words)
+        named = self.idf(intent.words)
         return Evidence(agreed, rows[: consensus.POOL], inside), {
             "consensus": self.weights.consensus * agreed.gate * agreed.scores(structure.references, rows),
             "file": inside
@@ -241,12 +256,9 @@ class HybridRanker:
             ),
         }
 
-    def _idf(self, words: Sequence[str]) -> dict[str, float]:
+    def idf(self, words: Sequence[str]) -> dict[str, float]:
         """stem -> idf of the question's words; one that no document has counts as much as the rarest."""
-        postings = self._lexical().postings
-        counts = {term.stem: term.documents for term in postings.terms(list(words))}
-        n = len(postings)
-        return {stem: float(np.log(1 + (n - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
+        return self._lexical().postings.idf(list(words))
 
     def _ordered(self, found: Ranking, rows: Rows, k: int) -> Ranking:
         """The best k of what was found, a ranking of these rows without scores."""

@@ -1,0 +1,147 @@
+"""How probable it is that a hit is what was asked for, and what a corpus has taught its index beside its words.
+
+    P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * trait)))
+
+over TRAITS, which do not depend on the scale of a score. The coefficients are fitted to questions made from the
+documents themselves (ncs.calibration), towards DEFAULT, which stands where a corpus has too few of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
+
+TRAITS = ("coverage", "strength", "meaning", "name", "definition", "share", "lead")
+"""coverage: the part of the question's idf that the document's words hold; strength: its BM25 over that idf;
+meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
+score it is ahead of the next hit."""
+BUILT, TUNED = "calibration.json", "tuned.json"
+"""What the build learnt; and what `ncs tune` did, which goes before it and is no part of the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Probabilities against what came true. bins: (mean probability, share that was right, how many), lowest first."""
+
+    error: float
+    """Expected calibration error: the mean distance of the two over all, by bins."""
+    bins: tuple[tuple[float, float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A logistic model over TRAITS; no coefficient is negative, so that more of a trait never lowers it."""
+
+    intercept: float
+    coefficients: tuple[float, ...]
+
+    def probabilities(self, traits: Scores) -> Scores:
+        """[n, len(TRAITS)] -> [n]."""
+        found: Scores = 1 / (1 + np.exp(-(self.intercept + traits @ np.array(self.coefficients))))
+        return found
+
+
+DEFAULT = Model(-6.0, (2.0, 2.0, 2.0, 1.0, 2.0, 2.0, 2.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What an index knows of its own questions. weights: those of HybridRanker that are not its defaults."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    model: Model = DEFAULT
+
+    def save(self, path: Path) -> None:
+        """Write a small JSON file, at once or not at all."""
+        part = path.with_name(f"{path.name}.part")
+        part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def load(cls, folder: Path) -> Learnt:
+        """From a data folder; the defaults where it holds none. Raises IndexDamaged for what is no such file."""
+        name = next((name for name in (TUNED, BUILT) if (folder / name).is_file()), None)
+        if name is None:
+            return cls()
+        try:
+            return cls._read(json.loads((folder / name).read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            remedy = "remove it with: ncs tune --reset" if name == TUNED else "build the index again"
+            raise IndexDamaged(f"cannot read {folder / name} ({error}); {remedy}") from error
+
+    @classmethod
+    def _read(cls, found: Mapping[str, Any]) -> Learnt:
+        weights = {str(name): float(value) for name, value in found["weights"].items()}
+        coefficients = tuple(float(value) for value in found["model"]["coefficients"])
+        model = Model(float(found["model"]["intercept"]), coefficients)
+        if (
+            len(coefficients) != len(TRAITS)
+            or not np.isfinite([*weights.values(), model.intercept, *coefficients]).all()
+        ):
+            raise ValueError("numbers are missing")
+        return cls(weights, model)
+
+
+def fit(traits: Scores, right: NDArray[np.bool_], *, towards: Model = DEFAULT, strength: float = 1.0) -> Model:
+    """The most probable model, regularised towards another one; `strength` is of the penalty, in hits."""
+    from scipy.optimize import minimize
+
+    start = np.array([towards.intercept, *towards.coefficients])
+    rows = np.column_stack([np.ones(len(traits)), traits])
+
+    def loss(at: Scores) -> tuple[float, Scores]:
+        z = rows @ at
+        slope = 1 / (1 + np.exp(-z)) - right
+        away = at - start
+        away[0] = 0  # how many hits are right at all is for the corpus to say
+        return float(
+            np.logaddexp(0, z).sum() - z[right].sum() + strength * away @ away / 2
+        ), rows.T @ slope + strength * away
+
+    bounds = [(None, None), *[(0, None)] * len(TRAITS)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Model(round(float(found[0]), 6), tuple(round(float(value), 6) for value in found[1:]))
+
+
+def reliability(probabilities: Scores, right: NDArray[np.bool_], *, bins: int = 10) -> Reliability:
+    """Ten bins of equal width; empty ones are left out.
+
+    >>> reliability(np.array([0.1, 0.1, 0.9, 0.7]), np.array([False, False, True, True]))
+    Reliability(error=0.15, bins=((0.1, 0.0, 2), (0.7, 1.0, 1), (0.9, 1.0, 1)))
+    """
+    numbers = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
+    table = []
+    for number in np.unique(numbers):
+        inside = numbers == number
+        table.append((float(probabilities[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+    error = sum(abs(said - true) * n for said, true, n in table) / max(1, len(probabilities))
+    return Reliability(round(error, 4), tuple((round(said, 4), round(true, 4), n) for said, true, n in table))
+
+
+def describe(model: Model) -> dict[str, float]:
+    """The model for people to read."""
+    return {"intercept": model.intercept, **dict(zip(TRAITS, model.coefficients, strict=True))}
+
+
+def lead(scores: Sequence[float]) -> Scores:
+    """What of its score each hit is ahead of the next one; the last one, nothing.
+
+    >>> lead([4.0, 3.0, 3.0]).tolist()
+    [0.25, 0.0, 0.0]
+    """
+    values = np.array(scores, np.float64)
+    ahead = np.zeros(len(values))
+    ahead[:-1] = (values[:-1] - values[1:]) / np.maximum(values[:-1], 1e-9)
+    return ahead

@@ -1,0 +1,53 @@
+"""What of each hit tells how probable it is that it is right: `ncs.confidence.TRAITS`, for the default ranker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ncs.confidence import TRAITS, lead
+from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.ncs import NcsRanker
+from ncs.rerank import naming
+from ncs.structure import Structure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.rankers.hybrid import Hidden, HybridRanker, Ranking
+
+    Scores = NDArray[np.float64]
+
+
+def probabilities(ranker: HybridRanker, ranking: Ranking) -> Scores:
+    """How probable it is that each hit of a ranking is right, by what the index has learnt, [hits]."""
+    return ranker.learnt.model.probabilities(traits(ranker, ranking))
+
+
+def traits(ranker: HybridRanker, ranking: Ranking, *, hidden: Hidden | None = None) -> Scores:
+    """[hits, len(TRAITS)] of a ranking of this ranker, in its order."""
+    if not ranking.rows:
+        return np.zeros((0, len(TRAITS)))
+    rows, words = np.array(ranking.rows, np.int64), list(ranking.intent.words)
+    postings = cast(Bm25Ranker, ranker.rankers[0]).postings
+    dense = cast(NcsRanker, ranker.rankers[1])
+    idf = postings.idf(words)
+    total = max(sum(idf.values()), 1e-9)
+    coverage, strength = np.zeros(len(rows)), np.zeros(len(rows))
+    for stem, id in {term.stem: term.id for term in postings.terms(words) if term.id is not None}.items():
+        impacts = postings.scores([id], rows)
+        coverage += (impacts > 0) * idf[stem] / total
+        strength += impacts / total
+    query = dense.encoder.query(" ".join(words))
+    meaning = np.maximum(dense.index.similarities(query, rows), 0).astype(np.float64)
+    name = naming.agreement(cast(Structure, ranker.structure).words, rows, idf)
+    if hidden:
+        here = rows == hidden.row
+        coverage[here], meaning[here] = hidden.coverage, max(hidden.meaning, 0.0)
+        strength[here] = min(hidden.lexical / total, hidden.coverage)
+        name[here] = name[here] if hidden.name is None else hidden.name
+    weight = ranker.weights.definition
+    definition = ranking.signals["definition"] / weight if weight else np.zeros(len(rows))
+    scores = np.array(ranking.scores)
+    return np.column_stack([coverage, strength, meaning, name, definition, scores / scores[0], lead(ranking.scores)])
