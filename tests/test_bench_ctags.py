@@ -45,9 +45,9 @@ def test_a_function_that_no_document_holds_is_missed_and_named(
 ) -> None:
     folder = tmp_path / "r"
     folder.mkdir()
-    (folder / "a.zig").write_text("const text =\n    \\\\fn written() void {}\n;\nfn one() void {}\n")
+    (folder / "a.scala").write_text('val text = """\ndef written = 1\n"""\ndef one = 2\n')
     assert bench_ctags.main([str(folder), "--examples", "3"]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
-        "| zig | 1 | 1 | 2 | 1 | 50.0% | 0 |",
-        "r/a.zig:2 written (function)",
+        "| scala | 1 | 1 | 2 | 1 | 50.0% | 0 |",
+        "r/a.scala:2 written (function)",
     ]
