@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import bench_ctags
-from evaluation.bench_ctags import KNOWN
+from evaluation.ctags import KNOWN
 from ncs.extract import LANGUAGES
 
 needs_ctags = pytest.mark.skipif(shutil.which("ctags") is None, reason="apt-get install universal-ctags")
