@@ -1,114 +1,150 @@
-"""Questions made from the documents themselves, and the weights that answer them best: no label is read.
+"""What an index learns at its build from questions made of its own documents; no label is read.
 
-A document's comment is hidden from the document, its first sentence is the question; or its name, split into words.
-Only what these questions can tell is learnt from them: how much the meaning and the name count beside the words.
+How probable it is that a hit is right, and how much meaning and names count beside the words; the latter only where
+it wins on a half that was held out. What such questions tell of the other signals is wrong for people's questions
+(DESIGN.md): a comment asks for one function, people for any that does it, so consensus would be switched off.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ncs import confidence, learning
+from ncs.confidence import BUILT, DEFAULT, Learnt, Model
 from ncs.hiding import Hiding
-from ncs.places import SOURCE
-from ncs.rankers.hybrid import HEAD, Hidden, HybridRanker, Ranking
-from ncs.stopwords import content_words
-from ncs.symbols import Symbol
-from ncs.tokens import tokenize
-from ncs.types import FIELDS
+from ncs.rankers import create_ranker
+from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.hybrid import HEAD, HybridRanker, Ranking, Weights
+from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.traits import traits
+from ncs.sampling import HIDDEN, MOST, Sampled, sample
+from ncs.structure import Structure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
+    from ncs.rankers.hybrid import Hidden
     from ncs.store import Store
-    from ncs.structure import Structure
-    from ncs.types import Document
-    from ncs.vocabulary import WordTable
 
     Scores = NDArray[np.float64]
 
-Kind = Literal["doc", "name", "symbol"]
-
-MOST: Mapping[Kind, int] = {"doc": 200, "name": 60, "symbol": 40}
+NAMES = ("lexical", "meaning", "name")
+"""Signals that questions of this kind tell something about."""
+WEIGHTS: Mapping[str, tuple[str, ...]] = {
+    "meaning": ("meaning",),
+    "name": ("naming",),
+    "definition": ("definition",),
+    "consensus": ("consensus",),
+    "file": ("title", "neighbours"),
+}
+"""Signal -> the weights of HybridRanker that are in it."""
 LEAST = 40
-"""Questions from comments below which the defaults stay."""
-SHORTEST, LONGEST = 3, 25
-"""Words of a comment's first sentence, those that are grammar not counted among the former."""
-SAME = 8
-"""Words of a comment that are compared to find comments that stand in several places."""
-SEED = 0
+"""Questions below which the defaults stay."""
+HITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """A question made from a document, and that document's row; `field` is hidden from it."""
+class Calibration:
+    """What was learnt, and figures about it for the manifest."""
 
-    kind: Kind
-    text: str
-    row: int
+    learnt: Learnt
+    figures: Mapping[str, Any]
 
 
-def sample(words: WordTable, store: Store, structure: Structure, *, seed: int = SEED) -> list[Sampled]:
-    """At most MOST questions of each kind, in an order that the seed decides."""
-    rng = np.random.default_rng(seed)
-    places = structure.places
-    product = np.flatnonzero(places.role[places.file] == SOURCE)
-    of_docs = _questions("doc", rng.permutation(np.intersect1d(product, _own_comments(words))), words, store, structure)
-    names = rng.permutation(product)
-    half = len(names) // 2
-    return [
-        *of_docs,
-        *_questions("name", names[:half], words, store, structure),
-        *_questions("symbol", names[half:], words, store, structure),
+def calibrated(folder: Path, store: Store) -> Mapping[str, Any]:
+    """Learn from a data folder that is complete but for this, and write BUILT into it; the figures."""
+    lexical, dense = Bm25Ranker("bm25"), create_ranker("ncs_centred")
+    lexical.load(folder)
+    dense.load(folder)
+    found = calibrate(lexical, cast(NcsRanker, dense), Structure.load(folder), store)
+    found.learnt.save(folder / BUILT)
+    return found.figures
+
+
+def calibrate(lexical: Bm25Ranker, dense: NcsRanker, structure: Structure, store: Store) -> Calibration:
+    """From at most 300 questions; the same index gives the same. Seconds."""
+    ranker = HybridRanker(calibrated=False)
+    ranker.open((lexical, dense), structure)
+    questions = sample(structure.words, store, structure)
+    counts = {kind: sum(question.kind == kind for question in questions) for kind in MOST}
+    if len(questions) < LEAST:
+        return Calibration(Learnt(), {"questions": counts})
+    hiding = Hiding(structure.words, lexical, dense, structure.languages)
+    hidden = [hiding.hide(q.text, q.row, HIDDEN[q.kind]) if q.kind in HIDDEN else None for q in questions]
+    rankings = [ranker.rank(q.text, HEAD, hidden=h) for q, h in zip(questions, hidden, strict=True)]
+    model, reliable = _confidence(ranker, questions, hidden, rankings)
+    figures: dict[str, Any] = {"questions": counts, "weights": None, "held_out": None, "confidence": confidence.describe(model)}
+    if counts["doc"] >= LEAST:
+        figures |= _weights(questions, rankings, ranker.weights)
+    weights = figures["weights"] if figures["held_out"] and figures["held_out"]["wins"] else {}
+    return Calibration(Learnt(weights, model), {**figures, **reliable})
+
+
+def weights_of(factors: Sequence[float], names: Sequence[str], weights: Weights) -> dict[str, float]:
+    """Factors of signals as weights of HybridRanker, where they were `weights`; those that are 1 are left out."""
+    found = {}
+    for name, factor in zip(names, factors, strict=True):
+        for weight in WEIGHTS.get(name, ()):
+            if factor != 1:
+                found[weight] = round(asdict(weights)[weight] * float(factor), 4)
+    return found
+
+
+def _weights(questions: Sequence[Sampled], rankings: Sequence[Ranking], weights: Weights) -> dict[str, Any]:
+    """Learnt on one half, judged on the other."""
+    known = [
+        learning.asked(ranking, [question.row], NAMES, without=("name",) if question.kind == "name" else ())
+        for question, ranking in zip(questions, rankings, strict=True)
+        if question.kind in HIDDEN
     ]
+    factors = learning.learn(known[::2], len(NAMES))
+    before = np.array([each.reciprocal_rank(np.ones(len(NAMES))) for each in known[1::2]])
+    after = np.array([each.reciprocal_rank(factors) for each in known[1::2]])
+    found = learning.gain(before, after)
+    return {"weights": weights_of(factors.tolist(), NAMES, weights), "held_out": {**asdict(found), "wins": found.wins}}
 
 
-def _own_comments(words: WordTable) -> NDArray[np.int64]:
-    """Rows with a comment that no other row has."""
-    at = FIELDS.index("doc") + len(FIELDS) * np.arange(len(words))
-    begins, lengths = words.offsets[at], words.offsets[at + 1] - words.offsets[at]
-    rows = np.flatnonzero(lengths >= SHORTEST)
-    heads = np.full((len(rows), SAME), -1, np.int64)
-    for n in range(SAME):
-        longer = lengths[rows] > n
-        heads[longer, n] = words.ids[begins[rows[longer]] + n]
-    _, first, counts = np.unique(heads, axis=0, return_index=True, return_counts=True)
-    return np.sort(rows[first[counts == 1]])
+def _confidence(
+    ranker: HybridRanker, questions: Sequence[Sampled], hidden: Sequence[Hidden | None], rankings: Sequence[Ranking]
+) -> tuple[Model, dict[str, Any]]:
+    """The model from all questions; how reliable one is on questions it was not fitted to, by two halves.
+
+    Every question is asked twice, the second time with the right document out of the index: half of all questions
+    are taken to have no answer there.
+    """
+    parts = [
+        (traits(ranker, shown, hidden=hide), np.array(shown.rows, np.int64) == question.row)
+        for question, hide, ranking in zip(questions, hidden, rankings, strict=True)
+        for shown in (_first(ranking), _first(ranking, without=question.row))
+    ]
+    lengths = [len(right) for _, right in parts]
+    rows, right = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    half = np.repeat(np.arange(len(parts)) // 2 % 2, lengths)
+    said = np.zeros(len(right))
+    for fold in (0, 1):
+        said[half == fold] = confidence.fit(rows[half != fold], right[half != fold]).probabilities(rows[half == fold])
+    first = np.cumsum(lengths) - lengths
+    first = first[np.array(lengths) > 0]
+    figures = {
+        "hits": confidence.reliability(said, right),
+        "first_hits": confidence.reliability(said[first], right[first]),
+    }
+    return confidence.fit(rows, right, towards=DEFAULT), {"reliability": {k: asdict(v) for k, v in figures.items()}}
 
 
-def _questions(
-    kind: Kind, rows: NDArray[np.int64], words: WordTable, store: Store, structure: Structure
-) -> Iterator[Sampled]:
-    """The first that are any good of the rows given; four times as many are looked at."""
-    most, found = MOST[kind], 0
-    for document, row in _documents(store, rows[: 4 * most]):
-        text = _sentence(document, words, row) if kind == "doc" else _name(document, structure, kind)
-        if text and found < most:
-            found += 1
-            yield Sampled(kind, text, row)
-
-
-def _documents(store: Store, rows: NDArray[np.int64]) -> Iterator[tuple[Document, int]]:
-    return zip(store.documents(rows.tolist()), rows.tolist(), strict=True)
-
-
-def _sentence(document: Document, words: WordTable, row: int) -> str:
-    """The first sentence of a comment, "" where it says too little; its words where the index keeps no code."""
-    said = " ".join(document.words.get("doc", ()))
-    said = said or " ".join(words.vocabulary.word(int(id)) for id in words.ids_of(row, "doc")[:12])
-    text = " ".join(re.split(r"(?<=[.!?:])\s|\n\s*\n", said.strip())[0].split()[:LONGEST])
-    return text if len(set(content_words(tokenize(text)))) >= SHORTEST else ""
-
-
-def _name(document: Document, structure: Structure, kind: Kind) -> str:
-    """A name of several words that one document alone has: split for "name", as spelled for "symbol"."""
-    split = tokenize(document.name)
-    if not 2 <= len(split) <= 6 or document.name.startswith("__"):
-        return ""
-    if len(structure.symbols.match(Symbol(document.name))[0]) != 1:
-        return ""
-    return " ".join(split) if kind == "name" else document.name
+def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
+    """The first HITS of a ranking, one document left out."""
+    at = [position for position, row in enumerate(ranking.rows) if row != without][:HITS]
+    return replace(
+        ranking,
+        rows=[ranking.rows[position] for position in at],
+        scores=[ranking.scores[position] for position in at],
+        signals={name: values[at] for name, values in ranking.signals.items()},
+        factors={name: values[at] for name, values in ranking.factors.items()},
+    )

@@ -342,6 +342,7 @@ def _learn(
     skipped: Skipped | None,
 ) -> None:
     """Words into rankers; then the generation is complete."""
+    from ncs.calibration import calibrated
     from ncs.embeddings import Embeddings
 
     words, folder = collected.words, generation.path
@@ -357,8 +358,11 @@ def _learn(
                 fit_ranker(ranker, words, embeddings, store, track=track)
                 ranker.save(folder)
                 del ranker
+        with clock("calibration"):
+            calibration = calibrated(folder, store)
     counts = {
         **collected.counts(),
+        "calibration": calibration,
         "words": len(words.vocabulary),
         "embeddings": embeddings.method,
         "seconds": clock.seconds,
