@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ncs.explain import matched_words
+from ncs.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
 from ncs.index import Index
+from ncs.intent import read_intent
+from ncs.rankers.hybrid import HybridRanker
 from ncs.stopwords import STOP_WORDS
 from ncs.tokens import tokenize
 from ncs.types import Hit
 
 Answer = Mapping[str, Any]
+_PIECES = frozenset({"module", "block"})
 
 
 def ask(
@@ -24,24 +28,53 @@ def ask(
     repository: str | None = None,
     path: str | None = None,
     code: bool = True,
+    explain: bool = False,
 ) -> Answer:
     """Search, and say what a reader needs to judge the hits.
 
-    Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits.
+    Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
+    default ranker kind: symbol, how-to, keywords or code.
     A hit has rank, score, id, repository, path, start_line, end_line, language, kind, name, qualified_name,
     matched (question words found in it), copies (where exact duplicates stand) and code (None when it is
     not kept or not asked for).
+
+    With `explain` there is one key more, explanation: how the question was read (the fields of
+    ncs.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in each hit
+    (the fields of Reasons): score, unrounded; shares (signal -> what it adds to the score: they add up to it; null
+    where the ranker does not say); factors (multiplied into the shares already); words (each word of the question:
+    word, met, similarity, fields, idf, shares); names (those that good candidates share: name, repositories, share);
+    title and title_share (the file's name); defines (names asked for).
     """
-    hits = index.search(text, k, ranker=ranker, language=language, repository=repository, path=path)
+    explanation: Explanation | None = None
+    if explain:
+        hits, explanation = index.explain(
+            text, k, ranker=ranker, language=language, repository=repository, path=path
+        )  # fmt: skip
+    else:
+        hits = index.search(text, k, ranker=ranker, language=language, repository=repository, path=path)
+    shown = [hit_as_dict(hit, text, code=code) for hit in hits]
+    if explanation:
+        for hit, reasons in zip(shown, explanation.reasons, strict=True):
+            hit["explanation"] = reasons_as_dict(reasons)
     unknown = index.unknown_words(text)
     return {
         "query": text,
         "ranker": ranker,
         "index": str(index.folder),
+        **_kind(index, ranker, text),
         "unknown_words": unknown,
         "notes": _notes(text, unknown, bool(hits)),
-        "hits": [hit_as_dict(hit, text, code=code) for hit in hits],
+        **({"explanation": reading_as_dict(explanation)} if explanation else {}),
+        "hits": shown,
     }
+
+
+def _kind(index: Index, ranker: str, text: str) -> dict[str, str]:
+    """What kind of question the default ranker takes it for; other rankers know no kinds."""
+    asked = index.ranker(ranker)
+    if not isinstance(asked, HybridRanker) or asked.structure is None:
+        return {}
+    return {"kind": read_intent(text, asked.structure.languages).kind}
 
 
 def ask_similar(
@@ -170,6 +203,17 @@ def excerpt(lines: int, marked: Sequence[int], most: int = 14) -> list[tuple[int
         shown.add(line)
         line += 1
     return _ranges(sorted(shown))
+
+
+def numbered(hit: Mapping[str, Any]) -> bool:
+    """Whether the lines of a hit's code are the lines of its file, one for one.
+
+    An outline of a class leaves out the bodies of methods, and that of a file what stands between its pieces; their
+    lines have no numbers that are true. Pieces are joined by empty lines: only one that has none is sure to be whole.
+    """
+    code: str = hit["code"]
+    whole = hit["kind"] not in _PIECES or "\n\n" not in code
+    return whole and code.count("\n") == hit["end_line"] - hit["start_line"]
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:

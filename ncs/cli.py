@@ -15,6 +15,7 @@ import typer
 
 from ncs import __version__, console
 from ncs.errors import NcsError
+from ncs.rankers import RANKERS
 
 FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
 
@@ -123,7 +124,8 @@ def query(
     text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
     ranker: Annotated[
-        str | None, typer.Option(help="bm25, ncs (as published), ncs_centred or hybrid.", show_default="hybrid")
+        str | None,
+        typer.Option(help=f"{', '.join(RANKERS)}; some only where the build fitted them.", show_default="hybrid"),
     ] = None,
     language: Annotated[str | None, typer.Option(help="Only this language.")] = None,
     repository: Annotated[str | None, typer.Option(help="Only repositories that match this glob.")] = None,
@@ -131,6 +133,7 @@ def query(
     as_json: Json = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")] = False,
     no_code: Annotated[bool, typer.Option("--no-code", help="Names and places only.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why each hit is one.")] = False,
     index: IndexOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -145,6 +148,7 @@ def query(
         answer = ask(
             opened, " ".join(text), k,
             ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, code=not no_code,
+            explain=explain,
         )  # fmt: skip
     _show(answer, as_json, jsonl, not no_code, quiet)
 

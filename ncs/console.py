@@ -9,8 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from ncs.answer import Answer, excerpt
+from ncs.answer import Answer, excerpt, numbered
 from ncs.explain import marks
+from ncs.explain.marking import name_marks
+from ncs.explain.table import NAMES, reading_lines, reasons_lines
+from ncs.places import OUTLINES
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SHOWN_COPIES = 3
 MARK = "bold underline"
+NAME_MARK = "bold"
+PLAIN_WIDTH = 80
+"""Columns of an explanation where stdout is no terminal."""
 
 
 def fancy(stream: TextIO) -> bool:
@@ -47,6 +53,8 @@ def show_answer(answer: Answer, *, code: bool = True) -> None:
     if fancy(sys.stdout):
         _show_rich(answer, code)
     else:
+        if "explanation" in answer:
+            print("\n".join([*reading_lines(answer, PLAIN_WIDTH), ""]))
         for hit in answer["hits"]:
             _show_plain(hit, _marked(answer), code)
 
@@ -60,6 +68,12 @@ def _marked(answer: Answer) -> str:
 def place(hit: Mapping[str, Any]) -> str:
     """repository/path:line, as editors and people read it."""
     return f"{hit['repository']}/{hit['path']}:{hit['start_line']}"
+
+
+def heading(hit: Mapping[str, Any]) -> str:
+    """What a hit is called: a function by its name; of anything else what it is, too."""
+    name: str = hit["qualified_name"]
+    return f"{hit['kind']} {name}" if hit["kind"] in OUTLINES else name
 
 
 def copies_line(hit: Mapping[str, Any]) -> str | None:
@@ -80,22 +94,31 @@ def _line_starts(code: str) -> list[int]:
 
 
 def _show_plain(hit: Mapping[str, Any], text: str, code: bool) -> None:
-    print(f"{hit['rank']}. {hit['qualified_name']}  {place(hit)}  {hit['score']:.4f}")
+    print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
     if line := copies_line(hit):
         print(f"   {line}")
+    for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
+        print(line)
     if not code or not hit["code"]:
         return
     lines = hit["code"].split("\n")
     starts = _line_starts(hit["code"])
-    marked = sorted({bisect_right(starts, start) - 1 for start, _ in marks(hit["code"], text)})
+    found = [*marks(hit["code"], text), *name_marks(hit["code"], _names(hit))]
+    marked = sorted({bisect_right(starts, start) - 1 for start, _ in found})
+    numbers = numbered(hit)
     for i, (first, end) in enumerate(excerpt(len(lines), marked)):
         if i:
             print("      ...")
         for number in range(first, end):
-            print(f"{hit['start_line'] + number:6}  {lines[number]}".rstrip())
+            print(f"{hit['start_line'] + number if numbers else '':6}  {lines[number]}".rstrip())
     if end < len(lines):
         print(f"      ... {len(lines) - end} more lines")
     print()
+
+
+def _names(hit: Mapping[str, Any]) -> list[str]:
+    """The names that the explanation of a hit speaks of."""
+    return [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
 
 
 def _show_rich(answer: Answer, code: bool) -> None:
@@ -103,17 +126,21 @@ def _show_rich(answer: Answer, code: bool) -> None:
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=False)
+    if "explanation" in answer:
+        console.print(Text("\n".join(reading_lines(answer, console.width)), "dim"), end="\n\n")
     for hit in answer["hits"]:
         head = Text()
         head.append(f"{hit['rank']:>2}  ", "bold")
-        head.append(hit["qualified_name"], "bold cyan")
+        head.append(heading(hit), "bold cyan")
         head.append(f"  {hit['score']:.4f}", "dim")
         console.print(head)
         console.print(Text(f"    {place(hit)}", "green"), overflow="fold")
-        if hit["matched"]:
+        if hit["matched"] and "explanation" not in hit:
             console.print(Text(f"    matched: {', '.join(hit['matched'])}", "dim"))
         if line := copies_line(hit):
             console.print(Text(f"    {line}", "dim"))
+        if "explanation" in hit:
+            console.print(Text("\n".join(reasons_lines(hit["explanation"], console.width)), "dim"))
         if code and hit["code"]:
             _show_code(console, hit, _marked(answer))
         console.print()
@@ -127,21 +154,24 @@ def _show_code(console: Console, hit: Mapping[str, Any], text: str) -> None:
     code: str = hit["code"].expandtabs(4)
     lexer = Syntax("", hit["language"], theme="ansi_dark", background_color="default")
     coloured: Text = lexer.highlight(code)
-    found = marks(code, text)
-    for start, end in found:
-        coloured.stylize(MARK, start, end)
+    found, names = marks(code, text), name_marks(code, _names(hit))
+    for style, places in ((NAME_MARK, names), (MARK, found)):
+        for start, end in places:
+            coloured.stylize(style, start, end)
     lines = coloured.split("\n", allow_blank=True)
     if len(lines) > 1 and not lines[-1].plain:
         lines.pop()
     starts = _line_starts(code)
-    marked = sorted({bisect_right(starts, start) - 1 for start, _ in found})
-    width = len(str(hit["start_line"] + len(lines)))
+    marked = sorted({bisect_right(starts, start) - 1 for start, _ in [*found, *names]})
+    numbers = numbered(hit)
+    width = len(str(hit["start_line"] + len(lines))) if numbers else 0
     ranges = excerpt(len(lines), marked)
     for i, (first, end) in enumerate(ranges):
         if i:
             console.print(Text(f"    {'':>{width}} ⋮", "dim"))
         for number in range(first, end):
-            row = Text(f"    {hit['start_line'] + number:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
+            counted = str(hit["start_line"] + number) if numbers else ""
+            row = Text(f"    {counted:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
             console.print(row.append_text(_with_style(lines[number])), no_wrap=True, overflow="ellipsis")
     if (left := len(lines) - ranges[-1][1]) > 0:
         console.print(Text(f"    {'':>{width}} ⋮ {left} more lines", "dim"))
@@ -243,12 +273,19 @@ def say_notes(answer: Answer) -> None:
         say(f"ncs: {note}")
 
 
+def _documents(counts: Mapping[str, Any]) -> str:
+    """How many functions, and how many classes and pieces of code outside functions."""
+    outside = sum(n for kind, n in counts["kinds"].items() if kind in OUTLINES)
+    functions = f"{counts['documents'] - outside:,} functions"
+    return f"{functions}, {outside:,} classes and top-level blocks" if outside else functions
+
+
 def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
     """What a build came to, on stderr."""
     counts: Mapping[str, Any] = manifest.counts
     n = len(counts["repositories"])
     say(
-        f"{counts['documents']:,} functions ({counts['copies']:,} exact copies folded) from {counts['files']:,} files"
+        f"{_documents(counts)} ({counts['copies']:,} exact copies folded) from {counts['files']:,} files"
         f" of {n:,} {'repository' if n == 1 else 'repositories'}, {sum(counts['seconds'].values()):.0f} s -> {folder}"
     )
     skipped = {reason: n for reason, n in counts["skipped"].items() if n}
@@ -276,7 +313,7 @@ def show_info(described: Mapping[str, Any]) -> None:
     rows = [
         ("index", described["index"]),
         ("created", f"{described['created']} by ncs {described['versions'].get('ncs')}, format {described['format']}"),
-        ("functions", f"{described['documents']:,}, and {described['copies']:,} exact copies of them"),
+        ("documents", f"{_documents(described)}, and {described['copies']:,} exact copies of them"),
         ("files", f"{described['files']:,} ({described.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", ", ".join(f"{name} {n:,}" for name, n in described["languages"].items())),
         ("kinds", ", ".join(f"{name} {n:,}" for name, n in described["kinds"].items())),

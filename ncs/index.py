@@ -33,6 +33,7 @@ from ncs.vocabulary import WordTable
 if TYPE_CHECKING:
     from ncs.batches import Collected
     from ncs.embeddings import FastTextConfig
+    from ncs.explain.explanation import Explanation
     from ncs.sources import Skipped, SourceFile
 
 SPACE = 4
@@ -231,7 +232,28 @@ class Index:
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
-        rows = self.ranker(ranker).search(text, k, allowed=allowed)
+        return self._hits(self.ranker(ranker).search(text, k, allowed=allowed), repository, path)
+
+    def explain(
+        self,
+        text: str,
+        k: int = 10,
+        *,
+        ranker: str = DEFAULT_RANKER,
+        language: str | None = None,
+        repository: str | None = None,
+        path: str | None = None,
+    ) -> tuple[list[Hit], Explanation]:
+        """`search`, with how the question was read and the reasons of every hit, in the order of the hits."""
+        from ncs.explain.reasons import explain
+
+        if k < 1:
+            raise BadInput(f"k is {k}; it must be at least 1")
+        allowed = self._store.mask(language, repository, path)
+        found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed)
+        return self._hits([(one.row, one.score) for one in found.reasons], repository, path), found
+
+    def _hits(self, rows: Sequence[tuple[int, float]], repository: str | None, path: str | None) -> list[Hit]:
         documents = self._store.documents([row for row, _ in rows])
         if repository or path:
             documents = [shown_at(document, repository, path) for document in documents]

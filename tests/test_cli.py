@@ -29,7 +29,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = ncs("build", "repos", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert "6 functions (2 exact copies folded) from 4 files of 3 repositories" in done.stderr
+    says = "6 functions, 4 classes and top-level blocks (3 exact copies folded) from 4 files of 3 repositories"
+    assert says in done.stderr
     return folder
 
 
@@ -51,7 +52,8 @@ def test_words_of_a_question_need_no_quotes(home: Path) -> None:
 
 def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
     answer = json.loads(ncs("query", "hide soft keyboard", "--json", cwd=home).stdout)
-    assert set(answer) == {"query", "ranker", "index", "unknown_words", "notes", "hits"}
+    assert set(answer) == {"query", "ranker", "index", "kind", "unknown_words", "notes", "hits"}
+    assert answer["kind"] == "keywords"
     first = answer["hits"][0]
     assert (first["rank"], first["qualified_name"], first["start_line"]) == (1, "Keyboards.hideSoftKeyboard", 11)
     assert first["matched"] == ["hide", "soft", "keyboard"]
@@ -112,12 +114,12 @@ def test_without_an_index_the_remedy_is_named(tmp_path: Path) -> None:
 
 def test_info_tells_what_is_in_the_index(home: Path) -> None:
     described = json.loads(ncs("info", "--json", "--verify", cwd=home).stdout)
-    assert described["documents"] == 6
-    assert described["repositories"] == {"app": 3, "copy": 0, "tools": 3}
-    assert described["languages"] == {"java": 3, "python": 3}
+    assert described["documents"] == 10
+    assert described["repositories"] == {"app": 5, "copy": 0, "tools": 5}
+    assert described["languages"] == {"java": 5, "python": 5}
     assert described["config"]["fasttext"]["window"] == 5
     text = ncs("info", cwd=home).stdout
-    assert "6, and 2 exact copies" in text
+    assert "6 functions, 4 classes and top-level blocks, and 3 exact copies of them" in text
 
 
 def test_words_lists_neighbours_and_knows_what_it_does_not_know(home: Path) -> None:

@@ -72,10 +72,10 @@ def test_matching_words_are_marked_inside_identifiers(home: Path) -> None:
 
 
 def test_tables_are_drawn(home: Path) -> None:
-    assert "6, and 2 exact copies of them" in ESCAPES.sub("", in_terminal(["info"], home, 80))
+    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], home, 80))
     assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], home, 80))
 
 
 def test_a_build_of_seconds_leaves_only_its_summary(home: Path) -> None:
     plain = ESCAPES.sub("", in_terminal(["build", "repos", "-i", "other"], home, 80))
-    assert "6 functions (2 exact copies folded)" in plain
+    assert "6 functions, 4 classes and top-level blocks (3 exact copies folded)" in plain

@@ -1,7 +1,9 @@
-"""Why a hit is a hit: which words of the question stand in it, and where."""
+"""Which words of a question stand in a document, and where in its code."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from ncs.lexical import stem
@@ -39,3 +41,13 @@ def marks(code: str, text: str) -> list[tuple[int, int]]:
     """
     wanted = query_stems(text)
     return [(start, end) for start, end, word in spans(code) if _stem(word) in wanted]
+
+
+def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Where whole names stand in the code, as (start, end) offsets.
+
+    >>> name_marks("openFile(open, File.open)", ["open"])
+    [(9, 13), (20, 24)]
+    """
+    wanted = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
+    return [match.span() for match in re.finditer(rf"(?<!\w)(?:{wanted})(?!\w)", code)] if wanted else []
