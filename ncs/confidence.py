@@ -71,9 +71,12 @@ class Learnt:
         part.replace(path)
 
     @classmethod
-    def load(cls, folder: Path) -> Learnt:
-        """From a data folder; the defaults where it holds none. Raises IndexDamaged for what is no such file."""
-        name = next((name for name in (TUNED, BUILT) if (folder / name).is_file()), None)
+    def load(cls, folder: Path, *, tuned: bool = True) -> Learnt:
+        """From a data folder; the defaults where it holds none; tuned=False: what the build learnt.
+
+        Raises IndexDamaged for what is no such file.
+        """
+        name = next((name for name in (TUNED, BUILT)[not tuned :] if (folder / name).is_file()), None)
         if name is None:
             return cls()
         try:

@@ -115,14 +115,14 @@ def gain(before: Scores, after: Scores, *, seed: int = 0) -> Gain:
     return Gain(len(before), *(round(float(value), 4) for value in (before.mean(), after.mean(), low, high)))
 
 
-def held_out(questions: Sequence[Asked], names: int, *, folds: int, seed: int = 0) -> Gain:
-    """Cross-validation: every question answered with the weights learnt from the other folds; before: defaults."""
+def held_out(questions: Sequence[Asked], names: int, *, folds: int, before: Scores, seed: int = 0) -> Gain:
+    """Cross-validation: every question answered with the weights learnt from the other folds, and with `before`."""
     order = np.random.default_rng(seed).permutation(len(questions))
-    before, after = np.zeros(len(questions)), np.zeros(len(questions))
+    old, new = np.zeros(len(questions)), np.zeros(len(questions))
     for fold in range(folds):
         mine = order[fold::folds]
         factors = learn([questions[i] for i in np.setdiff1d(order, mine)], names)
         for i in mine:
-            before[i] = questions[i].reciprocal_rank(np.ones(names))
-            after[i] = questions[i].reciprocal_rank(factors)
-    return gain(before, after, seed=seed)
+            old[i] = questions[i].reciprocal_rank(before)
+            new[i] = questions[i].reciprocal_rank(factors)
+    return gain(old, new, seed=seed)

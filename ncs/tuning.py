@@ -1,1 +1,92 @@
-"""A user's own questions with the functions that answer them, as weights of their index."""
+"""A user's own questions, with the functions that answer them, as weights of their index; measured before it is used.
+
+What was tuned is one file beside those of the build, replaced at once and named by no manifest: the index as it was
+built stays as it is, `reset` brings it back, and the next build starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs import learning
+from ncs.calibration import WEIGHTS, weights_of
+from ncs.confidence import TUNED, Learnt
+from ncs.errors import BadInput, IndexFolderError
+from ncs.rankers.hybrid import HEAD, HybridRanker
+from ncs.structure import Structure
+
+if TYPE_CHECKING:
+    from ncs.feedback import Feedback
+    from ncs.index import Index
+
+NAMES = ("lexical", *WEIGHTS)
+LEAST = 10
+"""Questions below which nothing can be said about the others."""
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What questions came to. found: questions with a right function among the candidates.
+
+    before, after: weights of HybridRanker; gain: mean reciprocal rank at ten, cross-validated, before and after.
+    """
+
+    questions: int
+    found: int
+    gain: learning.Gain
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    written: bool
+
+
+def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
+    """Learn from all questions, judge by cross-validation, write where that wins or is forced.
+
+    Raises BadInput for fewer than LEAST questions, or none whose function is found at all; IndexFolderError where
+    the index cannot be written.
+    """
+    if len(feedback) < LEAST:
+        raise BadInput(f"{len(feedback)} questions are too few to learn from; give at least {LEAST}")
+    ranker = HybridRanker(calibrated=False)
+    ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data))
+    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, NAMES) for each in feedback]
+    found = sum(len(question.right) > 0 for question in asked)
+    if not found:
+        raise BadInput(f"none of the functions is among the first {HEAD} of its question; are they of this index?")
+    weights = asdict(ranker.weights)
+    built = Learnt.load(index.data, tuned=False)
+    before = [built.weights.get(WEIGHTS[name][0], weight) / weight for name, weight in _first_weights(weights)]
+    gain = learning.held_out(asked, len(NAMES), folds=FOLDS, before=np.array([1.0, *before]))
+    learnt = Learnt(weights_of(learning.learn(asked, len(NAMES)).tolist(), NAMES, ranker.weights), built.model)
+    if written := gain.wins or force:
+        _write(index, learnt)
+    return Tuned(len(feedback), found, gain, {**weights, **built.weights}, {**weights, **learnt.weights}, written)
+
+
+def reset(index: Index) -> bool:
+    """Take back what was tuned; whether there was anything."""
+    path = index.data / TUNED
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise IndexFolderError(f"cannot remove {path}: {error.strerror}; check its permissions") from None
+    return True
+
+
+def _first_weights(weights: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Signal and the first of its weights; `file` has two, which are tuned together."""
+    return [(name, weights[members[0]]) for name, members in WEIGHTS.items()]
+
+
+def _write(index: Index, learnt: Learnt) -> None:
+    try:
+        learnt.save(index.data / TUNED)
+    except OSError as error:
+        raise IndexFolderError(f"cannot write to {index.data}: {error.strerror}; check its permissions") from None
