@@ -89,7 +89,7 @@ def _key(identity: str, system: System, question: Question, k: int) -> Key:
 
 def _answer(index: Index, ranker: Ranker, question: Question, k: int) -> Answer:
     start = time.perf_counter()
-    rows = ranker.search(question.query.text, k)
+    rows = ranker.search(question.query.text, k, allowed=index.functions())
     documents = index.store.documents([row for row, _ in rows])
     milliseconds = round(1000 * (time.perf_counter() - start), 3)
     similar = judge(question.answer)

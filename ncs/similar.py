@@ -14,6 +14,7 @@ from ncs.errors import BadInput, SourceError
 from ncs.extract import extract, language_of
 from ncs.filters import matcher, shown_at
 from ncs.lexical import top
+from ncs.places import OUTLINES
 from ncs.tokens import field_tokens
 from ncs.types import Document, Field, Location
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 POOL = 400
 """Functions that share most words, of which the features are compared: the best of them has .008 less than the best of
 all 200,000 Android functions, on average (of 1,000 .006; of 400 by BM25 instead of `candidates` .03)."""
-AROUND = frozenset({"class", "module"})
-"""Kinds of documents that are no functions, but what stands around them: they hold everything and are like nothing."""
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
 """Fields whose words are looked for."""
 
@@ -66,7 +65,7 @@ def function_at(file: Path, line: int) -> Document:
     except OSError as error:
         raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
     documents = extract(source, language, path=file.resolve().as_posix())
-    functions = [document for document in documents if document.kind not in AROUND]
+    functions = [document for document in documents if document.kind not in OUTLINES]
     around = [function for function in functions if function.start_line <= line <= function.end_line]
     if around:
         return max(around, key=lambda function: (function.start_line, -function.end_line))
@@ -101,7 +100,7 @@ def similar(
         raise BadInput(f"k is {k}; it must be at least 1")
     allowed = store.mask(language, repository, path)
     rows = candidates(function, postings, 2 * pool, allowed)
-    functions = [pair for pair in zip(rows, store.documents(rows), strict=True) if pair[1].kind not in AROUND]
+    functions = [pair for pair in zip(rows, store.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     wanted = cached_features(function.code, function.language)
     found: list[tuple[float, float, int, Document]] = []
     for row, document in functions[:pool]:

@@ -159,7 +159,7 @@ def test_pinned_repositories_come_as_archives(site: Site, tmp_path: Path) -> Non
     write(tmp_path, row("o/r", 0, "0" * 40, ["core.py"]))
     site.put(f"/o/r/archive/{'0' * 40}.zip", zipped({f"r-{'0' * 40}/{path}": text for path, text in FILES.items()}))
     assert main(["fetch", "repo_search", str(tmp_path), "--github", f"{site.url}/", "-q"]) == 0
-    assert len(list(load_corpus("repo_search", tmp_path).documents())) == 3
+    assert len(list(load_corpus("repo_search", tmp_path).documents())) == 4
 
 
 def test_listed_repositories_come_in_parallel_reduced_to_sources_and_only_once(

@@ -252,7 +252,7 @@ def repo_search(folder: Path) -> set[str]:
 
     repository(folder / "repositories/o+r", FILES)
     write(folder, row("o/r", 0, "main", ["core.py"]))
-    return {"core.py:1", "core.py:6", "sub/core.py:1"}
+    return {"core.py:1", "core.py:5.A", "core.py:6", "sub/core.py:1"}
 
 
 DATA: dict[str, Callable[[Path], set[str]]] = {

@@ -76,7 +76,7 @@ def test_an_index_whose_first_build_has_not_ended_says_so(tmp_path: Path) -> Non
         b"\xff\xfe",
         b'{"name": "a web page", "version": 3}',
         b'{"format": true, "generation": "data-1"}',
-        b'{"format": 1, "generation": "data-1"}',
+        b'{"format": 2, "generation": "data-1"}',
         b"[" * 100_000,
     ],
 )
@@ -122,7 +122,7 @@ def test_keys_of_a_later_program_with_the_same_format_are_passed_over(index: Pat
 def test_another_format_is_refused_with_both_numbers_and_the_remedy(index: Path) -> None:
     (index / "manifest.json").write_text('{"format": 7, "generation": "v7/x", "files": "elsewhere"}')
     with pytest.raises(
-        IndexVersion, match=r"index .*my index has format 7, this ncs reads 1; build it again with: ncs build <sources>"
+        IndexVersion, match=r"index .*my index has format 7, this ncs reads 2; build it again with: ncs build <sources>"
     ):
         open_folder(index)
 

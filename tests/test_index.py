@@ -40,8 +40,8 @@ def test_exact_duplicates_are_kept_once_with_their_copies_listed(index: Index) -
     assert [(copy.repository, copy.path, copy.start_line) for copy in hit.copies] == [
         ("copy", "src/Keyboards.java", 11)
     ]
-    assert index.manifest.counts["copies"] == 2
-    assert len(index) == 6
+    assert index.manifest.counts["copies"] == 3  # two functions and their class
+    assert len(index) == 8  # six functions, two classes
 
 
 def test_a_filter_that_only_a_copy_meets_shows_the_copy(index: Index) -> None:
@@ -130,7 +130,7 @@ def test_an_open_index_answers_while_and_after_another_build_replaces_it(tmp_pat
     opened = Index.build(tmp_path / "repos", tmp_path / "idx")  # no ranker is open yet
     (tmp_path / "repos" / "tools" / "files.py").unlink()
     with Index.build(tmp_path / "repos", tmp_path / "idx") as rebuilt:
-        assert len(rebuilt) == 3
+        assert len(rebuilt) == 5  # three functions and their two classes
     assert opened.search("read text file")[0].document.name == "read_text_file"
     opened.close()
 

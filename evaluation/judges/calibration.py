@@ -11,8 +11,8 @@ from corpora.ncs287 import Question
 from evaluation.examples import Example, listed_qrels
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge, passing
 from ncs.index import Index
+from ncs.places import OUTLINES
 from ncs.progress import Track, silent
-from ncs.similar import AROUND
 from ncs.types import Document
 
 THRESHOLDS = (0.1, 0.2, PAPER_THRESHOLD, 0.3, 0.4, 0.5, STRICT_THRESHOLD, 0.7, 0.8, 0.9)
@@ -29,7 +29,7 @@ class Similarities:
     random: Sequence[float]
     """Functions drawn from the index, one value for each question."""
     around: Sequence[float]
-    """Documents drawn that are no functions (`ncs.similar.AROUND`); there may be none."""
+    """Documents drawn that are no functions (`ncs.places.OUTLINES`); there may be none."""
     bm25: Sequence[float]
     """Functions among the first hits of bm25 for the question, without its listed ones."""
 
@@ -60,8 +60,8 @@ def measure(
     answers = {question.query.id: question.answer for question in questions}
     rows = np.random.default_rng(seed).choice(len(index), min(draw, len(index)), replace=False)
     drawn = index.store.documents(np.sort(rows).tolist())
-    functions = [document for document in drawn if document.kind not in AROUND]
-    others = [document for document in drawn if document.kind in AROUND]
+    functions = [document for document in drawn if document.kind not in OUTLINES]
+    others = [document for document in drawn if document.kind in OUTLINES]
     found: list[float] = []
     around: list[float] = []
     for question in track(questions, "judging random functions", total=len(questions), unit="questions"):
@@ -72,7 +72,7 @@ def measure(
     for question in track(questions, "judging hits of bm25", total=len(questions), unit="questions"):
         known = listed.get(question.query.id, {})
         documents = [hit.document for hit in index.search(question.query.text, k, ranker="bm25")]
-        others = [document for document in documents if document.kind not in AROUND and document.id not in known]
+        others = [document for document in documents if document.kind not in OUTLINES and document.id not in known]
         hits += _similarities(question.answer, others)
     return Similarities(
         [_similarities(answers[example.question], [example.document])[0] for example in examples],
