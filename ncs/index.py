@@ -14,16 +14,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ncs.confidence import Learnt
+from ncs.confidence import Learnt, is_sure
 from ncs.errors import BadInput
 from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
 from ncs.generations import Generation, new_generation
+from ncs.places import Places
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.rrf import RrfRanker
+from ncs.rankers.traits import probabilities
 from ncs.store import Store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import FastTextConfig
     from ncs.explain.explanation import Explanation
     from ncs.sources import Skipped, SourceFile
+    from ncs.types import Mask
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary files included; 3 were measured (DESIGN.md)."""
@@ -223,16 +226,33 @@ class Index:
         language: str | None = None,
         repository: str | None = None,
         path: str | None = None,
+        functions_only: bool = False,
+        min_confidence: float | None = None,
     ) -> list[Hit]:
-        """The best k functions for a question, best first; an empty list where nothing matches.
+        """The best k documents for a question, best first; an empty list where nothing matches.
 
         language, repository and path filter before ranking; the last two are globs. A function
-        that stands in several places is shown where the filter finds it.
+        that stands in several places is shown where the filter finds it. functions_only leaves out
+        classes and top-level code, min_confidence hits that are less likely to be right (the default ranker's only).
         """
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
-        return self._hits(self.ranker(ranker).search(text, k, allowed=allowed), repository, path)
+        if functions_only:
+            allowed = self.functions() if allowed is None else allowed & self.functions()
+        rows, sure = self._ranked(ranker, text, k, allowed)
+        hits = self._hits(rows, repository, path, sure)
+        return hits if min_confidence is None else [hit for hit in hits if is_sure(hit.confidence, min_confidence)]
+
+    def _ranked(
+        self, name: str, text: str, k: int, allowed: Mask | None
+    ) -> tuple[list[tuple[int, float]], list[float] | None]:
+        """What a ranker finds, and of the default one how probable it is that each hit is right."""
+        ranker = self.ranker(name)
+        if not isinstance(ranker, HybridRanker):
+            return ranker.search(text, k, allowed=allowed), None
+        ranking = ranker.rank(text, k, allowed=allowed)
+        return list(zip(ranking.rows, ranking.scores, strict=True)), probabilities(ranker, ranking).tolist()
 
     def explain(
         self,
@@ -251,14 +271,21 @@ class Index:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
         found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed)
-        return self._hits([(one.row, one.score) for one in found.reasons], repository, path), found
+        _, sure = self._ranked(ranker, text, k, allowed)
+        return self._hits([(one.row, one.score) for one in found.reasons], repository, path, sure), found
 
-    def _hits(self, rows: Sequence[tuple[int, float]], repository: str | None, path: str | None) -> list[Hit]:
+    def _hits(
+        self,
+        rows: Sequence[tuple[int, float]],
+        repository: str | None,
+        path: str | None,
+        sure: Sequence[float] | None,
+    ) -> list[Hit]:
         documents = self._store.documents([row for row, _ in rows])
         if repository or path:
             documents = [shown_at(document, repository, path) for document in documents]
         return [
-            Hit(rank, score, document)
+            Hit(rank, score, document, sure[rank - 1] if sure else None)
             for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
         ]
 
@@ -288,6 +315,10 @@ class Index:
         rows = sorted({row for hits in found.values() for row, _ in hits})
         ids = dict(zip(rows, self._store.ids(rows), strict=True))
         return {query_id: {ids[row]: score for row, score in hits} for query_id, hits in found.items()}
+
+    def functions(self) -> Mask:
+        """Which rows are functions, bool [n]; the others are classes and top-level code."""
+        return ~Places.load(self._data).outline
 
     def words(self) -> WordTable:
         """Which words stand in which document, memory-mapped."""
