@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ncs.confidence import is_sure
 from ncs.explain import matched_words
 from ncs.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
 from ncs.index import Index
@@ -29,14 +30,17 @@ def ask(
     path: str | None = None,
     code: bool = True,
     explain: bool = False,
+    min_confidence: float | None = None,
 ) -> Answer:
     """Search, and say what a reader needs to judge the hits.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
     default ranker kind: symbol, how-to, keywords or code.
-    A hit has rank, score, id, repository, path, start_line, end_line, language, kind, name, qualified_name,
-    matched (question words found in it), copies (where exact duplicates stand) and code (None when it is
-    not kept or not asked for).
+    A hit has rank, score, confidence (of the default ranker: how probable it is that it is right; else None), id,
+    repository, path, start_line, end_line, language, kind, name, qualified_name, matched (question words found in
+    it), copies (where exact duplicates stand) and code (None when it is not kept or not asked for).
+
+    With `min_confidence` less likely hits are left out; where none is left, a note says how likely the best was.
 
     With `explain` there is one key more, explanation: how the question was read (the fields of
     ncs.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in each hit
@@ -57,16 +61,29 @@ def ask(
         for hit, reasons in zip(shown, explanation.reasons, strict=True):
             hit["explanation"] = reasons_as_dict(reasons)
     unknown = index.unknown_words(text)
+    notes = _notes(text, unknown, bool(hits))
+    if min_confidence is not None:
+        shown, unsure = _sure(shown, min_confidence)
+        notes += unsure
     return {
         "query": text,
         "ranker": ranker,
         "index": str(index.folder),
         **_kind(index, ranker, text),
         "unknown_words": unknown,
-        "notes": _notes(text, unknown, bool(hits)),
+        "notes": notes,
         **({"explanation": reading_as_dict(explanation)} if explanation else {}),
         "hits": shown,
     }
+
+
+def _sure(shown: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """The hits that are likely enough, and what to say where none is."""
+    kept = [hit for hit in shown if is_sure(hit["confidence"], least)]
+    if kept or not shown:
+        return kept, []
+    best = max(hit["confidence"] for hit in shown)
+    return [], [f"nothing here answers that (best was {best:.2f}); ask with other words, or a lower --min-confidence"]
 
 
 def _kind(index: Index, ranker: str, text: str) -> dict[str, str]:
@@ -145,6 +162,7 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
     return {
         "rank": hit.rank,
         "score": round(hit.score, 6),
+        "confidence": None if hit.confidence is None else round(hit.confidence, 4),
         "id": document.id,
         "repository": document.repository,
         "path": document.path,

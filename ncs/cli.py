@@ -14,7 +14,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: id
 import typer
 
 from ncs import __version__, console
-from ncs.errors import NcsError
+from ncs.errors import BadInput, NcsError
 from ncs.rankers import RANKERS
 
 FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
@@ -134,6 +134,9 @@ def query(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")] = False,
     no_code: Annotated[bool, typer.Option("--no-code", help="Names and places only.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say why each hit is one.")] = False,
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right than this, 0 to 1.")
+    ] = None,
     index: IndexOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -148,7 +151,7 @@ def query(
         answer = ask(
             opened, " ".join(text), k,
             ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, code=not no_code,
-            explain=explain,
+            explain=explain, min_confidence=min_confidence,
         )  # fmt: skip
     _show(answer, as_json, jsonl, not no_code, quiet)
 
@@ -262,6 +265,42 @@ def evaluate(
         console.show_json(asdict(found))
     else:
         typer.echo(stackoverflow.shown(found), nl=False)
+
+
+@app.command()
+def tune(
+    from_feedback: Annotated[
+        Path | None, typer.Option(help="Lines of a question, a tab, and the id, path:line or name of its function.")
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC qrels; the lines of --from-feedback then are: query id, tab, question.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Use the weights even if they do not win.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Go back to the weights of the build.")] = False,
+    as_json: Json = False,
+    index: IndexOption = None,
+) -> None:
+    """Fit the ranking to your own questions. Exit status: 0 done, 1 not used because it does not win, 2 error.
+
+    Example: ncs tune --from-feedback questions.tsv
+    """
+    from dataclasses import asdict
+
+    from ncs import tuning
+    from ncs.feedback import read_feedback
+
+    if reset == (from_feedback is not None):
+        raise BadInput("name a file with --from-feedback, or take back what was tuned with --reset")
+    with _open(index) as opened:
+        if from_feedback is None:
+            console.say("back at the weights of the build" if tuning.reset(opened) else "nothing was tuned")
+            return
+        tuned = tuning.tune(opened, read_feedback(from_feedback, opened.store, qrels=qrels), force=force)
+        if as_json:
+            console.show_json(asdict(tuned))
+        else:
+            typer.echo(tuning.told(tuned))
+    raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)
 
 
 def _show(answer: Any, as_json: bool, jsonl: bool, code: bool, quiet: bool) -> None:

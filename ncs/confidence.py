@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import BadInput, IndexDamaged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,3 +149,12 @@ def lead(scores: Sequence[float]) -> Scores:
     ahead = np.zeros(len(values))
     ahead[:-1] = (values[:-1] - values[1:]) / np.maximum(values[:-1], 1e-9)
     return ahead
+
+
+def is_sure(confidence: float | None, least: float) -> bool:
+    """Whether a hit is likely enough; raises BadInput where its ranker says nothing of that, or least is no share."""
+    if not 0 <= least <= 1:
+        raise BadInput(f"a confidence is from 0 to 1, not {least}")
+    if confidence is None:
+        raise BadInput("this ranker gives no confidence; leave out --ranker, or --min-confidence")
+    return confidence >= least

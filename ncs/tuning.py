@@ -90,3 +90,28 @@ def _write(index: Index, learnt: Learnt) -> None:
         learnt.save(index.data / TUNED)
     except OSError as error:
         raise IndexFolderError(f"cannot write to {index.data}: {error.strerror}; check its permissions") from None
+
+
+def told(tuned: Tuned) -> str:
+    """What came out, for people; three or four lines."""
+    gain = tuned.gain
+    changed = [
+        f"{name} {tuned.before[name]:.3g} -> {value:.3g}"
+        for name, value in tuned.after.items()
+        if abs(value - tuned.before[name]) > 0.0005 * max(1.0, value)
+    ]
+    verdict = "used from now on; undo with: ncs tune --reset"
+    if not tuned.written:
+        verdict = "not used: the difference may be chance. Add questions, or use them all the same with --force"
+    elif not gain.wins:
+        verdict = f"used because of --force, although the difference may be chance; {verdict.partition('; ')[2]}"
+    return "\n".join(
+        [
+            f"{tuned.questions} questions, {tuned.found} with a right function among the first {HEAD}",
+            f"mean reciprocal rank, each question with weights learnt from the others ({FOLDS} folds): "
+            f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"
+            f" [{gain.low:+.3f}, {gain.high:+.3f}]",
+            f"weights: {', '.join(changed) or 'as they were'}",
+            verdict,
+        ]
+    )

@@ -95,3 +95,5 @@ class Hit:
     rank: int
     score: float
     document: Document
+    confidence: float | None = None
+    """How probable it is that it is right, 0 to 1; the default ranker's hits have one."""
