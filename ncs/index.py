@@ -271,7 +271,7 @@ class Index:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
         found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed)
-        _, sure = self._ranked(ranker, text, k, allowed)
+        sure = [one.confidence for one in found.reasons]
         return self._hits([(one.row, one.score) for one in found.reasons], repository, path, sure), found
 
     def _hits(
@@ -279,7 +279,7 @@ class Index:
         rows: Sequence[tuple[int, float]],
         repository: str | None,
         path: str | None,
-        sure: Sequence[float] | None,
+        sure: Sequence[float | None] | None,
     ) -> list[Hit]:
         documents = self._store.documents([row for row, _ in rows])
         if repository or path:

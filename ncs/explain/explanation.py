@@ -49,13 +49,15 @@ class Reasons:
     shares: signal -> what it adds to the score, factors multiplied in; they add up to it. None where the ranker
     does not say. factors: what they were multiplied by. words: of the question, in its order. names: strongest first.
     title: words of the question that the file's name says, and title_share: what that adds (the rest of the file's
-    share is its other good candidates). defines: names spelled in the question that it defines.
+    share is its other good candidates). defines: names spelled in the question that it defines. confidence: how
+    probable it is that the hit is right, as `Index.search` says it.
     """
 
     row: int
     score: float
     shares: Mapping[str, float] | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
+    confidence: Number = None
     words: tuple[Met, ...] = ()
     names: tuple[Used, ...] = ()
     title: tuple[str, ...] = ()
@@ -109,7 +111,7 @@ def reading_as_dict(explanation: Explanation) -> dict[str, Any]:
 def reasons_as_dict(reasons: Reasons) -> dict[str, Any]:
     """Why one hit has its score, for JSON; numbers are not rounded, so that they add up."""
     found = asdict(reasons)
-    del found["row"]
+    del found["row"], found["confidence"]  # the hit has them
     return found
 
 

@@ -13,6 +13,7 @@ from ncs.explain.explanation import Explanation, Gates, Met, Reasons, Used
 from ncs.explain.meeting import adding_up, cosine_shares, distinct, lexical_shares, meet
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.traits import probabilities
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 
@@ -39,8 +40,9 @@ def explain_hybrid(ranker: HybridRanker, text: str, k: int, *, allowed: Mask | N
     intent = ranking.intent
     content = content_words(tokenize(text))
     grammar = [word for word in dict.fromkeys(tokenize(text)) if word not in content]
+    sure = probabilities(ranker, ranking).tolist()
     reasons = [
-        Reasons(row, score, _shares(ranking, at), {name: float(values[at]) for name, values in ranking.factors.items()})
+        Reasons(row, score, _shares(ranking, at), _factors(ranking, at), sure[at])
         for at, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True))
     ]
     return Explanation(
@@ -67,8 +69,12 @@ def _spelled(symbol: Symbol) -> str:
 
 def _shares(ranking: Ranking, at: int) -> dict[str, float]:
     """What every signal adds to a score."""
-    factor = float(np.prod([values[at] for values in ranking.factors.values()]))
+    factor = float(np.prod(list(_factors(ranking, at).values())))
     return {name: float(values[at]) * factor for name, values in ranking.signals.items()}
+
+
+def _factors(ranking: Ranking, at: int) -> dict[str, float]:
+    return {name: float(values[at]) for name, values in ranking.factors.items()}
 
 
 def _gates(evidence: Evidence, structure: Structure) -> Gates:
