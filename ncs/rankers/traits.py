@@ -34,6 +34,7 @@ def traits(ranker: HybridRanker, ranking: Ranking, *, hidden: Hidden | None = No
     dense = cast(NcsRanker, ranker.rankers[1])
     idf = postings.idf(words)
     total = max(sum(idf.values()), 1e-9)
+    mass = total / float(np.log1p(2 * len(postings)))
     coverage, strength = np.zeros(len(rows)), np.zeros(len(rows))
     for stem, id in {term.stem: term.id for term in postings.terms(words) if term.id is not None}.items():
         impacts = postings.scores([id], rows)
@@ -50,4 +51,6 @@ def traits(ranker: HybridRanker, ranking: Ranking, *, hidden: Hidden | None = No
     weight = ranker.weights.definition
     definition = ranking.signals["definition"] / weight if weight else np.zeros(len(rows))
     scores = np.array(ranking.scores)
-    return np.column_stack([coverage, strength, meaning, name, definition, scores / scores[0], lead(ranking.scores)])
+    held, evidence = coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2)
+    share = scores / scores[0]
+    return np.column_stack([held, evidence, strength, meaning, name, definition, share, lead(ranking.scores)])

@@ -24,18 +24,19 @@ def saturated(
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3)
     [(0, 1.0), (2, 0.6), (1, 0.45)]
     """
-    queue = [(-float(score), at) for at, score in enumerate(scores)]
+    waiting: dict[int, list[int]] = {}  # of each file, its positions, the best last
+    for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
+        waiting.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
+    taken = dict.fromkeys(waiting, 0)
+    queue = [(-float(scores[own[-1]]), own[-1], file) for file, own in waiting.items()]
     heapq.heapify(queue)
-    taken: dict[int, int] = {}
     found: list[tuple[int, float]] = []
     while queue and len(found) < k:
-        key, at = heapq.heappop(queue)
-        file = int(files[at])
-        now = float(scores[at]) * factor ** taken.get(file, 0)
-        if -key > now:
-            heapq.heappush(queue, (-now, at))
-            continue
-        found.append((at, now))
-        if file >= 0:
-            taken[file] = taken.get(file, 0) + 1
+        key, at, file = heapq.heappop(queue)
+        found.append((at, -key))
+        waiting[file].pop()
+        taken[file] += 1
+        if waiting[file]:
+            best = waiting[file][-1]
+            heapq.heappush(queue, (-float(scores[best]) * factor ** taken[file], best, file))
     return found
