@@ -90,9 +90,10 @@ def _with_causes(reasons: Sequence[Reasons], ranking: Ranking, parts: _Parts, ra
     asked = parts.lexical.postings.idf(list(intent.words))
     columns, cosines = cosine_shares(" ".join(intent.words), parts.dense.encoder, parts.dense.index, rows)
     repositories = _repositories(ranking.evidence, parts.structure)
+    titles = _titles(rows, asked, ranking, ranker, parts.structure)
     found = []
     for at, one in enumerate(reasons):
-        title, share = _title(one, asked, intent, ranker, ranking.evidence)
+        title, share = titles[at]
         found.append(
             replace(
                 one,
@@ -149,18 +150,22 @@ def _names(
     ]
 
 
-def _title(
-    one: Reasons, asked: Mapping[str, float], intent: Intent, ranker: HybridRanker, evidence: Evidence | None
-) -> tuple[tuple[str, ...], float]:
-    """The words of the question that the file's name says, and what they add to the score."""
-    if ranker.structure is None or evidence is None or not (one.shares or {}).get("file", 0.0):
-        return (), 0.0
-    places = ranker.structure.places
-    file = places.file[[one.row]]
-    said = [word for stem, word in distinct(intent.words).items() if places.title_match({stem: 1.0}, file)[0] > 0]
-    factor = float(np.prod(list(one.factors.values())))
-    share = evidence.inside * ranker.weights.title * float(places.title_match(asked, file)[0]) * factor
-    return tuple(said), share if said else 0.0
+def _titles(
+    rows: NDArray[np.int64], asked: Mapping[str, float], ranking: Ranking, ranker: HybridRanker, structure: Structure
+) -> list[tuple[tuple[str, ...], float]]:
+    """Of each row the words of the question that its file's name says, and what they add to the score."""
+    if ranking.evidence is None:
+        return [((), 0.0)] * len(rows)
+    places = structure.places
+    files = places.file[rows]
+    words = distinct(ranking.intent.words)
+    said = np.array([places.title_match({stem: 1.0}, files) > 0 for stem in words], np.bool_)
+    factors = np.prod(list(ranking.factors.values()), axis=0)
+    shares = ranking.evidence.inside * ranker.weights.title * places.title_match(asked, files) * factors
+    return [
+        (tuple(word for word, met in zip(words.values(), said[:, at], strict=True) if met), float(shares[at]))
+        for at in range(len(rows))
+    ]
 
 
 def _defines(one: Reasons, intent: Intent, structure: Structure) -> list[str]:
