@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ncs.rankers import RANKERS
 from tests import corpus
 
 Ncs = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -61,6 +62,40 @@ def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
     assert [json.loads(line) for line in lines] == answer["hits"]
 
 
+def test_explain_says_what_the_score_is_the_sum_of(home: Path) -> None:
+    done = ncs("query", "how to hide the soft keyboard", "-k", "1", "--explain", cwd=home)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "how-to question; words: hide, soft, keyboard; left out: how, to, the;"
+    assert lines[1].startswith("  candidates: 10 of 2 repositories; gates: consensus 0.")
+    assert max(map(len, lines[: lines.index("    11  public static void hideSoftKeyboard(Activity activity) {")])) <= 80
+    score = next(line for line in lines if line.startswith("1. ")).split()[-1]
+    assert any(line.startswith(f"   {score} = lexical ") for line in lines)
+    assert any(line.split()[:3] == ["keyboard", "keyboard", "1.00"] for line in lines)
+
+
+def test_explanations_are_in_json_where_asked_for(home: Path) -> None:
+    plain = json.loads(ncs("query", "hide keyboard", "--json", cwd=home).stdout)
+    answer = json.loads(ncs("query", "hide keyboard", "--json", "--explain", cwd=home).stdout)
+    assert "explanation" not in plain["hits"][0]
+    for hit in answer["hits"]:
+        assert sum(hit["explanation"]["shares"].values()) == pytest.approx(hit["explanation"]["score"], abs=1e-9)
+        del hit["explanation"]
+    assert answer.pop("explanation")["words"] == ["hide", "keyboard"]
+    assert answer == plain
+
+
+def test_the_help_names_every_ranker(home: Path) -> None:
+    said = ncs("query", "--help", cwd=home, COLUMNS="400", TERM="dumb").stdout
+    assert ", ".join(RANKERS) in said
+
+
+def test_a_class_is_called_one_and_what_is_left_of_it_has_no_line_numbers(home: Path) -> None:
+    lines = ncs("query", "Keyboards", "-k", "1", cwd=home).stdout.splitlines()
+    assert lines[0].startswith("1. class Keyboards  app/src/Keyboards.java:7")
+    assert "        public class Keyboards {" in lines
+    assert "            public static void hideSoftKeyboard(Activity activity) ..." in lines
+
+
 def test_no_code_leaves_the_code_out_everywhere(home: Path) -> None:
     assert "hideSoftInputFromWindow" not in ncs("query", "hide soft keyboard", "--no-code", cwd=home).stdout
     answer = json.loads(ncs("query", "hide soft keyboard", "--no-code", "--json", cwd=home).stdout)
@@ -89,6 +124,7 @@ def test_a_question_without_content_is_told_so(home: Path, question: str, says: 
     [
         (["query", "x", "-i", "nowhere"], "no index at nowhere"),
         (["query", "x", "--ranker", "magic"], "no ranker called 'magic'"),
+        (["query", "x", "--ranker", "two_field"], "built without 'two_field'"),
         (["query", "x", "-k", "0"], "-k"),
         (["build", "nowhere"], "nowhere"),
         (["build", "repos", "--java-frontend", "antlr", "-i", "other"], "antlr"),

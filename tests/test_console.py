@@ -20,7 +20,7 @@ from tests import corpus
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def in_terminal(arguments: list[str], cwd: Path, columns: int) -> str:
+def in_terminal(arguments: list[str], cwd: Path, columns: int, **more: str) -> str:
     """The output of `ncs` in a terminal of this width."""
     try:
         ours, theirs = pty.openpty()
@@ -30,6 +30,7 @@ def in_terminal(arguments: list[str], cwd: Path, columns: int) -> str:
     environment = {**os.environ, "TERM": "xterm-256color"}
     environment.pop("NO_COLOR", None)
     environment.pop("COLUMNS", None)
+    environment.update(more)
     command = [sys.executable, "-m", "ncs.cli", *arguments]
     with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
@@ -69,6 +70,31 @@ def test_matching_words_are_marked_inside_identifiers(home: Path) -> None:
     shown = in_terminal(["query", "hide soft keyboard", "-k", "1"], home, 160)
     marked = re.findall(r"\x1b\[[0-9;]*4(?:;[0-9;]*)?m([A-Za-z]+)", shown)
     assert {"hide", "Soft", "Keyboard"} <= set(marked)
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_an_explanation_fits_the_terminal_and_does_without_colours(home: Path, columns: int) -> None:
+    question = ["query", "how to hide the soft keyboard internationalization", "-k", "3", "--explain"]
+    shown = in_terminal(question, home, columns, NO_COLOR="1")
+    assert not re.search(r"\x1b\[(?:[0-9;]*;)?[349][0-7](?:;|m)", shown)
+    plain = ESCAPES.sub("", shown)
+    assert max(len(line) for line in plain.split("\n")) <= columns
+    assert " = lexical " in plain
+    assert "question; words: hide, soft," in plain
+
+
+def test_names_that_repositories_share_are_marked_where_they_are_explained(tmp_path: Path) -> None:
+    for number, name in enumerate(("Screens", "Panels", "Inputs")):
+        place = tmp_path / "repos" / name.lower()
+        for part in ("objects", "refs"):
+            (place / ".git" / part).mkdir(parents=True)
+        (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        code = f"class {name} {{\n  void close{number}(View pane) {{\n    pane.dropWindow({number});\n  }}\n}}\n"
+        (place / f"{name}.java").write_text(code + f"class Other{number} {{\n  int size() {{ return 1; }}\n}}\n")
+    Index.build(tmp_path / "repos", tmp_path / ".ncs").close()
+    marked = re.compile(r"\x1b\[1(?:;[0-9;]*)?mdropWindow")
+    assert marked.search(in_terminal(["query", "close", "-k", "1", "--explain"], tmp_path, 120))
+    assert not marked.search(in_terminal(["query", "close", "-k", "1"], tmp_path, 120))
 
 
 def test_tables_are_drawn(home: Path) -> None:

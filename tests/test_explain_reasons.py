@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ncs.answer import ask
+from ncs.answer import ask, hit_as_dict, numbered
 from ncs.embeddings import FastTextConfig
 from ncs.explain.explanation import Reasons
 from ncs.explain.meeting import meet, query_parts
@@ -20,6 +20,7 @@ from ncs.explain.reasons import explain
 from ncs.explain.table import reading_lines, reasons_lines
 from ncs.index import BuildConfig, Index
 from ncs.lexical import stem
+from ncs.places import OUTLINES
 from ncs.rankers import Ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
@@ -27,7 +28,7 @@ from ncs.rankers.ncs import NcsRanker
 from ncs.stopwords import content_words
 from ncs.structure import Structure
 from ncs.tokens import field_tokens, tokenize
-from ncs.types import FIELDS, NCS_FIELDS
+from ncs.types import FIELDS, NCS_FIELDS, Hit
 from tests import corpus
 
 HERE = Path(__file__).parents[1]
@@ -295,3 +296,21 @@ def test_no_line_is_wider_than_the_terminal_and_no_share_is_cut(index: Index, na
         for word in hit["explanation"]["words"]:
             for share in word["shares"].values():
                 assert not share or f"{share:.4f}" in said
+
+
+def test_lines_with_numbers_are_the_files_own_and_only_outlines_have_none(index: Index) -> None:
+    numbered_kinds, plain_kinds = set(), set()
+    for document in index.store.documents(range(len(index))):
+        hit = hit_as_dict(Hit(1, 1.0, document), "")
+        if not numbered(hit):
+            plain_kinds.add(document.kind)
+            continue
+        numbered_kinds.add(document.kind)
+        lines = (HERE / document.path).read_text("utf-8").split("\n")[document.start_line - 1 : document.end_line]
+        shown = document.code.split("\n")
+        assert [line.strip() for line in shown[1:-1]] == [line.strip() for line in lines[1:-1]]  # code is dedented
+        assert shown[0].strip() in lines[0]
+        assert shown[-1].strip() in lines[-1]
+    assert {"class", "module", "function", "method"} & numbered_kinds
+    assert plain_kinds <= OUTLINES
+    assert "class" in plain_kinds
