@@ -18,6 +18,7 @@ from ncs.explain.explanation import Reasons
 from ncs.explain.meeting import meet, query_parts
 from ncs.explain.reasons import explain
 from ncs.explain.table import reading_lines, reasons_lines
+from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from ncs.lexical import stem
 from ncs.places import OUTLINES
@@ -314,3 +315,12 @@ def test_lines_with_numbers_are_the_files_own_and_only_outlines_have_none(index:
     assert {"class", "module", "function", "method"} & numbered_kinds
     assert plain_kinds <= OUTLINES
     assert "class" in plain_kinds
+
+
+def test_pieces_of_a_file_that_only_happen_to_have_as_many_lines_get_no_numbers() -> None:
+    source = b"const a = 1; function f() {\n} const b = 2;\nfunction g() {\n}\nconst c = 3;\n"
+    found = extract(source, "javascript", path="a.js", outside=True)
+    module = next(document for document in found if document.kind == "module")
+    assert module.code.split("\n")[2] == "const b = 2;"  # which stands in line 2, not 3
+    assert module.code.count("\n") == module.end_line - module.start_line
+    assert not numbered(hit_as_dict(Hit(1, 1.0, module), ""))
