@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 TRAITS = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
-"""coverage: the part c of the question's idf q that the document's words hold, as c^3 (1 - exp(-q / 3)), q in words
-as rare as can be: two words held say less than six, and a word that is missing says much; strength: its BM25 over q;
-evidence: its BM25 itself, as 1 - exp(-BM25 / 2), in such words; meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
+"""Of a hit; words are counted by idf, a word as rare as can be is 1, and the question has q of them:
+coverage: the part c of the question that the document's words hold, as c^3 (1 - exp(-q / 3)): two words held say less
+than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
+meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
 score it is ahead of the next hit."""
 BUILT, TUNED = "calibration.json", "tuned.json"
 """What the build learnt; and what `ncs tune` did, which goes before it and is no part of the manifest."""

@@ -30,6 +30,8 @@ Kind = Literal["doc", "seen", "name", "symbol"]
 """From a comment that is hidden, from one that is not, a name in words that is hidden, a name as spelled."""
 
 MOST: Mapping[Kind, int] = {"doc": 140, "seen": 60, "name": 60, "symbol": 40}
+LARGE, FEWEST = 2_000, 0.4
+"""Documents from which on there are so many questions; the part of them that the smallest index is asked."""
 HIDDEN: Mapping[Kind, Field] = {"doc": "doc", "name": "name"}
 """Kind -> the field that its questions must not see."""
 SHORTEST, LONGEST = 3, 25
@@ -82,7 +84,7 @@ def _questions(
     kind: Kind, rows: NDArray[np.int64], words: WordTable, store: Store, structure: Structure
 ) -> Iterator[Sampled]:
     """The first that are any good of the rows given; four times as many are looked at."""
-    most, found = MOST[kind], 0
+    most, found = int(MOST[kind] * min(1.0, max(FEWEST, len(words) / LARGE))), 0
     for document, row in _documents(store, rows[: 4 * most]):
         text = _name(document, structure, kind) if kind in ("name", "symbol") else _sentence(document, words, row)
         if text and found < most:
