@@ -13,7 +13,7 @@ from ncs.intent import read_intent
 from ncs.rankers.hybrid import HybridRanker
 from ncs.stopwords import STOP_WORDS
 from ncs.tokens import tokenize
-from ncs.types import Hit
+from ncs.types import Hit, Location
 
 Answer = Mapping[str, Any]
 _PIECES = frozenset({"module", "block"})
@@ -31,6 +31,7 @@ def ask(
     code: bool = True,
     explain: bool = False,
     min_confidence: float | None = None,
+    unfold: bool = False,
 ) -> Answer:
     """Search, and say what a reader needs to judge the hits.
 
@@ -38,7 +39,8 @@ def ask(
     default ranker kind: symbol, how-to, keywords or code.
     A hit has rank, score, confidence (of the default ranker: how probable it is that it is right; else None), id,
     repository, path, start_line, end_line, language, kind, name, qualified_name, matched (question words found in
-    it), copies (where exact duplicates stand) and code (None when it is not kept or not asked for).
+    it), copies (where exact duplicates stand), near_copies (where near duplicates stand that were folded into it;
+    with `unfold` they are hits of their own) and code (None when it is not kept or not asked for).
 
     With `min_confidence` less likely hits are left out; where none is left, a note says how likely the best was.
 
@@ -52,10 +54,12 @@ def ask(
     explanation: Explanation | None = None
     if explain:
         hits, explanation = index.explain(
-            text, k, ranker=ranker, language=language, repository=repository, path=path
+            text, k, ranker=ranker, language=language, repository=repository, path=path, unfold=unfold
         )  # fmt: skip
     else:
-        hits = index.search(text, k, ranker=ranker, language=language, repository=repository, path=path)
+        hits = index.search(
+            text, k, ranker=ranker, language=language, repository=repository, path=path, unfold=unfold
+        )  # fmt: skip
     shown = [hit_as_dict(hit, text, code=code) for hit in hits]
     if explanation:
         for hit, reasons in zip(shown, explanation.reasons, strict=True):
@@ -173,12 +177,14 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
         "name": document.name,
         "qualified_name": document.qualified_name,
         "matched": matched_words(document, text),
-        "copies": [
-            {"repository": c.repository, "path": c.path, "start_line": c.start_line, "end_line": c.end_line}
-            for c in document.copies
-        ],
+        "copies": list(map(_place, document.copies)),
+        "near_copies": list(map(_place, hit.near_copies)),
         "code": (document.code or None) if code else None,
     }
+
+
+def _place(at: Location) -> dict[str, Any]:
+    return {"repository": at.repository, "path": at.path, "start_line": at.start_line, "end_line": at.end_line}
 
 
 def describe(index: Index) -> dict[str, Any]:

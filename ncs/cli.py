@@ -137,6 +137,7 @@ def query(
     min_confidence: Annotated[
         float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right than this, 0 to 1.")
     ] = None,
+    unfold: Annotated[bool, typer.Option("--unfold", help="Near duplicates as hits of their own.")] = False,
     index: IndexOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -151,7 +152,7 @@ def query(
         answer = ask(
             opened, " ".join(text), k,
             ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, code=not no_code,
-            explain=explain, min_confidence=min_confidence,
+            explain=explain, min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
     _show(answer, as_json, jsonl, not no_code, quiet)
 

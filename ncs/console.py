@@ -78,12 +78,14 @@ def heading(hit: Mapping[str, Any]) -> str:
 
 def copies_line(hit: Mapping[str, Any]) -> str | None:
     """Where the same function stands too, and whether it is the one asked for."""
-    copies = hit["copies"]
-    exact = "exact copy" if hit.get("exact_copy") else ""
-    if not copies:
-        return exact or None
+    exact = ["exact copy"] if hit.get("exact_copy") else []
+    told = [*exact, *_places("also at", hit["copies"]), *_places("nearly the same at", hit.get("near_copies", ()))]
+    return "; ".join(told) or None
+
+
+def _places(said: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
     more = f" and {len(copies) - SHOWN_COPIES} more" if len(copies) > SHOWN_COPIES else ""
-    return f"{exact}{'; ' * bool(exact)}also at " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more
+    return [f"{said} " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more] if copies else []
 
 
 def _line_starts(code: str) -> list[int]:

@@ -29,7 +29,7 @@ from ncs.rankers.traits import probabilities
 from ncs.store import Store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
-from ncs.types import Document, Hit, Query, Run
+from ncs.types import Document, Hit, Location, Query, Run
 from ncs.vocabulary import WordTable
 
 if TYPE_CHECKING:
@@ -228,31 +228,46 @@ class Index:
         path: str | None = None,
         functions_only: bool = False,
         min_confidence: float | None = None,
+        unfold: bool = False,
     ) -> list[Hit]:
         """The best k documents for a question, best first; an empty list where nothing matches.
 
         language, repository and path filter before ranking; the last two are globs. A function
         that stands in several places is shown where the filter finds it. functions_only leaves out
         classes and top-level code, min_confidence hits that are less likely to be right (the default ranker's only).
+        The default ranker folds near duplicates into the best of them (`Hit.near_copies`), but for unfold.
         """
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
         if functions_only:
             allowed = self.functions() if allowed is None else allowed & self.functions()
-        rows, sure = self._ranked(ranker, text, k, allowed)
-        hits = self._hits(rows, repository, path, sure)
+        rows, sure = self._ranked(ranker, text, k, allowed, unfold)
+        near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)
+        hits = self._hits(rows, repository, path, sure, near)
         return hits if min_confidence is None else [hit for hit in hits if is_sure(hit.confidence, min_confidence)]
 
     def _ranked(
-        self, name: str, text: str, k: int, allowed: Mask | None
+        self, name: str, text: str, k: int, allowed: Mask | None, unfold: bool
     ) -> tuple[list[tuple[int, float]], list[float] | None]:
         """What a ranker finds, and of the default one how probable it is that each hit is right."""
         ranker = self.ranker(name)
         if not isinstance(ranker, HybridRanker):
             return ranker.search(text, k, allowed=allowed), None
-        ranking = ranker.rank(text, k, allowed=allowed)
+        ranking = ranker.rank(text, k, allowed=allowed, fold=ranker.fold and not unfold)
         return list(zip(ranking.rows, ranking.scores, strict=True)), probabilities(ranker, ranking).tolist()
+
+    def _near_copies(
+        self, name: str, rows: Sequence[int], allowed: Mask | None, unfold: bool
+    ) -> list[tuple[Location, ...]]:
+        """Where the near duplicates of each row stand, those that may be found."""
+        ranker = self.ranker(name)
+        if unfold or not (isinstance(ranker, HybridRanker) and ranker.fold and ranker.structure):
+            return [()] * len(rows)
+        others = [ranker.structure.near_duplicates.others(row) for row in rows]
+        if allowed is not None:
+            others = [each[allowed[each]] for each in others]
+        return [tuple(self._store.locations(each.tolist())) if len(each) else () for each in others]
 
     def explain(
         self,
@@ -263,6 +278,7 @@ class Index:
         language: str | None = None,
         repository: str | None = None,
         path: str | None = None,
+        unfold: bool = False,
     ) -> tuple[list[Hit], Explanation]:
         """`search`, with how the question was read and the reasons of every hit, in the order of the hits."""
         from ncs.explain.reasons import explain
@@ -270,9 +286,10 @@ class Index:
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
         allowed = self._store.mask(language, repository, path)
-        found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed)
-        sure = [one.confidence for one in found.reasons]
-        return self._hits([(one.row, one.score) for one in found.reasons], repository, path, sure), found
+        found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed, unfold=unfold)
+        sure, rows = [one.confidence for one in found.reasons], [(one.row, one.score) for one in found.reasons]
+        near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)
+        return self._hits(rows, repository, path, sure, near), found
 
     def _hits(
         self,
@@ -280,12 +297,13 @@ class Index:
         repository: str | None,
         path: str | None,
         sure: Sequence[float | None] | None,
+        near: Sequence[tuple[Location, ...]],
     ) -> list[Hit]:
         documents = self._store.documents([row for row, _ in rows])
         if repository or path:
             documents = [shown_at(document, repository, path) for document in documents]
         return [
-            Hit(rank, score, document, sure[rank - 1] if sure else None)
+            Hit(rank, score, document, sure[rank - 1] if sure else None, near[rank - 1])
             for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
         ]
 
@@ -405,7 +423,8 @@ def _learn(
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         with clock("structure"):
-            Structure.of(collected.references, words, store).save(folder)
+            structure = Structure.of(collected.references, words, store, deduplicate=config.deduplicate)
+            structure.save(folder)
         for ranker in chain(map(create_ranker, FITTED), requested):
             with clock(ranker.name):
                 fit_ranker(ranker, words, embeddings, store, track=track)

@@ -1,4 +1,4 @@
-"""What an index knows of its documents beyond their words: names they use, names they define, where they stand."""
+"""What an index knows of its documents beyond their words: names used and defined, places, near duplicates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.errors import IndexDamaged
+from ncs.near_duplicates import NearDuplicates
 from ncs.places import Places
 from ncs.references import References
 from ncs.symbols import Symbols
@@ -28,21 +29,24 @@ class Structure:
     references: References
     symbols: Symbols
     places: Places
+    near_duplicates: NearDuplicates
     words: WordTable
     languages: tuple[str, ...]
     """Languages that a question need not name: nearly every document is in it."""
 
     @classmethod
-    def of(cls, references: References, words: WordTable, store: Store) -> Structure:
-        """From what documents use and say, and the finished store."""
+    def of(cls, references: References, words: WordTable, store: Store, *, deduplicate: bool = True) -> Structure:
+        """From what documents use and say, and the finished store; without deduplicate near duplicates stay apart."""
         total = max(1, len(store))
         languages = store.counts.get("languages", {})
         mostly = tuple(name for name, count in sorted(languages.items()) if count >= MOSTLY * total)
-        return cls(references, Symbols.of(store.names()), Places.of(store), words, mostly)
+        places = Places.of(store)
+        near = NearDuplicates.of(words, places.outline) if deduplicate else NearDuplicates.none(total)
+        return cls(references, Symbols.of(store.names()), places, near, words, mostly)
 
     def save(self, folder: Path) -> None:
-        """Write `references/`, `symbols/`, `places/` and `structure.json`; words save themselves."""
-        for part in (self.references, self.symbols, self.places):
+        """Write `references/`, `symbols/`, `places/`, near duplicates and `structure.json`; words save themselves."""
+        for part in (self.references, self.symbols, self.places, self.near_duplicates):
             part.save(folder)
         (folder / FILE).write_text(json.dumps({"languages": self.languages}) + "\n", encoding="utf-8")
 
@@ -53,6 +57,6 @@ class Structure:
             languages = tuple(json.loads((folder / FILE).read_bytes())["languages"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexDamaged(f"cannot read {folder / FILE} ({error}); build the index again") from error
-        return cls(
-            References.load(folder), Symbols.load(folder), Places.load(folder), WordTable.load(folder), languages
-        )
+        places = Places.load(folder)
+        near = NearDuplicates.load(folder, len(places))
+        return cls(References.load(folder), Symbols.load(folder), places, near, WordTable.load(folder), languages)

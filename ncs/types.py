@@ -97,3 +97,5 @@ class Hit:
     document: Document
     confidence: float | None = None
     """How probable it is that it is right, 0 to 1; the default ranker's hits have one."""
+    near_copies: tuple[Location, ...] = ()
+    """Where near duplicates of it stand that were folded into it."""

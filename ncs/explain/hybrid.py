@@ -33,9 +33,11 @@ class _Parts(NamedTuple):
     structure: Structure
 
 
-def explain_hybrid(ranker: HybridRanker, text: str, k: int, *, allowed: Mask | None = None) -> Explanation:
+def explain_hybrid(
+    ranker: HybridRanker, text: str, k: int, *, allowed: Mask | None = None, unfold: bool = False
+) -> Explanation:
     """The hits of `ranker.rank`, each with its reasons. Raises BadInput as `rank` does."""
-    ranking = ranker.rank(text, k, allowed=allowed)
+    ranking = ranker.rank(text, k, allowed=allowed, fold=ranker.fold and not unfold)
     parts = _parts(ranker)
     intent = ranking.intent
     content = content_words(tokenize(text))

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from ncs.vocabulary import WordTable
 
 
-def explain(ranker: Ranker, text: str, k: int, words: WordTable, *, allowed: Mask | None = None) -> Explanation:
+def explain(
+    ranker: Ranker, text: str, k: int, words: WordTable, *, allowed: Mask | None = None, unfold: bool = False
+) -> Explanation:
     """The best k rows of any ranker, as its `search` gives them, with their reasons.
 
     hybrid: every signal. bm25: the share of every word. ncs: the share of every word of the cosine. rrf: the share
     of every part. A ranker around one of these passes on the words it put to the question. Of any other: which words
-    stand in the document, and no shares.
+    stand in the document, and no shares. unfold: near duplicates too, which the default ranker folds.
     """
     if isinstance(ranker, HybridRanker):
-        return explain_hybrid(ranker, text, k, allowed=allowed)
+        return explain_hybrid(ranker, text, k, allowed=allowed, unfold=unfold)
     if isinstance(ranker, Bm25Ranker):
         return _explain_bm25(ranker, text, k, words, allowed)
     if isinstance(ranker, NcsRanker):

@@ -126,7 +126,7 @@ class HybridRanker:
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
-    saturation: see ncs.rerank.diversity; 1 turns it off.
+    saturation: see ncs.rerank.diversity; 1 turns it off. fold: whether `search` gives one of near duplicates only.
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
     """
 
@@ -142,6 +142,7 @@ class HybridRanker:
         title: float = DEFAULTS.title,
         neighbours: float = DEFAULTS.neighbours,
         saturation: float = diversity.SATURATION,
+        fold: bool = True,
         calibrated: bool = True,
     ) -> None:
         if name in parts or len(parts) != 2:
@@ -149,7 +150,7 @@ class HybridRanker:
         self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
         self.name, self.parts, self.saturation = name, tuple(parts), saturation
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "saturation": saturation}
-        self.config = {**self.config, "calibrated": calibrated}
+        self.config, self.fold = {**self.config, "fold": fold, "calibrated": calibrated}, fold
         self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
         self.structure: Structure | None = None
@@ -179,11 +180,16 @@ class HybridRanker:
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows, by (-score, row); raises BadInput for k < 1."""
-        ranking = self.rank(text, k, allowed=allowed)
+        ranking = self.rank(text, k, allowed=allowed, fold=self.fold)
         return list(zip(ranking.rows, ranking.scores, strict=True))
 
-    def rank(self, text: str, k: int, *, allowed: Mask | None = None, hidden: Hidden | None = None) -> Ranking:
-        """`search`, with the signals of every hit; of a hidden document only what it says in other fields."""
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, hidden: Hidden | None = None, fold: bool = False
+    ) -> Ranking:
+        """`search`, with the signals of every hit; of a hidden document only what it says in other fields.
+
+        fold: near duplicates give way to the best of them; who learns from rankings wants them all.
+        """
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if self.structure is None:
@@ -209,7 +215,7 @@ class HybridRanker:
             "role": priors.factors(places.role[places.file[rows]], intent.words),
             "outline": priors.outlines(places.outline[rows], evidence.inside),
         }
-        return self._ordered(Ranking(intent, rows.tolist(), [], signals, factors, evidence), rows, k)
+        return self._ordered(Ranking(intent, rows.tolist(), [], signals, factors, evidence), rows, k, fold)
 
     def _candidates(
         self, intent: Intent, n: int, allowed: Mask | None, hidden: Hidden | None = None
@@ -274,7 +280,7 @@ class HybridRanker:
         """stem -> idf of the question's words; one that no document has counts as much as the rarest."""
         return self._lexical().postings.idf(list(words))
 
-    def _ordered(self, found: Ranking, rows: Rows, k: int) -> Ranking:
+    def _ordered(self, found: Ranking, rows: Rows, k: int, fold: bool) -> Ranking:
         """The best k of what was found, a ranking of these rows without scores."""
         total = sum(found.signals.values(), np.zeros(len(rows))) * np.prod(list(found.factors.values()), axis=0)
         positive = np.flatnonzero(total > 0)
@@ -282,7 +288,8 @@ class HybridRanker:
         places = self._structure().places
         files = np.where(places.named[places.file[rows]], places.file[rows], -1).astype(np.int64)
         order = np.lexsort((rows, -total))
-        kept = diversity.saturated(total[order], files[order], k, factor=self.saturation)
+        clusters = self._structure().near_duplicates.clusters[rows[order]] if fold else None
+        kept = diversity.saturated(total[order], files[order], k, factor=self.saturation, clusters=clusters)
         at = order[[position for position, _ in kept]]
         final = np.array([score for _, score in kept])
         again = np.lexsort((rows[at], -final))

@@ -1,4 +1,4 @@
-"""Further hits of one file count less and less, so that ten hits are not ten methods of one class."""
+"""Ten hits are not ten methods of one class, nor ten copies: further hits of a file count less, copies are folded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ SATURATION = 0.5
 
 
 def saturated(
-    scores: NDArray[np.float64], files: NDArray[np.int64], k: int, *, factor: float = SATURATION
+    scores: NDArray[np.float64],
+    files: NDArray[np.int64],
+    k: int,
+    *,
+    factor: float = SATURATION,
+    clusters: NDArray[np.int32] | None = None,
 ) -> list[tuple[int, float]]:
     """The best k positions and their scores, where the n-th further one of a file counts factor**n of its score.
 
     scores: in any order, not negative. files: a number for each; a negative one is of no file. Greedy, best first,
-    ties by position.
+    ties by position. clusters: of near duplicates, negative for none; only the first of each is taken.
 
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3)
     [(0, 1.0), (2, 0.6), (1, 0.45)]
+    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
+    [(0, 1.0), (2, 0.6)]
     """
     waiting: dict[int, list[int]] = {}  # of each file, its positions, the best last
     for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
@@ -31,11 +38,16 @@ def saturated(
     queue = [(-float(scores[own[-1]]), own[-1], file) for file, own in waiting.items()]
     heapq.heapify(queue)
     found: list[tuple[int, float]] = []
+    folded: set[int] = set()
     while queue and len(found) < k:
         key, at, file = heapq.heappop(queue)
-        found.append((at, -key))
         waiting[file].pop()
-        taken[file] += 1
+        cluster = -1 if clusters is None else int(clusters[at])
+        if cluster not in folded:
+            found.append((at, -key))
+            taken[file] += 1
+        if cluster >= 0:
+            folded.add(cluster)
         if waiting[file]:
             best = waiting[file][-1]
             heapq.heappush(queue, (-float(scores[best]) * factor ** taken[file], best, file))

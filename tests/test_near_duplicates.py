@@ -1,0 +1,152 @@
+"""Near duplicates: found as counting every pair finds them, folded into the best hit, and laid open on request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.answer import ask
+from ncs.errors import IndexDamaged
+from ncs.index import BuildConfig, Index
+from ncs.near_duplicates import ALIKE, ALONE, NearDuplicates, similarities
+from ncs.rerank.diversity import saturated
+from tests.words import table
+
+
+def copied(copies: int, functions: int = 60, seed: int = 1) -> list[list[str]]:
+    """Functions of 20 to 60 words, each with copies in which one word of four to twenty is another."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(functions):
+        original = [f"w{n}" for n in draw.integers(0, 300, draw.integers(20, 60))]
+        found.append(original)
+        for _ in range(copies):
+            changed = list(original)
+            for at in draw.choice(len(changed), len(changed) // int(draw.integers(4, 20)), replace=False):
+                changed[at] = f"x{draw.integers(0, 1000)}"
+            found.append(changed)
+    return found
+
+
+def jaccard(a: list[str], b: list[str]) -> float:
+    left, right = Counter(a), Counter(b)
+    return (left & right).total() / (left | right).total()
+
+
+def spread(bodies: list[list[str]], names: list[str]) -> list[str]:
+    """As documents of a word table, a body's words over two fields."""
+    pairs = zip(names, bodies, strict=True)
+    return [f"name: {name}; calls: {' '.join(body[::2])}; types: {' '.join(body[1::2])}" for name, body in pairs]
+
+
+def test_similarity_is_the_jaccard_of_word_multisets() -> None:
+    bodies = [*copied(2, 10), ["a"] * 9, ["a"] * 12]
+    words = table(*spread(bodies, ["same"] * len(bodies)))
+    pairs = np.array([(i, j) for i in range(len(bodies)) for j in range(i)])
+    want = [jaccard([*bodies[i], "same"], [*bodies[j], "same"]) for i, j in pairs]
+    assert similarities(words, pairs) == pytest.approx(want)
+
+
+def test_clusters_are_those_that_comparing_every_pair_gives() -> None:
+    bodies = copied(3)
+    found = NearDuplicates.of(table(*spread(bodies, ["same"] * len(bodies)))).clusters
+    alike = [[jaccard([*a, "same"], [*b, "same"]) >= ALIKE for b in bodies] for a in bodies]
+    for row, cluster in enumerate(found):
+        if cluster == ALONE:  # nothing that was not taken by an earlier one is like it
+            assert not [
+                other for other in range(len(bodies)) if other != row and alike[row][other] and found[other] < 0
+            ]
+        else:
+            assert alike[row][cluster]
+            assert found[cluster] == cluster <= row
+    assert np.count_nonzero(found >= 0) > 100
+
+
+def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
+    body = [f"w{n}" for n in range(40)]
+    words = table(*spread([body, body, body, body[:10], body[:10]], ["read", "write", "read", "read", "read"]))
+    assert NearDuplicates.of(words).clusters.tolist() == [0, ALONE, 0, ALONE, ALONE]
+    assert (NearDuplicates.of(words, np.arange(5) == 2).clusters == ALONE).all()
+    assert NearDuplicates.of(table("name: f; calls: a b", "name: f; calls: a b")).clusters.tolist() == [ALONE, ALONE]
+
+
+def test_comments_and_enclosing_classes_do_not_tell_functions_apart() -> None:
+    body = " ".join(f"w{n}" for n in range(30))
+    words = table(f"name: f; calls: {body}; doc: one two three; scope: A", f"name: f; calls: {body}; scope: B C")
+    found = NearDuplicates.of(words)
+    assert found.clusters.tolist() == [0, 0]
+    assert found.others(1).tolist() == [0]
+
+
+def test_a_file_that_is_cut_or_of_other_documents_is_damage_and_none_is_no_duplicate(tmp_path: Path) -> None:
+    NearDuplicates(np.array([0, 0, ALONE], np.int32)).save(tmp_path)
+    assert NearDuplicates.load(tmp_path, 3).others(0).tolist() == [1]
+    with pytest.raises(IndexDamaged, match="does not fit 4 documents"):
+        NearDuplicates.load(tmp_path, 4)
+    file = tmp_path / "near_duplicates.npy"
+    file.write_bytes(file.read_bytes()[:-2])
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        NearDuplicates.load(tmp_path, 3)
+    file.unlink()
+    assert NearDuplicates.load(tmp_path, 3).clusters.tolist() == [ALONE] * 3
+
+
+def test_of_a_cluster_the_best_after_saturation_is_taken_and_the_rest_does_not_count_for_its_file() -> None:
+    scores, files = np.array([1.0, 0.9, 0.8, 0.7, 0.6]), np.array([1, 1, 2, 1, 2], np.int64)
+    clusters = np.array([ALONE, 4, 4, ALONE, ALONE], np.int32)
+    # row 1 is at .45 behind row 0, so row 2 stands for both; row 3 is the second of its file, not the third
+    assert saturated(scores, files, 5, clusters=clusters) == [(0, 1.0), (2, 0.8), (3, 0.35), (4, 0.3)]
+
+
+FUNCTION = """
+def render_table(rows, columns, width=80):
+    lines = []
+    header = separator.join(title.ljust(width) for title in columns)
+    lines.append(header)
+    for row in rows:
+        cells = [format_cell(value, alignment) for value in row]
+        lines.append(separator.join(cell.ljust(width) for cell in cells))
+    return newline.join(lines)
+"""
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same function in three repositories, in one of them with another word, and something else."""
+    root = tmp_path_factory.mktemp("repositories")
+    other = "\ndef open_socket(host, port):\n    return connect(host, port)\n"
+    texts = {"a": FUNCTION + other, "b": FUNCTION.replace("newline.join", "ending.join"), "c": "x = 1\n" + FUNCTION}
+    for name, text in texts.items():
+        (root / name / ".git" / "objects").mkdir(parents=True)
+        (root / name / ".git" / "refs").mkdir()
+        (root / name / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (root / name / "tables.py").write_text(text)
+    return root
+
+
+def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others(sources: Path, tmp_path: Path) -> None:
+    with Index.build(sources, tmp_path / "index") as index:
+        hits = [hit for hit in index.search("render table") if hit.document.name == "render_table"]
+        assert [(hit.document.repository, hit.document.copies[0].repository) for hit in hits] == [("a", "c")]
+        assert [(at.repository, at.path, at.start_line) for at in hits[0].near_copies] == [("b", "tables.py", 2)]
+        shown = ask(index, "render table", 1, ranker="hybrid")["hits"][0]
+        assert shown["near_copies"] == [{"repository": "b", "path": "tables.py", "start_line": 2, "end_line": 9}]
+
+        unfolded = [hit for hit in index.search("render table", unfold=True) if hit.document.name == "render_table"]
+        assert [(hit.document.repository, hit.near_copies) for hit in unfolded] == [("a", ()), ("b", ())]
+        explained, reasons = index.explain("render table")
+        assert explained == index.search("render table")
+        assert len(index.explain("render table", unfold=True)[1].reasons) == len(reasons.reasons) + 1
+
+        only = index.search("render table", 1, repository="b")[0]
+        assert (only.document.repository, only.near_copies) == ("b", ())
+        assert [hit.near_copies for hit in index.search("render table", ranker="bm25")] == [()] * 3
+
+
+def test_where_exact_duplicates_stay_apart_so_do_near_ones(sources: Path, tmp_path: Path) -> None:
+    with Index.build(sources, tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
+        found = [hit.document.repository for hit in index.search("render table") if hit.document.name == "render_table"]
+        assert sorted(found) == ["a", "b", "c"]
