@@ -79,7 +79,12 @@ def calibrate(lexical: Bm25Ranker, dense: NcsRanker, structure: Structure, store
     hidden = [hiding.hide(q.text, q.row, HIDDEN[q.kind]) if q.kind in HIDDEN else None for q in questions]
     rankings = [ranker.rank(q.text, HEAD, hidden=h) for q, h in zip(questions, hidden, strict=True)]
     model, reliable = _confidence(ranker, questions, hidden, rankings)
-    figures: dict[str, Any] = {"questions": counts, "weights": None, "held_out": None, "confidence": confidence.describe(model)}
+    figures: dict[str, Any] = {
+        "questions": counts,
+        "weights": None,
+        "held_out": None,
+        "confidence": confidence.describe(model),
+    }
     if counts["doc"] >= LEAST:
         figures |= _weights(questions, rankings, ranker.weights)
     weights = figures["weights"] if figures["held_out"] and figures["held_out"]["wins"] else {}
