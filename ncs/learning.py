@@ -3,9 +3,11 @@
 A question's scores s = sum of factor_i * signal_i over its candidates, signals in their default weights; the loss is
 that of choosing the right one by chance in proportion to exp(b * s), which is convex in b * factor:
 
-    loss = mean over questions of -log sum over right rows of softmax(b * s) + PENALTY / n * |factor - 1|^2
+    loss = mean over questions of -log sum over right rows of softmax(b * s)
+           + PENALTY / n * sum over signals of (factor_i - factor of the words)^2
 
-b is the sharpness that suits the defaults best. The factor of the words divides all others in the end.
+b is the sharpness that suits the defaults best. The factor of the words divides all others in the end: a signal that
+the questions tell nothing of keeps its weight.
 """
 
 from __future__ import annotations
@@ -85,8 +87,10 @@ def learn(questions: Sequence[Asked], names: int) -> Scores:
 
     def loss(at: Scores) -> tuple[float, Scores]:
         value, slope = _loss(sharpness * at, known)
-        away, scale = at - 1, PENALTY / len(known)
-        return value + scale * float(away @ away), sharpness * slope + 2 * scale * away
+        away, scale = at - at[0], PENALTY / len(known)
+        pull = 2 * scale * away
+        pull[0] = -pull.sum()
+        return value + scale * float(away @ away), sharpness * slope + pull
 
     bounds = [(1 / MOST, None), *[(0, None)] * (names - 1)]
     found: Scores = minimize(loss, ones, jac=True, method="L-BFGS-B", bounds=bounds).x

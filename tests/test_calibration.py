@@ -211,9 +211,10 @@ def asked_with(good: int, n: int = 40) -> list[Asked]:
 
 
 def test_the_signal_that_tells_the_right_one_gains_weight_and_the_rest_lose() -> None:
-    factors = learning.learn(asked_with(1), 3)
-    assert factors[0] == 1
-    assert factors[1] > 2 > 1.5 > factors[2]
+    few, many = (learning.learn(asked_with(1, n), 3) for n in (40, 200))
+    assert few[0] == many[0] == 1
+    assert many[1] > few[1] > 1.5  # the penalty is for all questions together: more of them may say more
+    assert many[2] < few[2] < 1
     gain = learning.held_out(asked_with(1), 3, folds=5, before=np.ones(3))
     assert gain.wins
     assert gain.after > gain.before
@@ -309,3 +310,10 @@ def test_tuning_that_does_not_win_is_not_used_unless_it_is_forced(index: Index) 
     assert not (index.data / "tuned.json").exists()
     with pytest.raises(BadInput, match="9 questions are too few"):
         tuning.tune(index, wrong[:9])
+
+
+def test_a_signal_that_is_silent_in_all_questions_keeps_its_weight() -> None:
+    silent = [Asked(question.signals * [1, 1, 0], question.right) for question in asked_with(1)]
+    factors = learning.learn(silent, 3)
+    assert factors[1] > 1.5
+    assert factors[2] == pytest.approx(1, abs=1e-3)
