@@ -1,6 +1,6 @@
 """One function that makes words of code and of questions alike, so that they can meet.
 
-What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on CodeSearchNet Java):
+What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on Java functions):
 punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
 string literals with a backslash or over 300 characters (`literal_tokens`, NCS section 3.1);
 words over 64 letters (encoded data).

@@ -113,7 +113,7 @@ class Ranking:
 def meaning_of(documents: int) -> float:
     """What cosine counts beside words in a corpus of this size, .1 to 1: embeddings learn more where there is more.
 
-    Best of .3, .5, .75 and 1 were .3 for 310 programs, .5 for the 6,267 functions of CoSQA and for repositories of
+    Best of .3, .5, .75 and 1 were .3 for 310 programs, .5 for the 6,267 single functions and for repositories of
     hundreds, .75 to 1 for 258,000 of Android; a line through the logarithm.
 
     >>> [round(meaning_of(n), 2) for n in (310, 6_267, 258_000)]

@@ -1,4 +1,4 @@
-"""CodeSearchNet's Elasticsearch baseline: BM25 of the function's name plus BM25 of its whole text, as Lucene counts."""
+"""The Elasticsearch baseline of Husain et al. 2019: BM25 of the function's name plus of its whole text, as in Lucene."""
 
 from __future__ import annotations
 
