@@ -18,7 +18,7 @@ from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from ncs.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
-from tests import embeddings_server, tinybert
+from tests import embeddings_server, heads, tinybert
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
 Fitted = Callable[[str], Ranker]
@@ -62,7 +62,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, 
             pytest.importorskip("openai", reason="needs the extra endpoint")
             return {"url": server.url}
 
-        yield {"pairs": pairs, "model": model, "url": url}
+        def unif() -> Settings:
+            words = tuple(sorted({word for text in QUESTIONS for word in text.split()}))
+            heads.head(words=words).save(folder / "run" / "head")
+            return {"model": str(folder / "run")}
+
+        yield {"ncs_enhanced": pairs, "transformers": model, "endpoint": url, "unif": unif}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,7 @@ def fitted(index: Index, settings: Mapping[str, Callable[[], Settings]]) -> Iter
     def get(name: str) -> Ranker:
         if name not in known:
             needs = ON_REQUEST.get(name, "")
-            given = settings[needs]() if needs else {}
+            given = settings[name]() if needs else {}
             known[name] = index.ranker(name) if is_composed(name) else index.fitted(name, **given)
         return known[name]
 
@@ -144,7 +149,7 @@ def test_fitting_again_gives_the_same_answers(
         again = create_ranker(name)
         again.load(index.data)
     else:
-        again = index.fitted(name, **(settings[needs]() if needs else {}))
+        again = index.fitted(name, **(settings[name]() if needs else {}))
     for text in QUESTIONS:
         assert again.search(text, 20) == fitted(name).search(text, 20)
     close(again)

@@ -73,6 +73,7 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "ncs_postrank": ("ncs.rankers.postranked:PostrankedRanker", {}),
     "transformers": ("ncs.rankers.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.rankers.endpoint:endpoint_ranker", {}),
+    "unif": ("unif.ranker:UnifRanker", {}),
     "rrf": ("ncs.rankers.rrf:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
     "hybrid": ("ncs.rankers.hybrid:HybridRanker", {}),
 }
@@ -83,6 +84,7 @@ ON_REQUEST: Mapping[str, str] = {
     "ncs_enhanced": "pairs",
     "transformers": "model",
     "endpoint": "url",
+    "unif": "model",
 }
 """Rankers that a build fits only where it is told to, and the setting that fitting cannot do without."""
 DEFAULT_RANKER = "hybrid"

@@ -1,0 +1,1 @@
+"""Learnt heads: trained with torch on (question, code) pairs, served with numpy."""

@@ -1,0 +1,112 @@
+"""`python -m unif train INDEX --pairs FILE --out RUN`: a learnt head for an index, from (question, code) pairs.
+
+python -m unif train INDEX --out RUN                      from the index's own comments and names, no labels
+python -m unif train INDEX --pairs FILE ... --out RUN     from JSON lines with query, code, language, question_id
+ncs build SOURCES --ranker unif:model=RUN                 then: ncs query --ranker unif; torch is needed no more
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from ncs.console import tracker
+from ncs.errors import MissingExtra, NcsError
+from ncs.index import Index
+from ncs.progress import silent
+from unif.settings import Encoder, Loss, ModelConfig, Prior, QueryWeights, TrainConfig, given
+
+if TYPE_CHECKING:
+    from unif.train import Trained
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 done, 2 an error, told in one line on stderr."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _train(options)
+    except NcsError as error:
+        sys.stderr.write(f"unif: {error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"unif: {error.filename or 'the system'}: {error.strerror or error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("unif: stopped; the same command goes on from the last epoch\n")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m unif", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    train = parser.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "train", help="train a head; the same command goes on with a training that was killed"
+    )
+    train.add_argument("index", type=Path, metavar="INDEX", help="index folder: its words and vectors are the start")
+    train.add_argument("--pairs", type=Path, action="append", default=[], metavar="FILE", help="JSON lines; repeatable")
+    train.add_argument(
+        "--own", action="store_true", help="learn from the index's own comments and names too; alone without --pairs"
+    )
+    train.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
+    train.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
+    train.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default %(default)s)")
+    train.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    _add_settings(train)
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    """An option for every setting; those that are not given keep the default, which is written once, there."""
+    default, model = TrainConfig(), ModelConfig()
+    for name, kind in (("encoder", Encoder), ("query_weights", QueryWeights), ("prior", Prior), ("loss", Loss)):
+        preset = getattr(default if name == "loss" else model, name)
+        parser.add_argument(f"--{name.replace('_', '-')}", choices=get_args(kind), help=f"(default {preset})")
+    parser.add_argument("--shared", action="store_true", default=None, help="one table for questions and code")
+    parser.add_argument("--unique", action="store_true", default=None, help="repeated words of a function count once")
+    for name in ("epochs", "batch", "patience", "query_words", "code_words", "seed"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"(default {getattr(default, name)})")
+    for name in ("rate", "margin", "word_dropout", "stay", "valid"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"(default {getattr(default, name)})")
+
+
+def _train(options: argparse.Namespace) -> int:
+    values = vars(options)
+    config = TrainConfig(**{**given(TrainConfig, values), "model": ModelConfig(**given(ModelConfig, values))})
+    try:
+        from unif.train import train
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
+    from unif.run import Sources
+
+    sources = Sources(tuple(options.pairs), options.own or not options.pairs, options.leave_out)
+    track = silent if options.quiet else tracker(options.quiet)
+    with Index.load(options.index) as index:
+        trained = train(index, options.out, sources, config, device=options.device, track=track)
+    sys.stdout.write(_told(trained, options.out))
+    return 0
+
+
+def _told(trained: Trained, out: Path) -> str:
+    read = trained.reading
+    lines = [
+        f"{read.rows:,} pairs of {read.questions:,} questions; passed over: {read.wordless:,} without known words, "
+        f"{read.left_out:,} to leave out, {read.bad:,} bad lines",
+        *read.bad_lines,
+        "epoch   loss  validation MRR  pairs/s",
+    ]
+    for row in trained.curve:
+        mark = "  <- kept" if row["epoch"] == trained.best_epoch else ""
+        loss = f"{row['loss']:.4f}" if "loss" in row else "     -"
+        speed = f"{row['pairs_per_s']:,.0f}" if "pairs_per_s" in row else "-"
+        lines.append(f"{row['epoch']:5} {loss} {row['mrr']:15.4f} {speed:>8}{mark}")
+    return "\n".join([*lines, f"use it: ncs build SOURCES --ranker unif:model={out}"]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
