@@ -60,7 +60,10 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
         raise BadInput(f"none of the functions is among the first {HEAD} of its question; are they of this index?")
     weights = asdict(ranker.weights)
     built = Learnt.load(index.data, tuned=False)
-    before = [built.weights.get(WEIGHTS[name][0], weight) / weight for name, weight in _first_weights(weights)]
+    before = [
+        built.weights.get(WEIGHTS[name][0], weight) / weight if weight else 1.0
+        for name, weight in _first_weights(weights)
+    ]
     gain = learning.held_out(asked, len(NAMES), folds=FOLDS, before=np.array([1.0, *before]))
     learnt = Learnt(weights_of(learning.learn(asked, len(NAMES)).tolist(), NAMES, ranker.weights), built.model)
     if written := gain.wins or force:
