@@ -74,7 +74,12 @@ def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
             archive.writestr(f"r-{'0' * 40}/{path}", text)
     (task,) = read(data)
     assert task.note == ""
-    assert [document.id for document in task.corpus.documents()] == ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
+    assert [document.id for document in task.corpus.documents()] == [
+        "core.py:1",
+        "core.py:6",
+        "core.py:5.A",
+        "sub/core.py:1",
+    ]
     assert archives(data, "http://127.0.0.1") == [Wanted(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
 
 
