@@ -91,7 +91,7 @@ class Bm25s:
         def search(words: Sequence[str], masked: bool) -> list[tuple[int, float]]:
             tokens = [stem_all(words)]
             weight = mask if masked else None
-            rows, scores = engine.retrieve(tokens, k=K, weight_mask=weight, show_progress=False)
+            rows, scores = engine.retrieve(tokens, k=min(K, len(mask)), weight_mask=weight, show_progress=False)
             return [(int(row), float(score)) for row, score in zip(rows[0], scores[0], strict=True) if score > 0]
 
         return search

@@ -123,7 +123,7 @@ def test_script_refuses_an_unknown_name_in_one_line_before_it_installs_anything(
     done = subprocess.run(["bash", BENCHMARK, "extrac"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(
-        "bin/benchmark: there is no benchmark 'extrac'; there are: cold ctags extract frontends lexical"
+        "bin/benchmark: there is no benchmark 'extrac'; there are: ablation cold ctags extract frontends lexical query"
     )
 
 

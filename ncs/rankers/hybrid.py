@@ -113,7 +113,7 @@ class Ranking:
 def meaning_of(documents: int) -> float:
     """What cosine counts beside words in a corpus of this size, .1 to 1: embeddings learn more where there is more.
 
-    Best of .3, .5, .75 and 1 were .3 for 310 programs, .5 for the 6,267 single functions and for repositories of
+    Best of .3, .5, .75 and 1 were .3 for 310 programs, .5 for 6,267 single functions and for repositories of
     hundreds, .75 to 1 for 258,000 of Android; a line through the logarithm.
 
     >>> [round(meaning_of(n), 2) for n in (310, 6_267, 258_000)]
@@ -126,7 +126,8 @@ class HybridRanker:
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
-    saturation: see ncs.rerank.diversity; 1 turns it off. fold: whether `search` gives one of near duplicates only.
+    role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
+    fold: whether `search` gives one of near duplicates only.
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
     """
 
@@ -141,6 +142,8 @@ class HybridRanker:
         consensus: float = DEFAULTS.consensus,
         title: float = DEFAULTS.title,
         neighbours: float = DEFAULTS.neighbours,
+        role: float = priors.FACTOR,
+        outline: float = priors.OUTLINE,
         saturation: float = diversity.SATURATION,
         fold: bool = True,
         calibrated: bool = True,
@@ -149,7 +152,9 @@ class HybridRanker:
             raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
         self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
         self.name, self.parts, self.saturation = name, tuple(parts), saturation
-        self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "saturation": saturation}
+        self.role, self.outline = role, outline
+        self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "role": role}
+        self.config = {**self.config, "outline": outline, "saturation": saturation}
         self.config, self.fold = {**self.config, "fold": fold, "calibrated": calibrated}, fold
         self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
@@ -212,8 +217,8 @@ class HybridRanker:
         signals["definition"] = self.weights.definition * self._definition(intent, rows, evidence.inside)
         places = self.structure.places
         factors = {
-            "role": priors.factors(places.role[places.file[rows]], intent.words),
-            "outline": priors.outlines(places.outline[rows], evidence.inside),
+            "role": priors.factors(places.role[places.file[rows]], intent.words, factor=self.role),
+            "outline": priors.outlines(places.outline[rows], evidence.inside, factor=self.outline),
         }
         return self._ordered(Ranking(intent, rows.tolist(), [], signals, factors, evidence), rows, k, fold)
 

@@ -1,4 +1,4 @@
-"""The Elasticsearch baseline of Husain et al. 2019: BM25 of the function's name plus of its whole text, as in Lucene."""
+"""The Elasticsearch baseline of Husain et al. 2019: BM25 of a function's name plus of its whole text, as in Lucene."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ ASKS_FOR = {
 }
 
 
-def factors(roles: NDArray[np.int8], words: Sequence[str]) -> NDArray[np.float64]:
-    """1 for the product itself and for what the question's words ask for, else FACTOR; [len(roles)].
+def factors(roles: NDArray[np.int8], words: Sequence[str], *, factor: float = FACTOR) -> NDArray[np.float64]:
+    """1 for the product itself and for what the question's words ask for, else the factor; [len(roles)].
 
     >>> factors(np.array([0, 1, 2], np.int8), ["test", "client"]).tolist()
     [1.0, 1.0, 0.5]
     """
-    by_role = np.full(max(SOURCE, TEST, EXAMPLE, ASIDE) + 1, FACTOR)
+    by_role = np.full(max(SOURCE, TEST, EXAMPLE, ASIDE) + 1, float(factor))
     by_role[SOURCE] = 1
     for role, asking in ASKS_FOR.items():
         if not asking.isdisjoint(words):
@@ -37,10 +37,10 @@ def factors(roles: NDArray[np.int8], words: Sequence[str]) -> NDArray[np.float64
     return by_role[roles]
 
 
-def outlines(outline: NDArray[np.bool_], inside: float) -> NDArray[np.float64]:
+def outlines(outline: NDArray[np.bool_], inside: float, *, factor: float = OUTLINE) -> NDArray[np.float64]:
     """What classes and top-level code are worth beside functions, [len(outline)].
 
     Inside one project (`inside` = 1) as much: people ask for places there. Over many projects they ask how something
     is done, which an outline does not show.
     """
-    return np.where(outline, 1 - (1 - OUTLINE) * (1 - inside), 1.0)
+    return np.where(outline, 1 - (1 - factor) * (1 - inside), 1.0)
