@@ -6,10 +6,12 @@ import json
 import re
 from pathlib import Path
 
+from evaluation import ablation
 from evaluation.record import read
 from evaluation.report import section
 from ncs.errors import BadInput
 
+ABLATION = "ablation.json"
 BEGIN, END = "<!-- tables: bin/evaluate --readme -->", "<!-- end of tables -->"
 
 
@@ -18,6 +20,8 @@ def readme(text: str, results: Path) -> str:
     if BEGIN not in text or END not in text:
         raise BadInput(f"no {BEGIN} ... {END} to put the tables between; add these two lines")
     sections = [_section(path) for path in sorted(results.glob("*.json")) if _is_experiment(path)]
+    if (results / ABLATION).exists():
+        sections.append(ablation.section(ablation.read(results / ABLATION)))
     before, after = text[: text.index(BEGIN)], text[text.index(END) :]
     return f"{before}{BEGIN}\n\n" + "\n".join(sections) + after
 

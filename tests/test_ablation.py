@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.ablation import OFF, WHOLE, WORDS, Ablation, Column, column, read, section, systems, table, write
+from evaluation.readme import BEGIN, END, readme
 from evaluation.record import Build, Experiment, Ranked
 from ncs.errors import BadInput
 from ncs.rankers import create_ranker, read_ranker
@@ -73,3 +74,9 @@ def test_a_result_without_a_system_or_measure_is_refused() -> None:
 def test_columns_are_plain_values() -> None:
     one = Column("demo", "mrr", 1, ["q"], {WHOLE: [1.0], "without meaning": [1.0]})
     assert one.difference("without meaning", WHOLE) == (0.0, 0.0, 0.0)
+
+
+def test_the_readme_shows_the_table_after_the_results(tmp_path: Path) -> None:
+    write(Ablation("commit", {}, [column(experiment({}), "mrr", "demo")]), tmp_path / "ablation.json")
+    text = readme(f"before\n{BEGIN}\n{END}\nafter\n", tmp_path)
+    assert text == f"before\n{BEGIN}\n\n{section(read(tmp_path / 'ablation.json'))}{END}\nafter\n"
