@@ -1,39 +1,27 @@
-"""(question, code) pairs as memory-mapped word ids: read once, split by question, drawn one row a question.
+"""(question, code) pairs as memory-mapped word ids: written once, split by question, drawn one row a question.
 
-Pairs come from JSON lines (query, code, language, question_id) and from the index's own functions: what a doc comment
-or a name says against the rest of the function. Ids are those of the head's vocabulary plus one; 0 is no word.
+Ids are those of the head's vocabulary plus one; 0 is no word.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from corpora.jsonl import parse_row, read_lines
-from corpora.program import read_program
 from ncs.errors import BadInput
-from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised
-from ncs.tokens import field_tokens, tokenize
-from ncs.types import NCS_FIELDS, Field
 from ncs.vocabulary import ranges
 from unif.questions import Questions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import Vocabulary, WordTable
-
     Ids = NDArray[np.int64]
 
-BODY: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field not in ("doc", "name"))
-LEAST_DOC, LEAST_NAME, LEAST_BODY = 3, 2, 2
-"""Words that a comment, a name and the rest need to be a pair."""
 NOTED = 20
 """Bad lines that are named; all are counted."""
 
@@ -114,7 +102,10 @@ class _Writer:
         self._end += len(ids)
         self._offsets.write(np.int64(self._end).tobytes())
 
-    def close(self) -> None:
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         self._ids.close()
         self._offsets.close()
 
@@ -162,16 +153,15 @@ class Pairs:
 def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading) -> Pairs:
     """Write pairs into `folder`, `reading.json` last. Raises BadInput where none has words on both sides."""
     folder.mkdir(parents=True, exist_ok=True)
-    sides, questions = [_Writer(folder, "query"), _Writer(folder, "code")], Questions()
-    for pair in pairs:
-        if not any(pair.query) or not any(pair.code):
-            reading.wordless += 1
-            continue
-        for side, ids in zip(sides, (pair.query, pair.code), strict=True):
-            side.add([id for id in ids if id])
-        questions.add(*pair.keys)
-    for side in sides:
-        side.close()
+    questions = Questions()
+    with _Writer(folder, "query") as query, _Writer(folder, "code") as code:
+        for pair in pairs:
+            if not any(pair.query) or not any(pair.code):
+                reading.wordless += 1
+                continue
+            query.add([id for id in pair.query if id])
+            code.add([id for id in pair.code if id])
+            questions.add(*pair.keys)
     numbers = questions.numbers()
     reading.rows, reading.questions = len(numbers), len(np.unique(numbers))
     if not reading.rows:
@@ -180,70 +170,3 @@ def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading) -> Pairs:
     np.save(folder / "question.npy", numbers)
     (folder / "reading.json").write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
     return Pairs.load(folder)
-
-
-def pairs_of_file(
-    path: Path,
-    vocabulary: Vocabulary,
-    reading: Reading,
-    *,
-    left_out: frozenset[str] = frozenset(),
-    track: Track = silent,
-) -> Iterator[Pair]:
-    """Pairs of a `.jsonl` or `.jsonl.gz` file; lines that are none are counted in `reading` and passed over.
-
-    left_out: normalised questions that must not be learnt from. Raises BadInput for a file that cannot be read.
-    """
-    known = {word: id for id, word in enumerate(vocabulary, 1)}
-    for number, line in enumerate(track(read_lines(path), f"{path.name}", unit="pairs"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = parse_row(line, f"{path}:{number}")
-            query, code, language = row.text("query"), row.text("code"), row.text("language", "")
-        except BadInput as error:
-            reading.note(error)
-            continue
-        said = normalised(query)
-        if said in left_out:
-            reading.left_out += 1
-            continue
-        yield Pair(
-            [known.get(word, 0) for word in tokenize(query)],
-            [known.get(word, 0) for word in code_words(code, language)],
-            [said, *_question_id(path, row.values)],
-        )
-
-
-def _question_id(path: Path, values: Mapping[str, object]) -> list[str]:
-    """Numbers of Stack Overflow are the same in every file; other ids are a file's own."""
-    id = values.get("question_id")
-    if isinstance(id, int):
-        return [f"\n{id}"]
-    return [f"\n{id}" if id.isdecimal() else f"\n{path.name}\n{id}"] if isinstance(id, str) and id else []
-
-
-def code_words(code: str, language: str) -> list[str]:
-    """The words that NCS reads of a program of any shape."""
-    words = read_program(code, language, id="").words
-    return [word for field in NCS_FIELDS for word in field_tokens(field, words.get(field, ()))]
-
-
-def own_pairs(words: WordTable, known: Ids, *, track: Track = silent) -> Iterator[Pair]:
-    """The functions of an index: what the doc comment says against the rest, what the name says against the body.
-
-    known: [len(vocabulary)], the head's id of each word, 0 for none. Both pairs of a function are one question.
-    """
-    for row in track(range(len(words)), "own pairs", total=len(words), unit="functions"):
-        doc, name = (known[words.ids_of(row, field)] for field in ("doc", "name"))
-        body = np.concatenate([known[words.ids_of(row, field)] for field in BODY])
-        if np.count_nonzero(body) < LEAST_BODY:
-            continue
-        if np.count_nonzero(doc) >= LEAST_DOC:
-            yield Pair(doc.tolist(), [*name.tolist(), *body.tolist()], [f"\n\n{row}", _key(doc)])
-        if np.count_nonzero(name) >= LEAST_NAME:
-            yield Pair(name.tolist(), body.tolist(), [f"\n\n{row}", _key(name)])
-
-
-def _key(ids: Ids) -> str:
-    return "\n\n\n" + " ".join(map(str, ids.tolist()))

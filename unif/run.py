@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,8 @@ from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.rankers.pairs import normalised, read_questions
 from ncs.vocabulary import Vocabulary
-from unif.data import Pair, Pairs, Reading, own_pairs, pairs_of_file, prepare
+from unif.data import Pair, Pairs, Reading, prepare
+from unif.reading import own_pairs, pairs_of_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from ncs.index import Index
     from ncs.types import Matrix
     from ncs.vocabulary import WordTable
+
+CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,12 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
     path = folder / "config.json"
     text = json.dumps(settings, indent=1) + "\n"
     if path.is_file():
-        if path.read_text(encoding="utf-8") != text:
+        if path.read_text(encoding="utf-8") == text:
+            return
+        if (folder / CHECKPOINT).exists():
             raise BadInput(f"{folder} holds a training with other settings, pairs or index; name another folder")
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        shutil.rmtree(folder / "pairs", ignore_errors=True)  # nothing was learnt yet: its pairs were no good
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} is there and holds no training; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, text.encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from ncs import __version__
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from unif.head import Head
+from unif.losses import margin_loss, same, softmax_loss
 from unif.model import Towers, create
-from unif.run import Sources, Start, open_run, run_pairs, write_curve, write_whole
+from unif.run import CHECKPOINT, Sources, Start, open_run, run_pairs, write_curve, write_whole
 from unif.settings import TrainConfig
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def train(
     learning, valid = pairs.split(config.valid, config.seed)
     towers = create(config.model, start.vectors, start.idf, seed=config.seed).to(chosen(device))
     steps = optimisers(towers, config.rate)
-    state = _resume(out / "checkpoint.pt", towers, steps) or _first(towers, pairs, valid, config)
+    state = _resume(out / CHECKPOINT, towers, steps) or _first(towers, pairs, valid, config)
     while state["epoch"] < config.epochs and state["epoch"] - state["best_epoch"] < config.patience:
         epoch, began = state["epoch"] + 1, time.perf_counter()
         loss, seen = _epoch(towers, steps, pairs, learning, config, epoch, track)
@@ -66,6 +65,7 @@ def train(
         row = {"epoch": epoch, "loss": loss, "mrr": mrr, "seconds": round(seconds, 3), "pairs_per_s": seen / seconds}
         state |= {"epoch": epoch, "curve": [*state["curve"], row]}
         _save(out, state, towers, steps)
+    write_curve(out, state["curve"])  # once more: what killed the last epoch may have come before
     towers.load_state_dict(state["best"])
     head = Head(
         start.vocabulary, towers.query.side(), towers.code.side(), {**_about(config), "epoch": state["best_epoch"]}
@@ -132,13 +132,6 @@ def _dropped(ids: Ids, config: TrainConfig, draw: np.random.Generator) -> Ids:
     return np.where(draw.random(ids.shape) < config.word_dropout, 0, ids) if config.word_dropout else ids
 
 
-def same(query: Ids, code: Ids) -> Ids:
-    """bool [n, n]: which rows ask the same or are the same code, and so are no negatives of each other."""
-    numbers = [np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1) for ids in (query, code)]
-    equal: Ids = np.logical_or.reduce([number[:, None] == number for number in numbers])
-    return equal
-
-
 def batch_loss(towers: Towers, query: Ids, code: Ids, same: Ids, config: TrainConfig) -> Tensor:
     """The loss of a batch of ids [n, l]; same: [n, n], from `same`."""
     device = towers.log_scale.device
@@ -154,35 +147,18 @@ def batch_loss(towers: Towers, query: Ids, code: Ids, same: Ids, config: TrainCo
     return loss
 
 
-def softmax_loss(scores: Tensor, twins: Tensor) -> Tensor:
-    """Of scores [n, n], those of right pairs on the diagonal: choosing the right code among the batch's."""
-    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
-    return F.cross_entropy(scores.masked_fill(twins & ~own, -torch.inf), own.float().argmax(dim=1))
-
-
-def margin_loss(cosines: Tensor, twins: Tensor, margin: float) -> Tensor:
-    """max(0, margin - cos(q, c+) + cos(q, c-)), c- the next code of the batch, whose order is drawn."""
-    following = torch.arange(len(cosines), device=cosines.device).roll(-1)  # [n]
-    wrong = cosines.gather(1, following[:, None])[:, 0]  # [n]
-    good = ~twins.gather(1, following[:, None])[:, 0]
-    losses = (margin - cosines.diagonal() + wrong).clamp(min=0) * good
-    return losses.sum() / good.sum().clamp(min=1)
-
-
 @torch.no_grad()
 def validation_mrr(towers: Towers, pairs: Pairs, rows: Ids, config: TrainConfig) -> float:
-    """The mean reciprocal rank of a question's code among POOL others' at most; ties count against it."""
-    ranks = [np.zeros(0)]
+    """The mean reciprocal rank of a question's code among POOL others' at most; ties count against it, twins do not."""
+    ranks, order = [np.zeros(0)], pairs.one_a_question(rows, np.random.default_rng(config.seed))
     device = towers.log_scale.device
-    for batch in _pools(pairs.one_a_question(rows, np.random.default_rng(config.seed))):
-        query, code = (torch.from_numpy(ids).to(device) for ids in _words(pairs, batch, config))
-        cosines = towers.query(query) @ towers.code(code).T  # [n, n]
-        ranks.append((cosines >= cosines.diagonal()[:, None]).sum(dim=1).cpu().numpy())
+    for batch in np.array_split(order, max(1, round(len(order) / POOL))):
+        query, code = _words(pairs, batch, config)
+        asked, answers = (torch.from_numpy(ids).to(device) for ids in (query, code))
+        cosines = (towers.query(asked) @ towers.code(answers).T).cpu().numpy()  # [n, n]
+        others = ~same(query, code)
+        ranks.append(1 + ((cosines >= np.diag(cosines)[:, None]) & others).sum(axis=1))
     return float((1 / np.concatenate(ranks)).mean())
-
-
-def _pools(rows: Ids) -> Iterator[Ids]:
-    yield from np.array_split(rows, max(1, round(len(rows) / POOL)))
 
 
 def _first(towers: Towers, pairs: Pairs, valid: Ids, config: TrainConfig) -> dict[str, Any]:
@@ -200,7 +176,7 @@ def _save(out: Path, state: dict[str, Any], towers: Towers, steps: list[torch.op
     """Replace the checkpoint, then the curve, which can be made of it."""
     buffer = io.BytesIO()
     torch.save({**state, "towers": towers.state_dict(), "steps": [step.state_dict() for step in steps]}, buffer)
-    write_whole(out / "checkpoint.pt", buffer.getvalue())
+    write_whole(out / CHECKPOINT, buffer.getvalue())
     write_curve(out, state["curve"])
 
 

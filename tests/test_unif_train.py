@@ -1,0 +1,239 @@
+"""Training: losses by hand, a toy set learnt by heart, and the same result however often it was killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput
+from ncs.index import BuildConfig, Index
+from ncs.types import Document
+from unif.__main__ import main
+from unif.head import Head
+from unif.run import Sources
+from unif.settings import ModelConfig, TrainConfig
+
+torch = pytest.importorskip("torch", reason="needs the extra unif")
+
+from unif.losses import margin_loss, same, softmax_loss  # noqa: E402
+from unif.train import chosen, train  # noqa: E402
+
+TOPICS = 40
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Forty functions, each with three words of its own and one that all have."""
+    documents = [
+        Document(
+            f"{i}", "r", "p", i + 1, i + 1, "python", "function", f"f{letters(i)}", f"f{letters(i)}",
+            {"calls": (f"call{letters(i)}", f"use{letters(i)}", "open"), "doc": (f"ask{letters(i)} how{letters(i)}",)},
+        )
+        for i in range(TOPICS)
+    ]  # fmt: skip
+    config = BuildConfig(fasttext=replace(BuildConfig().fasttext, dim=24, min_count=1, least_words=2_000))
+    with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
+        yield built
+
+
+def letters(i: int) -> str:
+    """A number as letters, so that it stays part of its word."""
+    return chr(97 + i // 26) + chr(97 + i % 26)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every question in six wordings, so that both halves of a split know all words."""
+    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
+    rows = [
+        {"query": query, "code": f"call{letters(i)}(); use{letters(i)}(); open()", "language": "python"}
+        for i in range(TOPICS)
+        for query in (
+            f"ask{letters(i)}",
+            f"how{letters(i)}",
+            f"ask{letters(i)} how{letters(i)}",
+            f"ask{letters(i)} open",
+            f"how{letters(i)} open",
+            f"open ask{letters(i)} how{letters(i)}",
+        )
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_softmax_loss_is_cross_entropy_without_the_twins() -> None:
+    scores = torch.tensor([[2.0, 1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 1.0, 1.0]])
+    twins = torch.eye(3, dtype=torch.bool)
+    rows = scores.tolist()
+    plain = [math.log(sum(map(math.exp, row))) - row[i] for i, row in enumerate(rows)]
+    assert softmax_loss(scores, twins).item() == pytest.approx(sum(plain) / 3, abs=1e-6)
+    twins[0, 2] = twins[2, 0] = True
+    without = [math.log(math.exp(2) + math.exp(1)) - 2, plain[1], math.log(2 * math.exp(1)) - 1]
+    assert softmax_loss(scores, twins).item() == pytest.approx(sum(without) / 3, abs=1e-6)
+
+
+def test_margin_loss_is_the_papers_against_the_next_code() -> None:
+    cosines = torch.tensor([[0.9, 0.2, 0.0], [0.0, 0.5, 0.6], [0.3, 0.0, 0.2]])
+    twins = torch.eye(3, dtype=torch.bool)
+    # .05 - .9 + .2 < 0; .05 - .5 + .6 = .15; .05 - .2 + .3 = .15
+    assert margin_loss(cosines, twins, 0.05).item() == pytest.approx(0.3 / 3, abs=1e-6)
+    twins[1, 2] = True
+    assert margin_loss(cosines, twins, 0.05).item() == pytest.approx(0.15 / 2, abs=1e-6)
+    assert margin_loss(cosines, torch.ones(3, 3, dtype=torch.bool), 0.05).item() == 0
+
+
+def test_equal_questions_and_equal_codes_are_no_negatives() -> None:
+    query, code = np.array([[1, 2], [1, 2], [3, 0]]), np.array([[4], [5], [4]])
+    assert same(query, code).tolist() == [[True, True, True], [True, True, False], [True, False, True]]
+
+
+@pytest.mark.parametrize("loss", ["softmax", "margin"])
+@pytest.mark.parametrize("model", [ModelConfig(), ModelConfig(query_weights="words", prior="idf"), ModelConfig("nbow")])
+def test_a_toy_set_is_learnt_by_heart(index: Index, pairs: Path, tmp_path: Path, loss: str, model: ModelConfig) -> None:
+    config = TrainConfig(loss=loss, model=model, epochs=60, batch=40, rate=0.02, margin=0.4, patience=60, valid=0.1)  # type: ignore[arg-type]
+    trained = train(index, tmp_path / "run", Sources((pairs,)), config, device="cpu")
+    assert trained.best_mrr == 1
+    assert trained.curve[0]["mrr"] < 0.9
+    ranker = index.fitted("unif", model=str(tmp_path / "run"))
+    right = [ranker.search(f"how{letters(i)}", 1)[0][0] == i for i in range(TOPICS)]
+    assert sum(right) >= 0.85 * TOPICS  # the first epoch with every held-out question right is kept, not the last one
+
+
+def test_the_best_epoch_is_kept_and_no_patience_is_wasted(index: Index, pairs: Path, tmp_path: Path) -> None:
+    config = TrainConfig(epochs=30, batch=40, rate=0.02, patience=2, valid=0.2)
+    trained = train(index, tmp_path / "run", Sources((pairs,)), config, device="cpu")
+    mrr = [row["mrr"] for row in trained.curve]
+    assert trained.best_epoch == mrr.index(max(mrr))
+    assert len(mrr) - 1 == min(30, trained.best_epoch + 2)
+    lines = (tmp_path / "run" / "curve.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == trained.curve
+
+
+def test_staying_near_the_start_moves_words_less(index: Index, pairs: Path, tmp_path: Path) -> None:
+    moved = []
+    for stay in (0.0, 100.0):
+        config = TrainConfig(epochs=5, batch=40, rate=0.02, patience=5, stay=stay, valid=0.2, seed=3)
+        trained = train(index, tmp_path / str(stay), Sources((pairs,)), config, device="cpu")
+        start = Head.load(tmp_path / str(stay) / "head").code.table
+        assert trained.best_epoch > 0
+        vectors = np.load(index.data / "embeddings.npy")
+        words = [index.words().vocabulary.id(word) for word in trained.head.vocabulary]
+        moved.append(float(np.linalg.norm(start - vectors[words])))
+    assert moved[1] < moved[0] / 3
+
+
+COMMAND = "import sys; from unif.__main__ import main; sys.exit(main(sys.argv[1:]))"
+
+
+def arguments(index: Index, pairs: Path, out: Path) -> list[str]:
+    return ["train", str(index.folder), "--pairs", str(pairs), "--own", "--out", str(out), "--epochs", "12", "--batch",
+            "16", "--patience", "12", "--word-dropout", "0.1", "--query-weights", "words", "--device", "cpu", "-q",
+            "--rate", "0.003"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_training_killed_at_any_time_gives_the_same_bytes(index: Index, pairs: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-W", "error", "-c", COMMAND, *arguments(index, pairs, out)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+
+    assert start(tmp_path / "whole").wait(timeout=60) == 0
+    out, kills = tmp_path / "killed", 0
+    for epochs in (2, 7):
+        process = start(out)
+        while process.poll() is None and epochs_done(out) < epochs:
+            time.sleep(0.002)
+        kills += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    assert kills >= 1
+    assert not (out / "head").exists() or epochs_done(out) == 12
+    assert start(out).wait(timeout=60) == 0
+    for path in sorted((tmp_path / "whole" / "head").iterdir()):
+        assert (out / "head" / path.name).read_bytes() == path.read_bytes(), path.name
+    assert curve(out) == curve(tmp_path / "whole")
+
+
+def epochs_done(out: Path) -> int:
+    path = out / "curve.jsonl"
+    return len(path.read_text().splitlines()) - 1 if path.is_file() else 0
+
+
+def curve(out: Path) -> list[dict[str, float]]:
+    """Without what the clock says."""
+    rows = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
+    return [{key: row[key] for key in row if key not in ("seconds", "pairs_per_s")} for row in rows]
+
+
+def test_the_command_tells_what_it_read_and_what_it_kept(
+    index: Index, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pairs.open() as lines:
+        (tmp_path / "some.jsonl").write_text("{\n" + "".join(list(lines)[:30]))
+    (tmp_path / "left.jsonl").write_text('{"query": "Askaa, howaa?"}\n')
+    run = tmp_path / "run"
+    command = ["train", str(index.folder), "--pairs", str(tmp_path / "some.jsonl"), "--out", str(run), "-q", "--epochs",
+               "2", "--leave-out", str(tmp_path / "left.jsonl")]  # fmt: skip
+    assert main(command) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == ("29 pairs of 29 questions; passed over: 0 without known words, 1 to leave out, 1 bad lines")
+    assert "some.jsonl:1: not JSON" in told[1]
+    assert sum("<- kept" in line for line in told) == 1
+    assert told[-1] == f"use it: ncs build SOURCES --ranker unif:model={run}"
+    assert main(command) == 0  # it is done already
+    assert capsys.readouterr().out.splitlines() == told
+
+
+def test_what_cannot_be_trained_is_told_in_one_line(
+    index: Index, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*options: str, out: Path = tmp_path / "run") -> str:
+        assert main(["train", str(index.folder), "--out", str(out), "-q", "--epochs", "1", *options]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        return error
+
+    assert "there is no" in told("--pairs", str(tmp_path / "nowhere"), out=tmp_path / "other")
+    with_pairs = ("--pairs", str(pairs))
+    assert "no pair has known words on both sides" in told()  # names of one word, three calls
+    assert main(["train", str(index.folder), "--out", str(tmp_path / "run"), "-q", "--epochs", "1", *with_pairs]) == 0
+    capsys.readouterr()
+    assert "holds a training with other settings" in told("--seed", "5", *with_pairs)
+    assert "batch is 1; it must be at least 2" in told("--batch", "1")
+    (tmp_path / "run" / "checkpoint.pt").write_bytes(b"PK\x03\x04 no checkpoint")
+    assert "cannot go on from" in told(*with_pairs)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    assert "is there and holds no training" in told(out=tmp_path / "full")
+
+
+def test_without_torch_the_command_to_type_is_named(index: Index, tmp_path: Path) -> None:
+    script = f"import sys; sys.modules['torch'] = None\n{COMMAND}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "train", str(index.folder), "--out", str(tmp_path / "run")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "unif: training needs torch: pip install 'neural-code-search[unif]'\n"
+
+
+def test_a_device_that_is_not_here_is_refused() -> None:
+    assert chosen("cpu").type == "cpu"
+    assert chosen("auto").type in ("cpu", "cuda", "mps")
+    with pytest.raises(BadInput, match="cannot train on 'cuda:99'"):
+        chosen("cuda:99")
+    with pytest.raises(BadInput, match="cannot train on 'toaster'"):
+        chosen("toaster")
