@@ -21,7 +21,7 @@ from ncs.index import BuildConfig, Index
 from ncs.types import Document
 from unif.__main__ import main
 from unif.head import Head
-from unif.run import Sources
+from unif.run import Sources, Start
 from unif.settings import ModelConfig, TrainConfig
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
@@ -131,6 +131,25 @@ def test_staying_near_the_start_moves_words_less(index: Index, pairs: Path, tmp_
         words = [index.words().vocabulary.id(word) for word in trained.head.vocabulary]
         moved.append(float(np.linalg.norm(start - vectors[words])))
     assert moved[1] < moved[0] / 3
+
+
+def test_rare_words_are_dropped_or_start_from_random_vectors_as_long_as_the_others(index: Index) -> None:
+    path = index.data / "embeddings.npy"
+    learnt = np.load(path)
+    some = learnt.copy()
+    some[10:] = 0
+    np.save(path, some)
+    try:
+        published, every = Start.of(index), Start.of(index, rare_words=True)
+    finally:
+        np.save(path, learnt)
+    words = list(index.words().vocabulary)
+    assert (list(published.vocabulary), list(every.vocabulary)) == (words[:10], words)
+    assert published.known.tolist() == [*range(1, 11), *[0] * (len(words) - 10)]
+    assert every.known.tolist() == [*range(1, len(words) + 1)]
+    np.testing.assert_array_equal(every.vectors[:10], published.vectors)
+    lengths = np.linalg.norm(every.vectors, axis=1)
+    assert lengths[10:].mean() == pytest.approx(np.sqrt(np.square(lengths[:10]).mean()), rel=0.1)
 
 
 COMMAND = "import sys; from unif.__main__ import main; sys.exit(main(sys.argv[1:]))"

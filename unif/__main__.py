@@ -17,7 +17,7 @@ from ncs.console import tracker
 from ncs.errors import MissingExtra, NcsError
 from ncs.index import Index
 from ncs.progress import silent
-from unif.settings import Encoder, Loss, ModelConfig, Prior, QueryWeights, TrainConfig, given
+from unif.settings import Encoder, Loss, ModelConfig, Prior, QueryWeights, RareWords, TrainConfig, given
 
 if TYPE_CHECKING:
     from unif.train import Trained
@@ -62,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """An option for every setting; those that are not given keep the default, which is written once, there."""
     default, model = TrainConfig(), ModelConfig()
-    for name, kind in (("encoder", Encoder), ("query_weights", QueryWeights), ("prior", Prior), ("loss", Loss)):
+    choices = {"encoder": Encoder, "query_weights": QueryWeights, "prior": Prior, "rare_words": RareWords, "loss": Loss}
+    for name, kind in choices.items():
         preset = getattr(default if name == "loss" else model, name)
         parser.add_argument(f"--{name.replace('_', '-')}", choices=get_args(kind), help=f"(default {preset})")
     parser.add_argument("--shared", action="store_true", default=None, help="one table for questions and code")

@@ -53,16 +53,22 @@ class Start:
     known: NDArray[np.int64]
 
     @classmethod
-    def of(cls, index: Index) -> Start:
-        """Raises BadInput for an index whose words have no vectors."""
-        words, embeddings = index.words(), Embeddings.load(index.data)
-        has = np.asarray(embeddings.vectors.any(axis=1))
+    def of(cls, index: Index, *, rare_words: bool = False, seed: int = 0) -> Start:
+        """rare_words: those without a vector get a random one as long as the others' root mean square.
+
+        Raises BadInput for an index whose words have no vectors.
+        """
+        words, vectors = index.words(), np.array(Embeddings.load(index.data).vectors)
+        has = np.asarray(vectors.any(axis=1))
         if not has.any():
             raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")
+        if rare_words:
+            draw, size = np.random.default_rng(seed), float(np.sqrt(np.square(vectors[has]).mean()))
+            vectors[~has] = draw.normal(scale=size, size=(np.count_nonzero(~has), vectors.shape[1]))
+            has[:] = True
         known = np.where(has, np.cumsum(has), 0).astype(np.int64)
         vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has[at])
-        idf = inverse_document_frequency(words)[has]
-        return cls(words, vocabulary, np.ascontiguousarray(embeddings.vectors[has]), idf, known)
+        return cls(words, vocabulary, vectors[has], inverse_document_frequency(words)[has], known)
 
     def digest(self) -> str:
         """Of the words and their vectors."""

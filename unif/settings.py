@@ -10,6 +10,7 @@ from ncs.errors import BadInput
 Encoder = Literal["unif", "nbow"]
 QueryWeights = Literal["mean", "words", "idf"]
 Prior = Literal["none", "idf"]
+RareWords = Literal["drop", "random"]
 Loss = Literal["softmax", "margin"]
 
 
@@ -18,12 +19,14 @@ class ModelConfig:
     """Which network. The defaults are UNIF as published.
 
     query_weights: "mean", "words" (one learnt weight a word) or "idf". prior: "idf" weighs a function's words by idf
-    before anything is learnt. shared: one table for both sides.
+    before anything is learnt. rare_words: those of the index without a vector are dropped, or start from a random one,
+    the same on both sides, as long as the others are. shared: one table for both sides.
     """
 
     encoder: Encoder = "unif"
     query_weights: QueryWeights = "mean"
     prior: Prior = "none"
+    rare_words: RareWords = "drop"
     shared: bool = False
 
     def __post_init__(self) -> None:
@@ -31,6 +34,7 @@ class ModelConfig:
         _check_choice("encoder", self.encoder, Encoder)
         _check_choice("query_weights", self.query_weights, QueryWeights)
         _check_choice("prior", self.prior, Prior)
+        _check_choice("rare_words", self.rare_words, RareWords)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def train(
     What is learnt does not depend on where it was killed, bit by bit, on one machine and device.
     Raises BadInput for pairs that are none, and a folder that holds something else.
     """
-    start = Start.of(index)
+    start = Start.of(index, rare_words=config.model.rare_words == "random", seed=config.seed)
     open_run(out, {"version": __version__, "index": start.digest(), **sources.about(), **asdict(config)})
     pairs = run_pairs(out / "pairs", sources, start, track=track)
     learning, valid = pairs.split(config.valid, config.seed)
