@@ -39,7 +39,7 @@ BANDS, WIDTH = 12, 5
 """Of two functions .8 alike 99 % share a band, of two .5 alike 32 %."""
 CHUNK = 20_000
 """Rows, or pairs, that memory holds the elements of at once."""
-ROUNDS = 50
+ROUNDS = 12
 ALONE = -1
 FILE = "near_duplicates.npy"
 
