@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.rerank import consensus, diversity, naming
+from ncs.rerank.direction import OPPOSITES, direction, ways
 from ncs.types import Document
 from tests.words import table
 
@@ -85,3 +86,19 @@ def test_a_name_agrees_where_it_says_the_question_and_nothing_else() -> None:
     )
     found = naming.agreement(words, np.arange(5), {"hide": 1.0, "soft": 2.0, "keyboard": 1.0})
     assert found == pytest.approx([1, math.sqrt(1 / 4), 3 / 5, 0, 0])
+
+
+def test_a_name_of_the_other_way_or_an_opposite_is_told_from_the_one_asked_for() -> None:
+    words = table(
+        "name: int to string", "name: string to int", "name: string from int", "name: to string", "name: sort"
+    )
+    assert direction(words, np.arange(5), ["convert", "int", "to", "string"]).tolist() == [1, -1, 1, 0, 0]
+    assert direction(words, np.arange(5), ["string", "from", "int"]).tolist() == [1, -1, 1, 0, 0]
+    words = table("name: show keyboard", "name: hide keyboard", "name: toggle show hide", "name: hiding")
+    assert direction(words, np.arange(4), ["show", "soft", "keyboard"]).tolist() == [0, -1, 0, -1]
+    assert direction(words, np.arange(4), ["show", "or", "hide"]).tolist() == [0, 0, 0, 0]
+
+
+def test_how_to_is_no_way_and_every_opposite_has_one() -> None:
+    assert ways(["how", "to", "restart"]) == []
+    assert all(OPPOSITES[OPPOSITES[stem]] == stem for stem in OPPOSITES)

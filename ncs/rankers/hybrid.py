@@ -33,8 +33,9 @@ from ncs.progress import Track, silent
 from ncs.rankers import Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
-from ncs.rerank import consensus, diversity, naming, priors
+from ncs.rerank import consensus, direction, diversity, naming, priors
 from ncs.structure import Structure
+from ncs.tokens import tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +51,8 @@ DEPTH = 1000
 """Documents that each part is asked for."""
 HEAD = 400
 """Of these together, the best that are looked at closely."""
+DIRECTION = 3.0
+"""What the question's way, or against it, counts beside all of the question in a name."""
 NEIGHBOURS = 100
 """Of these, the ones whose file and repository count as evidence."""
 
@@ -211,6 +214,7 @@ class HybridRanker:
         signals |= said
         asked = self.idf(intent.words)
         named = naming.agreement(self._structure().words, rows, asked)
+        named += DIRECTION * direction.direction(self._structure().words, rows, tokenize(text))
         if hidden and hidden.name is not None:
             named[rows == hidden.row] = hidden.name
         signals["name"] = self.weights.naming * named
