@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from ncs.index import BuildConfig, Index
 from ncs.vocabulary import Vocabulary
 from tests.heads import WORDS, head
 from tests.words import table
+from unif.__main__ import main
+from unif.attention import attention
 from unif.head import Head, Side
 from unif.ranker import UnifRanker
 
@@ -50,6 +53,20 @@ def test_scores_of_any_size_give_numbers() -> None:
     found = made.documents(words, 0, 2, side.aligned(made.vocabulary, words.vocabulary))
     np.testing.assert_allclose(found, [[0, 0.5**0.5, 0.5**0.5, 0, 0], [1, 0, 0, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(made.question("file open"), [0, 0.5**0.5, 0.5**0.5, 0, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_attention_is_the_share_of_each_word_beside_tfidfs(unique: bool) -> None:
+    made, words = head(unique=unique), table("open file file unknown", "open", "open close")
+    found = attention(made, words, 0)
+    exp = {word: math.exp(made.code.scores[WORDS.index(word)]) for word in ("open", "file")}
+    learnt = {"open": exp["open"], "file": exp["file"] * (1 if unique else 2), "unknown": 0}
+    tfidf = {"open": 0, "file": (1 + math.log(2)) * math.log(3), "unknown": math.log(3)}  # open stands everywhere
+    assert [each.word for each in found] == sorted(learnt, key=lambda word: -learnt[word])
+    for each in found:
+        assert each.learnt == pytest.approx(learnt[each.word] / sum(learnt.values()), rel=1e-5)
+        assert each.tfidf == pytest.approx(tfidf[each.word] / sum(tfidf.values()), rel=1e-5)
+        assert each.count == (2 if each.word == "file" else 1)
 
 
 def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
@@ -92,6 +109,21 @@ def test_an_index_built_with_a_head_answers_without_its_run_and_without_torch(tm
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([(hit.document.name, hit.score) for hit in before])
+
+
+def test_the_attention_command_shows_the_words_of_the_first_hit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+    Index.of(extract(source, "python", path="io.py"), tmp_path / "index").close()
+    head().save(tmp_path / "run" / "head")
+    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "run"), "open file", "-n", "2"]) == 0
+    place, title, *lines = capsys.readouterr().out.splitlines()
+    assert (place, title) == ("open_file  io.py:1", "learnt  tf-idf  word")
+    assert {line.split("  ")[-1] for line in lines} == {"open x 2", "file"}
+    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "run"), "zzz"]) == 1
+    assert main(["attention", str(tmp_path / "index"), str(tmp_path), "open"]) == 2
+    assert "no trained head" in capsys.readouterr().err
 
 
 def test_wrong_use_of_the_ranker_is_told_in_one_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 python -m unif train INDEX --out RUN                      from the index's own comments and names, no labels
 python -m unif train INDEX --pairs FILE ... --out RUN     from JSON lines with query, code, language, question_id
+python -m unif attention INDEX RUN "hide keyboard"        which words of the best hit the head weighs, beside TF-IDF
 ncs build SOURCES --ranker unif:model=RUN                 then: ncs query --ranker unif; torch is needed no more
 """
 
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
     options = _parser().parse_args(arguments)
     try:
-        return _train(options)
+        code: int = options.run(options)
+        return code
     except NcsError as error:
         sys.stderr.write(f"unif: {error}\n")
         return 2
@@ -43,9 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m unif", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    train = parser.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
-        "train", help="train a head; the same command goes on with a training that was killed"
-    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    train = commands.add_parser("train", help="train a head; the same command goes on with a training that was killed")
     train.add_argument("index", type=Path, metavar="INDEX", help="index folder: its words and vectors are the start")
     train.add_argument("--pairs", type=Path, action="append", default=[], metavar="FILE", help="JSON lines; repeatable")
     train.add_argument(
@@ -56,6 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default %(default)s)")
     train.add_argument("-q", "--quiet", action="store_true", help="no progress")
     _add_settings(train)
+    train.set_defaults(run=_train)
+
+    shown = commands.add_parser("attention", help="which words of the best hit a head weighs")
+    shown.add_argument("index", type=Path, metavar="INDEX")
+    shown.add_argument("head", type=Path, metavar="RUN")
+    shown.add_argument("text", metavar="TEXT", help="a question, or a function's name")
+    shown.add_argument("-n", type=int, default=10, help="words (default %(default)s)")
+    shown.set_defaults(run=_attention)
     return parser
 
 
@@ -90,6 +99,27 @@ def _train(options: argparse.Namespace) -> int:
     with Index.load(options.index) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)
     sys.stdout.write(_told(trained, options.out))
+    return 0
+
+
+def _attention(options: argparse.Namespace) -> int:
+    """The words of the default ranker's first hit; 1 where it finds nothing."""
+    from unif.attention import attention
+    from unif.head import Head
+
+    head = Head.load(options.head / "head")
+    with Index.load(options.index) as index:
+        found = index.ranker().search(options.text, 1)
+        if not found:
+            sys.stderr.write("unif: nothing found\n")
+            return 1
+        row = found[0][0]
+        document = index.store.document(row)
+        lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learnt  tf-idf  word"]
+        for each in attention(head, index.words(), row)[: options.n]:
+            times = f" x {each.count}" if each.count > 1 else ""
+            lines.append(f"{each.learnt:6.1%} {each.tfidf:7.1%}  {each.word}{times}")
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
