@@ -44,6 +44,7 @@ def test_bad_lines_are_passed_over_counted_and_named(tmp_path: Path) -> None:
     reading = Reading()
     pairs = prepare(pairs_of_file(path, VOCABULARY, reading), tmp_path / "pairs", reading)
     assert (len(pairs.query), reading.rows, reading.questions, reading.bad, reading.wordless) == (2, 2, 2, 4, 1)
+    assert pairs.reading == reading
     assert [line.split("jsonl")[1].partition(";")[0] for line in reading.bad_lines] == [
         ":2: not JSON (Expecting property name enclosed in double quotes)",
         ":3: not a JSON object",

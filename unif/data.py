@@ -145,7 +145,8 @@ class Pairs:
     @classmethod
     def load(cls, folder: Path) -> Pairs:
         """What `prepare` wrote."""
-        reading = Reading(**json.loads((folder / "reading.json").read_bytes()))
+        read = json.loads((folder / "reading.json").read_bytes())
+        reading = Reading(**{**read, "bad_lines": tuple(read["bad_lines"])})
         question = np.load(folder / "question.npy", mmap_mode="r", allow_pickle=False)
         return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), question, reading)
 
