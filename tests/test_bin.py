@@ -18,7 +18,7 @@ from corpora.android_npm import Package
 from ncs.errors import SourceError
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = [ROOT / ".ci/run", *(ROOT / "bin" / name for name in ("setup", "check", "demo"))]
+SCRIPTS = [ROOT / ".ci/run", *(ROOT / "bin" / name for name in ("setup", "check", "demo", "train-unif"))]
 BARE = ("bash", "dirname", "cat", "cksum", "tee", "uname", "rm", "mkdir", "find")
 
 
