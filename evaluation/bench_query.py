@@ -17,6 +17,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -72,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     sys.stdout.write(table(report) + "\n")
     if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
+        text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()), json.dumps(report, indent=1))
+        args.json.write_text(text + "\n", encoding="utf-8")
     return 0
 
 
