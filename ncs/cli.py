@@ -1,4 +1,4 @@
-"""The commands: build, query, evaluate, info, words. Thin: each parses its options and calls the engine."""
+"""The commands of `ncs`. Thin: each parses its options and calls the engine."""
 
 from __future__ import annotations
 

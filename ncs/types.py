@@ -52,7 +52,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One function or method: what a search returns.
+    """One function or method, or what stands around functions (a class, top-level code): what a search returns.
 
     `words` holds the source's own spellings in source order, one tuple a field
     (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);

@@ -135,7 +135,8 @@ def built_room(folder: Path, name: str) -> Path:
     """Where the files of a ranker on request are, in a data folder; BadInput where the build was not asked for it."""
     room = folder / name
     if not room.is_dir():
-        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {name}")
+        asked = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
+        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {asked}")
     return room
 
 
