@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 SPACE = 4
-"""Bytes an index may take for a byte of source, temporary ones included; 3.5 were measured without these (DESIGN.md)."""
+"""Bytes an index may take for a byte of source, temporary ones included; 3.5 without these (DESIGN.md)."""
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
 
