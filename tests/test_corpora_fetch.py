@@ -236,7 +236,8 @@ def test_no_file_is_put_outside_the_folder(tmp_path: Path, path: str) -> None:
 
 
 SLOW = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would we
 from pathlib import Path
 from corpora.downloads import fetch_all
 from corpora.fetch import Wanted
