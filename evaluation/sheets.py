@@ -6,14 +6,12 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
 
+from corpora.score_sheet import write_score_sheet
 from evaluation.experiment import BASELINE
 from evaluation.record import Build, Experiment, Ranked
 from evaluation.significance import compare, interval
 from ncs.errors import BadInput
-
-NOT_FOUND = "NF"
 
 
 def splits(experiment: Experiment) -> dict[str, list[str]]:
@@ -104,23 +102,16 @@ def write_score_sheets(experiment: Experiment, path: Path) -> None:
     `No.,StackOverflow ID,<system> FRank,...`, NF where nothing was found, lines ended as Windows does.
     """
     for suffix, target in _targets(experiment, path).items():
-        with target.open("w", encoding="utf-8", newline="") as file:
-            _write_score_sheet(experiment, suffix, file)
+        ranks = {
+            f"{build.settings}/{ranked.system}".strip("/"): first_ranks(experiment, ranked, suffix)
+            for build in experiment.builds
+            for ranked in build.systems
+        }
+        columns = {name: [found.get(query) or None for query in experiment.queries] for name, found in ranks.items()}
+        write_score_sheet(experiment.queries, columns, target)
 
 
 def _targets(experiment: Experiment, path: Path) -> dict[str, Path]:
     suffixes = sorted(splits(experiment), key=lambda suffix: float(suffix.removeprefix(" at ") or 0))
     strict = path.with_name(f"{path.stem}.strict{path.suffix}")
     return dict(zip(suffixes, [path, strict], strict=False))
-
-
-def _write_score_sheet(experiment: Experiment, suffix: str, file: TextIO) -> None:
-    columns = {
-        f"{build.settings}/{ranked.system}".strip("/"): first_ranks(experiment, ranked, suffix)
-        for build in experiment.builds
-        for ranked in build.systems
-    }
-    writer = csv.writer(file)
-    writer.writerow(["No.", "StackOverflow ID", *(f"{name} FRank" for name in columns)])
-    for number, query in enumerate(experiment.queries, 1):
-        writer.writerow([number, query, *(ranks.get(query, 0) or NOT_FOUND for ranks in columns.values())])

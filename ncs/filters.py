@@ -55,12 +55,17 @@ def shown_at(document: Document, repository: str | None = None, path: str | None
     shown = matching_location(document, repository, path)
     if shown == document.location:
         return document
+    return moved(document, shown, (document.location, *(copy for copy in document.copies if copy != shown)))
+
+
+def moved(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:
+    """The document as it stands at another of its places, with these copies."""
     return replace(
         document,
-        repository=shown.repository,
-        path=shown.path,
-        start_line=shown.start_line,
-        end_line=shown.end_line,
-        qualified_name=shown.qualified_name,
-        copies=(document.location, *(copy for copy in document.copies if copy != shown)),
+        repository=place.repository,
+        path=place.path,
+        start_line=place.start_line,
+        end_line=place.end_line,
+        qualified_name=place.qualified_name,
+        copies=copies,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.arrays import load_arrays, save_arrays
 from ncs.errors import IndexDamaged
 from ncs.lexical import stem_all
 from ncs.tokens import tokenize
@@ -148,23 +149,15 @@ class Places:
 
     def save(self, folder: Path) -> None:
         """Write `<folder>/places/`."""
-        room = folder / ROOM
-        room.mkdir(parents=True, exist_ok=True)
-        self.stems.save(room)
-        for name in FILES:
-            np.save(room / f"{name}.npy", getattr(self, name))
+        save_arrays(folder / ROOM, self.stems, {name: getattr(self, name) for name in FILES})
 
     @classmethod
     def load(cls, folder: Path) -> Places:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
-        try:
-            file, repository, role, named, outline, ids, offsets = (
-                np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in FILES
-            )
-            found = cls(file, repository, role, named, outline, ids, offsets, Vocabulary.load(room))
-        except (OSError, ValueError, EOFError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        stems, arrays = load_arrays(room, FILES)
+        file, repository, role, named, outline, ids, offsets = arrays
+        found = cls(file, repository, role, named, outline, ids, offsets, stems)
         if not len(found.repository) == len(found.role) == len(found.named) == len(found.title_offsets) - 1:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         return found

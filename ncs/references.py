@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.arrays import load_arrays, save_arrays
 from ncs.errors import IndexDamaged
 from ncs.types import Document, Field
 from ncs.vocabulary import Vocabulary, WordTableBuilder, batch_words, ranges
@@ -45,21 +46,14 @@ class References:
 
     def save(self, folder: Path) -> None:
         """Write `<folder>/references/`."""
-        room = folder / ROOM
-        room.mkdir(parents=True, exist_ok=True)
-        self.names.save(room)
-        for name in ("ids", "offsets", "documents"):
-            np.save(room / f"{name}.npy", getattr(self, name))
+        save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
 
     @classmethod
     def load(cls, folder: Path) -> References:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
-        try:
-            arrays = [np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in FILES]
-            found = cls(Vocabulary.load(room), *(np.asarray(array) for array in arrays))
-        except (OSError, ValueError, EOFError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        names, (ids, offsets, documents) = load_arrays(room, FILES)
+        found = cls(names, ids, offsets, documents)
         if len(found.documents) != len(found.names) or len(found.ids) != found.offsets[-1]:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from ncs.aroma import cached_features, readable, similarity
 from ncs.errors import BadInput, SourceError
 from ncs.extract import extract, language_of
-from ncs.filters import matcher, shown_at
+from ncs.filters import matcher, moved, shown_at
 from ncs.lexical import top
 from ncs.places import OUTLINES
 from ncs.tokens import field_tokens
@@ -146,16 +145,7 @@ def without(document: Document, function: Document) -> Document | None:
         return document
     if not left:
         return None
-    first = left[0]
-    return replace(
-        document,
-        repository=first.repository,
-        path=first.path,
-        start_line=first.start_line,
-        end_line=first.end_line,
-        qualified_name=first.qualified_name,
-        copies=tuple(left[1:]),
-    )
+    return moved(document, left[0], tuple(left[1:]))
 
 
 def _is_at(function: Document, place: Location, same: bool) -> bool:

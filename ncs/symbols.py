@@ -11,6 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ncs.arrays import load_arrays, save_arrays
 from ncs.errors import IndexDamaged
 from ncs.tokens import tokenize
 from ncs.vocabulary import Vocabulary
@@ -135,21 +136,14 @@ class Symbols:
 
     def save(self, folder: Path) -> None:
         """Write `<folder>/symbols/`."""
-        room = folder / ROOM
-        room.mkdir(parents=True, exist_ok=True)
-        self.names.save(room)
-        for name in FILES:
-            np.save(room / f"{name}.npy", getattr(self, name))
+        save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
 
     @classmethod
     def load(cls, folder: Path) -> Symbols:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
-        try:
-            arrays = [np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in FILES]
-            found = cls(Vocabulary.load(room), *arrays)
-        except (OSError, ValueError, EOFError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        names, (rows, offsets, spelled, scopes) = load_arrays(room, FILES)
+        found = cls(names, rows, offsets, spelled, scopes)
         if len(found.offsets) != len(found.names) + 1 or len(found.rows) != found.offsets[-1]:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         return found

@@ -210,9 +210,9 @@ class HybridRanker:
         signals = {"lexical": lexical / best, "meaning": self.weights.meaning * np.maximum(meaning, 0.0)}
         order = np.argsort(-(signals["lexical"] + signals["meaning"]), kind="stable")
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
-        evidence, said = self._evidence(intent, rows, signals["lexical"] + signals["meaning"])
-        signals |= said
         asked = self.idf(intent.words)
+        evidence, said = self._evidence(asked, rows, signals["lexical"] + signals["meaning"])
+        signals |= said
         named = naming.agreement(self._structure().words, rows, asked)
         named += DIRECTION * direction.direction(self._structure().words, rows, tokenize(text))
         if hidden and hidden.name is not None:
@@ -238,14 +238,15 @@ class HybridRanker:
             near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
             found += near[0][near[0] >= 0].tolist()
         found += [hidden.row] if hidden else []
-        defined = [self._structure().symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
-        rows = np.unique(np.array(found, np.int64))
+        defining = [self._structure().symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+        defined = np.unique(np.concatenate([*defining, np.zeros(0, np.int64)]))
+        rows = np.union1d(np.array(found, np.int64), defined)
         lexical, meaning = self._parts(ids, query, rows, hidden)
-        best = max(float(lexical.max(initial=0)), 1e-9)
-        kept = {row for row, _ in top(rows, lexical / best + self.weights.meaning * np.maximum(meaning, 0), n)}
-        kept.update(int(row) for defining in defined for row in defining)
-        rows = np.array(sorted(kept), np.int64)
-        return rows, *self._parts(ids, query, rows, hidden)
+        at = np.flatnonzero(np.isin(rows, found))
+        best = max(float(lexical[at].max(initial=0)), 1e-9)
+        base = lexical[at] / best + self.weights.meaning * np.maximum(meaning[at], 0)
+        kept = np.isin(rows, np.array([row for row, _ in top(rows[at], base, n)], np.int64)) | np.isin(rows, defined)
+        return rows[kept], lexical[kept], meaning[kept]
 
     def _definition(self, intent: Intent, rows: Rows, inside: float) -> Scores:
         """How well each row defines a name that the question spells. In a sentence a name asks for its definition
@@ -268,19 +269,18 @@ class HybridRanker:
             lexical[rows == hidden.row], meaning[rows == hidden.row] = hidden.lexical, hidden.meaning
         return lexical, meaning
 
-    def _evidence(self, intent: Intent, rows: Rows, base: Scores) -> tuple[Evidence, dict[str, Scores]]:
+    def _evidence(self, asked: Mapping[str, float], rows: Rows, base: Scores) -> tuple[Evidence, dict[str, Scores]]:
         """What the candidates, best first, say about each other, and the signals that come of it."""
         structure, weights = self._structure(), base / max(float(base[0]), 1e-9)
         files = structure.places.file[rows]
         owners = structure.places.repository[files]
         agreed = consensus.agree(structure.references, owners, rows, weights)
         inside = 1 / _effective(owners[:NEIGHBOURS], weights[:NEIGHBOURS])
-        named = self.idf(intent.words)
         return Evidence(agreed, rows[: consensus.POOL], inside), {
             "consensus": self.weights.consensus * agreed.gate * agreed.scores(structure.references, rows),
             "file": inside
             * (
-                self.weights.title * structure.places.title_match(named, files)
+                self.weights.title * structure.places.title_match(asked, files)
                 + self.weights.neighbours * _support(files, weights, structure.places.named[files])
             ),
         }

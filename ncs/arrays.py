@@ -1,0 +1,32 @@
+"""A vocabulary and arrays that belong together, as files of one folder of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+from ncs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def save_arrays(room: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write the vocabulary and one `<name>.npy` each into a folder, which is made."""
+    room.mkdir(parents=True, exist_ok=True)
+    vocabulary.save(room)
+    for name, array in arrays.items():
+        np.save(room / f"{name}.npy", array)
+
+
+def load_arrays(room: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDArray[Any]]]:
+    """Memory-mapped, in the order of the names; raises IndexDamaged where a file is missing or truncated."""
+    try:
+        arrays = [np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names]
+        return Vocabulary.load(room), arrays
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
