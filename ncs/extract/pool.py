@@ -13,7 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -42,6 +42,8 @@ class Extraction(Generic[T]):
     files: int
     bytes: int
     documents: int
+    counts: tuple[int, ...]
+    """How many documents each file gave, in the order of the files."""
     broken: tuple[str, ...]
     """repository/path of files with syntax errors; what parsed is in the result."""
     failed: tuple[str, ...]
@@ -117,9 +119,11 @@ def _no_gc() -> Iterator[None]:
 @_no_gc()  # around the whole function: when it comes back on, the documents are gone
 def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
     documents: list[Document] = []
+    starts: list[int] = []
     broken: list[str] = []
     failed: list[str] = []
     for file in chunk:
+        starts.append(len(documents))
         language = language_of(file.path)
         if language is None or not installed(language):
             continue
@@ -134,7 +138,8 @@ def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
         if errors:
             broken.append(f"{file.repository}/{file.path}")
     size = sum(len(file.data) for file in chunk)
-    return Extraction(how.finish(documents), len(chunk), size, len(documents), tuple(broken), tuple(failed))
+    counts = tuple(end - start for start, end in pairwise([*starts, len(documents)]))
+    return Extraction(how.finish(documents), len(chunk), size, len(documents), counts, tuple(broken), tuple(failed))
 
 
 def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, how: _How[T]) -> Iterator[Extraction[T]]:
