@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ncs.sources.origins import Origin
 from ncs.sources.roots import check, read_all
 from ncs.sources.skips import Limits, Sieve, Skipped, shown
 
-__all__ = ["Limits", "SourceFile", "Skipped", "walk", "count"]
+__all__ = ["Limits", "Origin", "SourceFile", "Skipped", "walk", "count"]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of source code: `path` is posix and relative to its repository.
 
-    data: as on disk, but without a byte order mark and, where one marked UTF-16, in UTF-8.
+    data: as on disk, but without a byte order mark and, where one marked UTF-16, in UTF-8; empty
+    where it is `unchanged` since the caller saw it.
     """
 
     repository: str
     path: str
     data: bytes
+    origin: Origin | None = field(default=None, compare=False)
+    unchanged: bool = False
 
 
 def walk(
@@ -32,6 +36,7 @@ def walk(
     force: bool = False,
     skipped: Skipped | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
+    unchanged: Callable[[Origin], bool] = lambda origin: False,
 ) -> Iterator[SourceFile]:
     """All source files below the roots: roots as given, in them repositories by name, in them files by path.
 
@@ -39,14 +44,17 @@ def walk(
     below a folder is one repository, named by its path; so is every archive directly in a folder that
     is no repository; files outside of them belong to one named after the folder. Names and paths are
     ordered by their bytes.
-    `wanted` chooses by path; all that is left out is counted in `skipped`. With a revision, git
+    `wanted` chooses by path; all that is left out is counted in `skipped`. Contents that are `unchanged`
+    are named and not read; it is asked in the order of the files. With a revision, git
     repositories are read as of that revision, and nothing else is.
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
     """
-    sieve = Sieve(wanted, Skipped() if skipped is None else skipped, limits)
+    sieve = Sieve(wanted, Skipped() if skipped is None else skipped, limits, unchanged)
     files = read_all(check(roots, force), sieve, revision, read=True)
-    return (SourceFile(repository, shown(path), data) for repository, (path, _, data) in files)
+    return (
+        SourceFile(repository, shown(file.path), file.data, file.origin, file.unchanged) for repository, file in files
+    )
 
 
 def count(
@@ -60,7 +68,7 @@ def count(
     """(files, bytes) that `walk` reads at most: paths and sizes are judged, contents are not read."""
     sieve = Sieve(wanted, Skipped(), limits)
     n_files = n_bytes = 0
-    for _, (_, size, _) in read_all(check(roots, force), sieve, revision, read=False):
+    for _, file in read_all(check(roots, force), sieve, revision, read=False):
         n_files += 1
-        n_bytes += size
+        n_bytes += file.size
     return n_files, n_bytes

@@ -17,7 +17,8 @@ from typing import IO, Any, NamedTuple, cast
 
 from ncs.errors import SourceError
 from ncs.sources.ignores import NCSIGNORE, parse
-from ncs.sources.places import Place, Read
+from ncs.sources.origins import Origin, Read
+from ncs.sources.places import Place
 from ncs.sources.skips import Folders, Limits, Sieve
 from ncs.sources.streams import ForwardStream, TooMuch, unpacked
 
@@ -57,11 +58,11 @@ def files(place: Place, sieve: Sieve, *, read: bool = True) -> Iterator[Read]:
             if not folders.enter(below) or not sieve.file(path, ignores) or not sieve.size(member.size):
                 continue
             if not read:
-                yield below, member.size, b""
+                yield Read(below, member.size, b"")
             elif (content := _content(member, sieve)) is None:
                 sieve.unreadable(path)
             elif (data := sieve.content(path, content, ignores)) is not None:
-                yield below, len(data), data
+                yield Read(below, len(data), data, Origin(f"{place.path}/{below}"))
 
 
 @contextmanager

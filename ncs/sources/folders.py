@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ncs.sources import ignores as ignoring
 from ncs.sources.ignores import GITIGNORE, NCSIGNORE, Ignores
-from ncs.sources.places import Place, Read, archive_suffix, exclude_file, repository_at
+from ncs.sources.origins import Read, origin_of
+from ncs.sources.places import Place, archive_suffix, exclude_file, repository_at
 from ncs.sources.skips import Sieve
 
 Entry = os.DirEntry[str]
@@ -92,13 +93,18 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, r
         elif not read:
             size = entry.stat(follow_symlinks=False).st_size
             if sieve.size(size):
-                yield below, size, b""
+                yield Read(below, size, b"")
         else:
             with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
-                if not sieve.size(os.fstat(file.fileno()).st_size):
+                status = os.fstat(file.fileno())
+                if not sieve.size(status.st_size):
+                    return
+                origin = origin_of(entry.path, status)
+                if sieve.unchanged(origin):
+                    yield Read(below, status.st_size, b"", origin, unchanged=True)
                     return
                 content = file.readall()
             if (data := sieve.content(path, content, ignores)) is not None:
-                yield below, len(data), data
+                yield Read(below, len(data), data, origin)
     except OSError:
         sieve.unreadable(path)

@@ -9,8 +9,9 @@ from typing import IO
 
 from ncs.errors import SourceError
 from ncs.sources.ignores import NCSIGNORE, Ignores, parse
-from ncs.sources.objects import Blob, Objects, git, output
-from ncs.sources.places import Place, Read, common_dir
+from ncs.sources.objects import KNOWN, Blob, Objects, git, output
+from ncs.sources.origins import Origin, Read
+from ncs.sources.places import Place, common_dir
 from ncs.sources.skips import Folders, Sieve, shown
 
 _CHUNK = 1 << 16
@@ -32,14 +33,20 @@ def files(place: Place, sieve: Sieve, revision: str | None, *, read: bool = True
             ignores = ignores.with_ncs(parse(own.content, base=place.where))
         listed = _listed(place, f"{commit}:{place.inside}", ignores, sieve)
         if not read:
-            yield from ((blob.path, blob.size, b"") for blob in listed)
+            yield from (Read(blob.path, blob.size, b"") for blob in listed)
             return
-        for blob, content in objects.contents(listed):
+        for blob, content in objects.contents(listed, known=lambda blob: sieve.unchanged(_origin(place, blob))):
             path = place.where + blob.path
-            if content is None:
+            if content is KNOWN:
+                yield Read(blob.path, blob.size, b"", _origin(place, blob), unchanged=True)
+            elif content is None:
                 sieve.unreadable(path)
             elif (data := sieve.content(path, content, ignores)) is not None:
-                yield blob.path, len(data), data
+                yield Read(blob.path, len(data), data, _origin(place, blob))
+
+
+def _origin(place: Place, blob: Blob) -> Origin:
+    return Origin(f"{place.path}/{blob.path}", blob.name)
 
 
 def _commit(objects: Objects, place: Place, sieve: Sieve, revision: str | None) -> str | None:

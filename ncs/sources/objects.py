@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import IO, NamedTuple
@@ -15,6 +15,8 @@ from ncs.sources.places import Place
 
 _WINDOW = 30  # object names asked for ahead: two windows fit into any system's pipe, so nobody waits for the other
 _CHUNK = 1 << 16
+KNOWN = b"known already"
+"""What `Objects.contents` gives for a blob that was not asked for; compare with `is`."""
 
 
 class Blob(NamedTuple):
@@ -55,24 +57,32 @@ class Objects:
         except EOFError as error:
             raise SourceError(f"git cannot read {self._place.path}; see what is wrong with: git fsck") from error
 
-    def contents(self, blobs: Iterator[Blob]) -> Iterator[tuple[Blob, bytes | None]]:
-        """The contents of blobs, asked for ahead so that git works while the caller does; None: cannot be read."""
-        waiting: deque[Blob] = deque()
+    def contents(
+        self, blobs: Iterator[Blob], known: Callable[[Blob], bool] = lambda blob: False
+    ) -> Iterator[tuple[Blob, bytes | None]]:
+        """The contents of blobs, asked for ahead so that git works while the caller does; None: cannot be read.
+
+        What is known is not asked for: its content is KNOWN.
+        """
+        waiting: deque[tuple[Blob, bool]] = deque()
         while True:
             if len(waiting) <= _WINDOW:
-                asked = list(islice(blobs, _WINDOW))
-                self._send([blob.name for blob in asked])
+                asked = [(blob, known(blob)) for blob in islice(blobs, _WINDOW)]
+                self._send([blob.name for blob, passed in asked if not passed])
                 waiting.extend(asked)
             if not waiting:
                 return
-            blob = waiting.popleft()
+            blob, passed = waiting.popleft()
+            if passed:
+                yield blob, KNOWN
+                continue
             try:
                 answer = self._receive()
             except EOFError:
                 answer = None
                 self.close()
                 self._start()
-                self._send([blob.name for blob in waiting])
+                self._send([blob.name for blob, passed in waiting if not passed])
             yield blob, answer.content if answer else None
 
     def _send(self, names: list[str]) -> None:

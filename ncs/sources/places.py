@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from ncs.sources import ignores as ignoring
 from ncs.sources.ignores import GITIGNORE, NCSIGNORE, NO_IGNORES, Ignores
 
 Kind = Literal["folder", "work tree", "blobs", "archive"]
-Read: TypeAlias = tuple[str, int, bytes]
-"""A file: its path relative to the repository, its size in bytes, its content (empty when only listing)."""
 _ZIPS = (".zip", ".whl", "-sources.jar")
 _TARS = (".tar", ".tar.gz", ".tgz", ".crate", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 

@@ -11,7 +11,8 @@ from ncs.errors import SourceError
 from ncs.sources import archives, folders, git
 from ncs.sources.content import as_utf8
 from ncs.sources.ignores import NO_IGNORES
-from ncs.sources.places import Place, Read, archive_suffix, folder_in_repository, repository_at
+from ncs.sources.origins import Read, origin_of
+from ncs.sources.places import Place, archive_suffix, folder_in_repository, repository_at
 from ncs.sources.skips import Sieve, shown
 
 
@@ -96,12 +97,15 @@ def _single_file(root: Path, sieve: Sieve, names: _Names, *, read: bool) -> Iter
     if not sieve.wanted(root.name):
         raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
     try:
-        size = root.stat().st_size
-        data = root.read_bytes() if read and size <= sieve.limits.file_bytes else b""
+        status = root.stat()
+        size, origin = status.st_size, origin_of(str(root), status)
+        unchanged = read and sieve.unchanged(origin)
+        data = root.read_bytes() if read and not unchanged and size <= sieve.limits.file_bytes else b""
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
     if sieve.size(size):
-        yield names.of(root.parent, root.parent.name, root.parent.parent), (root.name, size, as_utf8(data))
+        file = Read(root.name, size, as_utf8(data), origin, unchanged)
+        yield names.of(root.parent, root.parent.name, root.parent.parent), file
 
 
 def _home() -> Path | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ncs.sources.content import GENERATED_NAME, MINIFIED_NAME, as_utf8, reason_to_skip
 from ncs.sources.ignores import Ignores
+from ncs.sources.origins import Origin
 
 VENDORED = frozenset(
     {
@@ -82,6 +83,8 @@ class Sieve:
     wanted: Callable[[str], bool]
     skipped: Skipped
     limits: Limits = Limits()
+    unchanged: Callable[[Origin], bool] = lambda origin: False
+    """Is this content known already? Then it is not read."""
 
     def folder(self, path: str, ignores: Ignores) -> bool:
         """May this folder be entered?"""
