@@ -13,7 +13,7 @@ from ncs.intent import read_intent
 from ncs.rankers.hybrid import HybridRanker
 from ncs.stopwords import STOP_WORDS
 from ncs.tokens import tokenize
-from ncs.types import Hit, Location
+from ncs.types import Document, Hit, Location
 
 Answer = Mapping[str, Any]
 _PIECES = frozenset({"module", "block"})
@@ -28,6 +28,8 @@ def ask(
     language: str | None = None,
     repository: str | None = None,
     path: str | None = None,
+    kind: str | None = None,
+    functions_only: bool = False,
     code: bool = True,
     explain: bool = False,
     min_confidence: float | None = None,
@@ -52,14 +54,12 @@ def ask(
     title and title_share (the file's name); defines (names asked for).
     """
     explanation: Explanation | None = None
+    filters: dict[str, Any] = {"language": language, "repository": repository, "path": path, "kind": kind}
+    filters["functions_only"] = functions_only
     if explain:
-        hits, explanation = index.explain(
-            text, k, ranker=ranker, language=language, repository=repository, path=path, unfold=unfold
-        )  # fmt: skip
+        hits, explanation = index.explain(text, k, ranker=ranker, unfold=unfold, **filters)
     else:
-        hits = index.search(
-            text, k, ranker=ranker, language=language, repository=repository, path=path, unfold=unfold
-        )  # fmt: skip
+        hits = index.search(text, k, ranker=ranker, unfold=unfold, **filters)
     shown = [hit_as_dict(hit, text, code=code) for hit in hits]
     if explanation:
         for hit, reasons in zip(shown, explanation.reasons, strict=True):
@@ -108,20 +108,36 @@ def ask_similar(
     path: str | None = None,
     code: bool = True,
 ) -> Answer:
-    """Functions like the one at FILE:LINE, in the shape of `ask`; `query` is the place, `ranker` is "similar".
+    """Functions like the one at FILE:LINE: `similar_to` of it."""
+    from ncs.similar import function_at, parse_place
+
+    function = function_at(*parse_place(place))
+    return similar_to(index, function, place, k, language=language, repository=repository, path=path, code=code)
+
+
+def similar_to(
+    index: Index,
+    function: Document,
+    asked: str,
+    k: int = 10,
+    *,
+    language: str | None = None,
+    repository: str | None = None,
+    path: str | None = None,
+    code: bool = True,
+) -> Answer:
+    """Functions like this one, in the shape of `ask`; `query` is what was asked, `ranker` is "similar".
 
     More keys: function (name, path and lines of what was asked for), marked (its names, for the display); a hit has
     reverse (which share of its features the asked function has) and exact_copy.
     """
     from ncs.aroma import cached_features, similarity
-    from ncs.similar import function_at, parse_place
 
-    function = function_at(*parse_place(place))
     hits = index.similar(function, k, language=language, repository=repository, path=path)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
     wanted = cached_features(function.code, function.language)
     return {
-        "query": place,
+        "query": asked,
         "ranker": "similar",
         "index": str(index.folder),
         "unknown_words": {},
@@ -167,6 +183,22 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
         "rank": hit.rank,
         "score": round(hit.score, 6),
         "confidence": None if hit.confidence is None else round(hit.confidence, 4),
+        **_identity(document),
+        "matched": matched_words(document, text),
+        "copies": list(map(_place, document.copies)),
+        "near_copies": list(map(_place, hit.near_copies)),
+        "code": (document.code or None) if code else None,
+    }
+
+
+def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]:
+    """A document by itself: what a hit says of it, without its place in a ranking."""
+    copies = list(map(_place, document.copies))
+    return {**_identity(document), "copies": copies, "code": (document.code or None) if code else None}
+
+
+def _identity(document: Document) -> dict[str, Any]:
+    return {
         "id": document.id,
         "repository": document.repository,
         "path": document.path,
@@ -176,10 +208,17 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
         "kind": document.kind,
         "name": document.name,
         "qualified_name": document.qualified_name,
-        "matched": matched_words(document, text),
-        "copies": list(map(_place, document.copies)),
-        "near_copies": list(map(_place, hit.near_copies)),
-        "code": (document.code or None) if code else None,
+    }
+
+
+def words_like(index: Index, word: str, n: int = 10) -> Answer:
+    """The words used most like this one, each with its similarity; `words` is None for a word without a vector, and
+    `near` then has known words of near spelling."""
+    found = index.neighbours(word, n)
+    return {
+        "word": word,
+        "words": None if found is None else [{"word": other, "similarity": round(near, 4)} for other, near in found],
+        "near": index.near_spellings(word) if found is None else [],
     }
 
 

@@ -226,26 +226,33 @@ class Index:
         language: str | None = None,
         repository: str | None = None,
         path: str | None = None,
+        kind: str | None = None,
         functions_only: bool = False,
         min_confidence: float | None = None,
         unfold: bool = False,
     ) -> list[Hit]:
         """The best k documents for a question, best first; an empty list where nothing matches.
 
-        language, repository and path filter before ranking; the last two are globs. A function
+        language, repository, path and kind filter before ranking; repository and path are globs. A function
         that stands in several places is shown where the filter finds it. functions_only leaves out
         classes and top-level code, min_confidence hits that are less likely to be right (the default ranker's only).
         The default ranker folds near duplicates into the best of them (`Hit.near_copies`), but for unfold.
         """
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
-        allowed = self._store.mask(language, repository, path)
-        if functions_only:
-            allowed = self.functions() if allowed is None else allowed & self.functions()
+        allowed = self._allowed(language, repository, path, kind, functions_only)
         rows, sure = self._ranked(ranker, text, k, allowed, unfold)
         near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)
         hits = self._hits(rows, repository, path, sure, near)
         return hits if min_confidence is None else [hit for hit in hits if is_sure(hit.confidence, min_confidence)]
+
+    def _allowed(
+        self, language: str | None, repository: str | None, path: str | None, kind: str | None, functions_only: bool
+    ) -> Mask | None:
+        allowed = self._store.mask(language, repository, path, kind)
+        if not functions_only:
+            return allowed
+        return self.functions() if allowed is None else allowed & self.functions()
 
     def _ranked(
         self, name: str, text: str, k: int, allowed: Mask | None, unfold: bool
@@ -278,6 +285,8 @@ class Index:
         language: str | None = None,
         repository: str | None = None,
         path: str | None = None,
+        kind: str | None = None,
+        functions_only: bool = False,
         unfold: bool = False,
     ) -> tuple[list[Hit], Explanation]:
         """`search`, with how the question was read and the reasons of every hit, in the order of the hits."""
@@ -285,7 +294,7 @@ class Index:
 
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
-        allowed = self._store.mask(language, repository, path)
+        allowed = self._allowed(language, repository, path, kind, functions_only)
         found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed, unfold=unfold)
         sure, rows = [one.confidence for one in found.reasons], [(one.row, one.score) for one in found.reasons]
         near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)

@@ -283,18 +283,27 @@ class Store:
                 found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchone()
         return int(found[0]) if found else None
 
-    def mask(self, language: str | None = None, repository: str | None = None, path: str | None = None) -> Mask | None:
+    def mask(
+        self,
+        language: str | None = None,
+        repository: str | None = None,
+        path: str | None = None,
+        kind: str | None = None,
+    ) -> Mask | None:
         """Rows that meet every filter given, bool [n]; None without filters.
 
         repository and path are patterns (`ncs.filters.matcher`); a row meets them where one of its copies meets both.
         """
-        if language is None and repository is None and path is None:
+        if language is None and repository is None and path is None and kind is None:
             return None
         with self._reading():
             mask = np.ones(len(self), np.bool_)
             if language is not None:
                 labels = self._numbers("SELECT id, label FROM labels", language.lower().__eq__)
                 mask &= np.isin(self._column("language"), labels)
+            if kind is not None:
+                labels = self._numbers("SELECT id, label FROM labels", kind.lower().__eq__)
+                mask &= np.isin(self._column("kind"), labels)
             if repository is not None or path is not None:
                 mask &= self._inside(self._matching_files(matcher(repository), matcher(path)))
         return mask
