@@ -213,18 +213,20 @@ def words(
 
     Example: ncs words keyboard
     """
+    from ncs.answer import words_like
+
     with _open(index) as opened:
-        neighbours = opened.neighbours(word, n)
-        near = opened.near_spellings(word) if neighbours is None else []
-    if neighbours is None:
-        hint = f"; near it in spelling: {', '.join(near)}" if near else ""
+        answer = words_like(opened, word, n)
+    found = answer["words"]
+    if found is None:
+        hint = f"; near it in spelling: {', '.join(answer['near'])}" if answer["near"] else ""
         console.say(f"ncs: the index does not know the word {word!r}{hint}")
         raise typer.Exit(NOTHING_FOUND)
     if as_json:
-        console.show_json({"word": word, "words": [{"word": w, "similarity": round(s, 4)} for w, s in neighbours]})
+        console.show_json({"word": word, "words": found})
     else:
-        console.show_table(f"words used like {word!r}", [(w, f"{s:.3f}") for w, s in neighbours])
-    raise typer.Exit(FOUND if neighbours else NOTHING_FOUND)
+        console.show_table(f"words used like {word!r}", [(one["word"], f"{one['similarity']:.3f}") for one in found])
+    raise typer.Exit(FOUND if found else NOTHING_FOUND)
 
 
 @app.command()

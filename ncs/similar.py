@@ -63,16 +63,21 @@ def function_at(file: Path, line: int) -> Document:
         source = file.read_bytes()
     except OSError as error:
         raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
-    documents = extract(source, language, path=file.resolve().as_posix())
+    return function_in(source, language, line, path=file.resolve().as_posix(), called=str(file))
+
+
+def function_in(source: bytes, language: str, line: int, *, path: str, called: str) -> Document:
+    """The innermost function at a line of source code; `called` is what errors call it. Raises BadInput for none."""
+    documents = extract(source, language, path=path)
     functions = [document for document in documents if document.kind not in OUTLINES]
     around = [function for function in functions if function.start_line <= line <= function.end_line]
     if around:
         return max(around, key=lambda function: (function.start_line, -function.end_line))
     if not functions:
-        raise BadInput(f"no function stands in {file}")
+        raise BadInput(f"no function stands in {called}")
     near = min(functions, key=lambda function: abs(function.start_line - line))
     raise BadInput(
-        f"no function stands at line {line} of {file};"
+        f"no function stands at line {line} of {called};"
         f" the nearest is {near.name}, lines {near.start_line}-{near.end_line}"
     )
 
