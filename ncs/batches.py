@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.file_table import FileTable, FileTableBuilder
 from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.store import Packed, StoreWriter, pack
 from ncs.tokens import literal_tokens, tokenize
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.extract import Extraction
+    from ncs.file_table import FileEntry
     from ncs.references import BatchReferences
 
 
@@ -34,6 +36,19 @@ class Batch:
     ids: NDArray[np.int32]
     lengths: NDArray[np.int32]
     references: BatchReferences
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Its documents start..stop."""
+        keep = np.zeros(len(self.packed), np.bool_)
+        keep[start:stop] = True
+        names, used, uses = self.references
+        return Batch(
+            self.packed[start:stop],
+            self.digests[start:stop],
+            self.locations[start:stop],
+            *_kept(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep),
+            _kept(names, used, uses[:, None], keep),
+        )
 
 
 def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
@@ -77,6 +92,7 @@ class Collected:
 
     words: WordTable
     references: References
+    sources: FileTable
     documents: int
     copies: int
     files: int = 0
@@ -107,6 +123,7 @@ class Collector:
         self._writer = StoreWriter(folder / "documents.sqlite", code=code)
         self._builder = WordTableBuilder()
         self._references = ReferencesBuilder()
+        self._sources = FileTableBuilder()
         self._rows: dict[bytes, int] = {}
         self._deduplicate = deduplicate
         self._documents = self._copies = self._files = self._bytes = 0
@@ -120,8 +137,8 @@ class Collector:
     def __exit__(self, *exception: object) -> None:
         self._writer.close()
 
-    def add(self, batch: Batch) -> None:
-        """The next documents, in order."""
+    def add(self, batch: Batch, entries: Sequence[FileEntry] = (), owners: NDArray[np.int64] | None = None) -> None:
+        """The next documents, in order; entries: the files they came from, owners [n]: which of them each did."""
         keep = np.ones(len(batch.packed), np.bool_)
         copies = []
         for i, digest in enumerate(batch.digests):
@@ -131,6 +148,8 @@ class Collector:
             else:
                 keep[i] = False
                 copies.append((row, Location(*batch.locations[i])))
+        if owners is not None:
+            self._sources.add(entries, owners, keep)
         self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
         for row, location in copies:
             self._writer.add_copy(row, location)
@@ -156,6 +175,7 @@ class Collector:
         return Collected(
             self._builder.finish(),
             self._references.finish(),
+            self._sources.finish(),
             self._documents,
             self._copies,
             self._files,

@@ -17,7 +17,7 @@ from ncs.vocabulary import Vocabulary, WordTableBuilder, batch_words, ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    BatchReferences = tuple[list[str], NDArray[np.int32], NDArray[np.int32]]
+    BatchReferences = tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]
 
 USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated

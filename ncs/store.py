@@ -183,10 +183,17 @@ ROWS = "(SELECT value FROM json_each(?))"
 SELECT_LOCATIONS = f"SELECT row, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
 SELECT_COPIES = f"SELECT row, {PLACE} FROM copies {JOIN} WHERE row IN {ROWS} ORDER BY copies.rowid"  # noqa: S608
 SELECT_IDS = f"SELECT row, documents.id, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
+LABELS = "JOIN labels AS languages ON languages.id = language JOIN labels AS kinds ON kinds.id = kind"
 SELECT_DOCUMENTS = f"""
     SELECT row, documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
-    JOIN labels AS languages ON languages.id = language JOIN labels AS kinds ON kinds.id = kind
-    WHERE row IN {ROWS}"""  # noqa: S608
+    {LABELS} WHERE row IN {ROWS}"""  # noqa: S608
+SELECT_PACKED = f"""
+    SELECT documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
+    {LABELS} WHERE row >= ? AND row < ? ORDER BY row"""  # noqa: S608
+SELECT_COPIES_FROM = f"""
+    SELECT digest, repositories.name, files.path, copies.start_line, copies.end_line, copies.qualified_name
+    FROM copies JOIN documents ON documents.row = copies.row {JOIN.replace("= file ", "= copies.file ")}
+    WHERE copies.rowid > ? AND copies.rowid <= ? ORDER BY copies.rowid"""  # noqa: S608
 SELECT_FILES = "SELECT name, path FROM files JOIN repositories ON repositories.id = repository ORDER BY files.id"
 SELECT_NAMES = """
     SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind ORDER BY row"""
@@ -261,6 +268,26 @@ class Store:
         with self._reading():
             found = {row: _id(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
         return self._in_order(found, rows)
+
+    def packed(self, start: int, stop: int) -> list[Packed]:
+        """The rows start..stop as `pack` made them."""
+        with self._reading():
+            rows = self._db.execute(SELECT_PACKED, (start, stop)).fetchall()
+        return [
+            (_id(id, Location(*place)), *place[:4], language, kind, name, place[4], digest, body)
+            for id, *place, language, kind, name, digest, body in rows
+        ]
+
+    def copies(self, start: int, stop: int) -> list[tuple[bytes, Location]]:
+        """The copies start..stop in the order they were found: the digest of what it is a copy of, and where it is."""
+        with self._reading():
+            rows = self._db.execute(SELECT_COPIES_FROM, (start, stop)).fetchall()
+        return [(digest, Location(*place)) for digest, *place in rows]
+
+    def copied_rows(self) -> NDArray[np.int32]:
+        """The row of which each copy is one, in the order of `copies`."""
+        with self._reading():
+            return self._column("copy_row")
 
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The number of each row's file, int32 [n], and (repository, path) of each number."""
