@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import ncs
 from ncs.batches import Batch
 from ncs.extract import LANGUAGES
 from ncs.file_table import DIGEST_BYTES, FileTable
@@ -141,7 +140,7 @@ NOT_KEPT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
 def made_by() -> str:
     """What decides which documents a file gives: our own code, and the grammars that are installed."""
     digest = blake2b(digest_size=DIGEST_BYTES)
-    room = Path(ncs.__file__).parent
+    room = Path(__file__).parent
     for path in sorted(
         chain.from_iterable([room / name] if name.endswith(".py") else (room / name).iterdir() for name in MADE_BY)
     ):
