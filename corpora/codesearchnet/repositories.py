@@ -1,0 +1,186 @@
+"""The repositories of a folder: git ones (bare too), archives, plain trees, and the packages that Python has installed.
+
+A name is owner/name where git's origin or a folder's name (`owner+name`) says so, else the path below the folder. A
+folder with `*.dist-info` in it is Python's: every distribution is a repository, its version stands for the commit.
+Repositories inside a repository (submodules) are other people's code and left out, like vendored folders.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+from corpora.codesearchnet.licences import FILE, UNKNOWN, licence_of, named
+from ncs.errors import SourceError
+from ncs.extract import is_readable
+from ncs.sources import Skipped, SourceFile, walk
+from ncs.sources.ignores import NO_IGNORES
+from ncs.sources.objects import git, output
+from ncs.sources.places import Place, archive_suffix, repository_at
+from ncs.sources.skips import CACHES, NEVER, VENDORED, Folders, Sieve, shown
+
+DIST_INFO = ".dist-info"
+_FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
+_ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where code of one owner lies. path: a folder, a git directory, an archive or a `.dist-info`.
+
+    address: the page on the web that `blob/<commit>/<file>` continues, "" where it has none.
+    """
+
+    name: str
+    path: Path
+    address: str = ""
+
+
+def find_repositories(sources: Sequence[Path]) -> list[Repository]:
+    """All repositories below the sources, by the bytes of their names; a name that comes twice is numbered.
+
+    Raises SourceError for a source that is missing.
+    """
+    found: dict[Path, Repository] = {}
+    for source in sources:
+        if not source.exists():
+            raise SourceError(f"there is no {source}; name a folder of repositories, a repository or an archive")
+        for repository in _below(source.resolve()):
+            found.setdefault(repository.path, repository)
+    ordered = sorted(found.values(), key=lambda repository: (os.fsencode(repository.name), str(repository.path)))
+    seen: dict[str, int] = {}
+    numbered = []
+    for repository in ordered:
+        seen[repository.name] = times = seen.get(repository.name, 0) + 1
+        numbered.append(repository if times == 1 else replace(repository, name=f"{repository.name}~{times}"))
+    return numbered
+
+
+def _below(root: Path) -> Iterator[Repository]:
+    if root.is_file():
+        yield _named(root, root.name[: -len(archive_suffix(root.name)) or None])
+        return
+    outside = False
+    for folder, folders, files in os.walk(root):
+        path = Path(folder)
+        if distributions := [name for name in folders if name.endswith(DIST_INFO)]:
+            yield from (_distribution(path / name) for name in distributions)
+            folders.clear()
+            continue
+        below = path.relative_to(root).as_posix()
+        if repository_at(path, [*folders, *files], "", NO_IGNORES):
+            yield _named(path, root.name if below == "." else below)
+            folders.clear()
+            continue
+        outside = outside or any(is_readable(name) and not archive_suffix(name) for name in files)
+        if path == root:
+            archives = [name for name in files if archive_suffix(name)]
+            yield from (_named(path / name, name[: -len(archive_suffix(name))]) for name in archives)
+        folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
+    if outside:
+        yield _named(root, root.name)
+
+
+def _named(path: Path, below: str) -> Repository:
+    """With the name that git's origin, or `owner+name` in its path, gives it."""
+    if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
+        host, owner, name = origin.groups()
+        return Repository(f"{owner}/{name}", path, f"https://{host}/{owner}/{name}")
+    for part in below.removesuffix(".git").split("/"):
+        if (flat := _FLAT.fullmatch(part.removesuffix(".git"))) is not None:
+            name = f"{flat[1]}/{flat[2]}"
+            return Repository(name, path, f"https://github.com/{name}")
+    return Repository(shown(below.removesuffix(".git")), path)
+
+
+def _distribution(path: Path) -> Repository:
+    return Repository(PathDistribution(path).metadata["Name"] or path.stem, path)
+
+
+def commit_of(repository: Repository) -> str:
+    """The commit that is read, of a distribution its version; "" where nobody knows."""
+    if repository.path.name.endswith(DIST_INFO):
+        return PathDistribution(repository.path).version
+    return _git_line(repository.path, "rev-parse", "--verify", "HEAD")
+
+
+def url_of(repository: Repository, commit: str, path: str, first: int, last: int) -> str:
+    """Where a function stands, in the published form; without a web address a name that is as unique.
+
+    >>> url_of(Repository("o/n", Path("."), "https://github.com/o/n"), "c0ffee", "a/B.java", 3, 9)
+    'https://github.com/o/n/blob/c0ffee/a/B.java#L3-L9'
+    >>> url_of(Repository("requests", Path(".")), "2.32", "requests/api.py", 3, 9)
+    'requests@2.32/requests/api.py#L3-L9'
+    """
+    if repository.address:
+        return f"{repository.address}/blob/{commit or 'HEAD'}/{path}#L{first}-L{last}"
+    return f"{repository.name}{'@' + commit if commit else ''}/{path}#L{first}-L{last}"
+
+
+def licence(repository: Repository) -> str:
+    """SPDX ids, licences.UNKNOWN, or "" (`licence_of`); a distribution's own SPDX expression goes before its files."""
+    if not repository.path.name.endswith(DIST_INFO):
+        files = read_files(repository, wanted=lambda path: "/" not in path and FILE.fullmatch(path) is not None)
+        return licence_of(file.data.decode("utf-8", "replace") for file in files)
+    about = PathDistribution(repository.path).metadata
+    if expression := about.get("License-Expression"):
+        return str(expression)
+    files_here = sorted(path for path in repository.path.rglob("*") if FILE.fullmatch(path.name) and path.is_file())
+    by_file = licence_of(path.read_bytes().decode("utf-8", "replace") for path in files_here)
+    if by_file not in ("", UNKNOWN):
+        return by_file
+    texts = [about.get("License") or "", *(about.get_all("Classifier") or [])]
+    return next((id for text in texts if (id := named(text))), by_file)
+
+
+def read_files(
+    repository: Repository, *, wanted: Callable[[str], bool], skipped: Skipped | None = None
+) -> Iterator[SourceFile]:
+    """The files of one repository that are wanted by their paths, in path order; what is left out is counted."""
+    skipped = Skipped() if skipped is None else skipped
+    if repository.path.name.endswith(DIST_INFO):
+        yield from _distributed(repository, Sieve(wanted, skipped))
+        return
+    path = repository.path
+    place = Place("archive" if path.is_file() else "folder", path)
+    for file in walk([path], wanted=wanted, skipped=skipped, force=True):
+        if file.repository != shown(place.name):  # a repository inside of this one, or beside its files
+            break
+        yield file
+
+
+def _distributed(repository: Repository, sieve: Sieve) -> Iterator[SourceFile]:
+    """The files that a distribution has installed, links and what lies outside of its folder left out."""
+    root = repository.path.parent
+    folders = Folders("", NO_IGNORES, sieve)
+    listed = PathDistribution(repository.path).files or ()
+    for path in sorted({file.as_posix() for file in listed}, key=os.fsencode):
+        at = root / path
+        if ".." in path.split("/") or DIST_INFO in path or at.is_symlink() or not at.is_file():
+            continue
+        if folders.enter(path) and sieve.file(path, NO_IGNORES) and sieve.size(at.stat().st_size):
+            try:
+                data = sieve.content(path, at.read_bytes(), NO_IGNORES)
+            except OSError:
+                sieve.unreadable(path)
+                continue
+            if data is not None:
+                yield SourceFile(repository.name, shown(path), data)
+
+
+def _git_line(path: Path, *arguments: str) -> str:
+    """The first line that git prints about a repository; "" where it has nothing to say."""
+    if not path.is_dir():
+        return ""
+    place = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
+    if place is None:
+        return ""
+    try:
+        with git(place, *arguments) as process:
+            return output(process).readline().decode("utf-8", "replace").strip()
+    except SourceError:
+        return ""
