@@ -306,6 +306,55 @@ def tune(
     raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)
 
 
+@app.command()
+def serve(
+    index: Annotated[
+        list[str] | None,
+        typer.Option("-i", "--index", help="Index folder, or name=FOLDER; repeatable.", show_default=".ncs"),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but loopback lets others read your code.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that the server may be called by, behind a proxy; repeatable.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that requests must bear; else $NCS_TOKEN.")
+    ] = None,
+    feedback: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE for thumbs up and down, for `ncs tune`; name=FILE for further indexes; repeatable."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="1")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Searches at a time in each process.", show_default="2")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No line a request.")] = False,
+) -> None:
+    """Answer searches over HTTP, on this machine only unless --host says otherwise.
+
+    Example: ncs serve -i .ncs --port 8765
+    """
+    from ncs.errors import MissingExtra
+    from ncs.server.settings import Settings, feedback_files, named, read_token
+
+    folders = named(index or [os.environ.get("NCS_INDEX") or str(_folder(None))])
+    settings = Settings(
+        folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()), quiet=quiet,
+        **_given(workers=workers, threads=threads, seconds=time_limit),
+    )  # fmt: skip
+    token = read_token(token_file, os.environ)
+    try:
+        from ncs.server import serving
+    except ImportError as error:
+        raise MissingExtra(f"ncs serve needs {error.name}; pip install 'neural-code-search[server]'") from error
+    serving.serve(settings, token, console.say)
+
+
 def _show(answer: Any, as_json: bool, jsonl: bool, code: bool, quiet: bool) -> None:
     """Hits in the form asked for, notes on stderr; then the command ends."""
     if as_json:

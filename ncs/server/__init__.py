@@ -1,0 +1,1 @@
+"""The HTTP server: `ncs serve`; needs the `server` extra."""
