@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from ncs.extract.frontends import FRONTENDS, read_file
 from ncs.extract.languages import LANGUAGES, Language, is_readable, language_of
 from ncs.extract.pool import Extraction, extract_files
+from ncs.extract.readers import readable
 from ncs.types import Document
 
 __all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extract_files", "is_readable", "language_of"]
+__all__ += ["readable"]
 
 
 def extract(

@@ -18,8 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
-from ncs.extract.frontends import read_file
-from ncs.extract.languages import installed, language_of
+from ncs.extract.readers import read
 
 if TYPE_CHECKING:
     from ncs.sources import SourceFile
@@ -71,8 +70,8 @@ def extract_files(
 
     outside: classes and top-level code too. finish: runs where the documents were made; only its result travels,
     so it must be a function of a module (or a functools.partial of one). workers: processes, one a core by
-    default; with one, or with little input, everything happens here. Files of no known language, or without its
-    grammar, are skipped.
+    default; with one, or with little input, everything happens here. Files that nothing reads
+    (ncs.extract.readers) give none.
     Raises NcsError where a process was killed twice, as happens without memory.
     """
     workers = workers or os.cpu_count() or 1
@@ -124,13 +123,8 @@ def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
     failed: list[str] = []
     for file in chunk:
         starts.append(len(documents))
-        language = language_of(file.path)
-        if language is None or not installed(language):
-            continue
         try:
-            found, errors = read_file(
-                file.data, language, file.repository, file.path, how.frontend, outside=how.outside
-            )
+            found, errors = read(file.data, file.repository, file.path, how.frontend, outside=how.outside)
         except SourceError:
             failed.append(f"{file.repository}/{file.path}")
             continue

@@ -150,8 +150,32 @@ _CODE = (
     ("visualbasic", ".vb .bas .vbs .frm", "'", r"^\s*(?i:(?:(?:public|private|friend|protected|shared|static|overrides|overridable)\s+)*(?:sub|function|property(?:\s+(?:get|let|set))?|class|module|type|enum)\s+(\w+))"),  # noqa: E501
     ("zsh", ".zsh .zsh-theme", "#", r"^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\))"),
 )  # fmt: skip
+_GRAMMARS = (
+    ("bash", "", "#", r"^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\))"),
+    ("c", "", _C, _CLIKE),
+    ("cpp", "", _C, _CLIKE),
+    ("csharp", "", _C, _CLIKE),
+    ("elixir", "", "#", r"^\s*(?:defp?|defmacrop?|defmodule|test)\s+\"?([\w.?!]+)"),
+    ("haskell", "", "-- {-", r"^(?:(?:data|newtype|type|class|instance)\s+)?(\w+)\s*(?:::|=)"),
+    (
+        "kotlin", "", _C,
+        r"^[ \t]*(?:@\w+[ \t]+)*(?:[a-z]+[ \t]+)*?(?:fun|class|interface|object)[ \t]+"
+        r"(?:<[^>\n]*>[ \t]*)?(?:[\w<>?]+\.)?(\w+)",
+    ),
+    ("lua", "", "--", r"^\s*(?:local\s+)?function\s+([\w.:]+)|^\s*(?:local\s+)?([\w.:]+)\s*=\s*function\b"),
+    (
+        "rust", "", _C,
+        r"^[ \t]*(?:pub(?:\([^)\n]*\))?[ \t]+)?(?:(?:async|const|unsafe|extern|\"\w+\")[ \t]+)*"
+        r"(?:fn|struct|enum|trait|mod|macro_rules!)[ \t]+(\w+)",
+    ),
+    ("scala", "", _C, r"^[ \t]*(?:[a-z]+[ \t]+)*?(?:def|class|object|trait)[ \t]+(\w+)"),
+    ("sql", "", "-- /*", r"^\s*(?i:create\s+(?:or\s+replace\s+)?(?:\w+\s+)?(?:table|view|function|procedure|trigger|index|type)\s+(?:if\s+not\s+exists\s+)?([\w.\"`]+))"),  # noqa: E501
+    ("swift", "", _C, r"^[ \t]*(?:@?[a-z]+[ \t]+)*?(?:func|class|struct|enum|protocol|extension)[ \t]+(\w+)"),
+    ("zig", "", "//", r"^\s*(?:(?:pub|export|inline)\s+)*(?:fn|test)\s+\"?(\w+)"),
+)  # fmt: skip
+"""Languages of the extra `languages`, for where it is not installed."""
 _CONFIGURATION = (
-    ("bazel", ".bzl .bazel .star build workspace", "#", r"^(?:def\s+(\w+)|\s*name\s*=\s*\"([^\"]+)\")"),
+    ("bazel", ".bzl .bazel .star", "#", r"^(?:def\s+(\w+)|\s*name\s*=\s*\"([^\"]+)\")"),
     ("cmake", ".cmake cmakelists.txt", "#", r"^\s*(?i:function|macro|project|add_\w+|set)\s*\(\s*(\S+)"),
     ("css", ".css .scss .sass .less .styl .pcss", "/* //", r"^\s*@(?:mixin|function|keyframes|layer)\s+([\w-]+)|^\s*([.#]?[\w-]+)[^{};\n]*\{"),  # noqa: E501
     ("dockerfile", ".dockerfile dockerfile containerfile", "#", r"^(?i:FROM)\s+\S+\s+(?i:AS)\s+(\S+)"),
@@ -172,7 +196,7 @@ _CONFIGURATION = (
 
 TEXTS: Mapping[str, TextKind] = {
     name: TextKind(name, tuple(files.split()), comments, definition, rows is _CONFIGURATION)
-    for rows in (_CODE, _CONFIGURATION)
+    for rows in (_CODE, _GRAMMARS, _CONFIGURATION)
     for name, files, comments, definition in rows
 }
 _BY_FILE = {file: kind.name for kind in TEXTS.values() for file in kind.files}

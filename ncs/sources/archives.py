@@ -55,7 +55,7 @@ def files(place: Place, sieve: Sieve, *, read: bool = True) -> Iterator[Read]:
         for member in sorted(members.values(), key=lambda member: os.fsencode(member.path)):
             below = member.path[len(top) :]
             path = place.where + below
-            if not folders.enter(below) or not sieve.file(path, ignores) or not sieve.size(member.size):
+            if not folders.enter(below) or not sieve.file(path, ignores) or not sieve.size(member.size, path):
                 continue
             if not read:
                 yield Read(below, member.size, b"")

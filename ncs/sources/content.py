@@ -27,6 +27,8 @@ _MARKER = re.compile(
     rb"|^@(?:javax?\.annotation\.(?:processing\.)?)?generated\b",
     re.MULTILINE,
 )
+NOTEBOOK = ".ipynb"
+"""Its long lines are what cells drew, not code."""
 _HEAD_LINES, _HEAD_BYTES, _SNIFFED_BYTES = 20, 4096, 8000
 _LONG_LINE = 300
 _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script minified
@@ -45,7 +47,7 @@ def reason_to_skip(path: str, data: bytes) -> str | None:
         return "binary"
     if is_generated(data):
         return "generated"
-    if len(data) > _MINIFIED_FROM:
+    if len(data) > _MINIFIED_FROM and not path.endswith(NOTEBOOK):
         limit = _LONG_SCRIPT_LINE if path.endswith(_SCRIPTS) else _LONG_LINE
         if len(data) > limit * (data.count(b"\n") + 1):
             return "minified"

@@ -92,12 +92,12 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, r
             sieve.skipped.add("links" if entry.is_symlink() else "special files")
         elif not read:
             size = entry.stat(follow_symlinks=False).st_size
-            if sieve.size(size):
+            if sieve.size(size, path):
                 yield Read(below, size, b"")
         else:
             with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
                 status = os.fstat(file.fileno())
-                if not sieve.size(status.st_size):
+                if not sieve.size(status.st_size, path):
                     return
                 origin = origin_of(entry.path, status)
                 if sieve.unchanged(origin):

@@ -92,7 +92,7 @@ def _listed(place: Place, tree: str, ignores: Ignores, sieve: Sieve) -> Iterator
                 sieve.skipped.add("links")
             elif name in missing or size == ["BAD"]:
                 sieve.unreadable(place.where + path)
-            elif sieve.size(int(size[0]) if size else 0):
+            elif sieve.size(int(size[0]) if size else 0, path):
                 yield Blob(path, name, int(size[0]) if size else 0)
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {place.path}; see what is wrong with: git fsck")

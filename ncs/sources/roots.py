@@ -100,10 +100,10 @@ def _single_file(root: Path, sieve: Sieve, names: _Names, *, read: bool) -> Iter
         status = root.stat()
         size, origin = status.st_size, origin_of(str(root), status)
         unchanged = read and sieve.unchanged(origin)
-        data = root.read_bytes() if read and not unchanged and size <= sieve.limits.file_bytes else b""
+        data = root.read_bytes() if read and not unchanged and size <= sieve.limits.of(root.name) else b""
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
-    if sieve.size(size):
+    if sieve.size(size, root.name):
         file = Read(root.name, size, as_utf8(data), origin, unchanged)
         yield names.of(root.parent, root.parent.name, root.parent.parent), file
 

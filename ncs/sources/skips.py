@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ncs.sources.content import GENERATED_NAME, MINIFIED_NAME, as_utf8, reason_to_skip
+from ncs.sources.content import GENERATED_NAME, MINIFIED_NAME, NOTEBOOK, as_utf8, reason_to_skip
 from ncs.sources.ignores import Ignores
 from ncs.sources.origins import Origin
 
@@ -21,7 +21,17 @@ VENDORED = frozenset(
 """Folders of other people's code."""
 CACHES = frozenset(
     {
-        *("__pycache__", ".tox", ".nox", ".eggs", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"),
+        *(
+            "__pycache__",
+            ".tox",
+            ".nox",
+            ".eggs",
+            ".mypy_cache",
+            ".pytest_cache",
+            ".ruff_cache",
+            ".hypothesis",
+            ".ipynb_checkpoints",
+        ),
         *(".gradle", ".idea", ".vs", ".bundle", ".next", ".nuxt", ".svelte-kit", ".terraform", ".dart_tool"),
     }
 )
@@ -37,11 +47,17 @@ class Limits:
     """How much is read; what is beyond is counted as "too large"."""
 
     file_bytes: int = 1 << 20
+    notebook_bytes: int = 32 << 20
+    """Of a notebook, which holds what its cells drew."""
     archive_bytes: int = 4 << 30
     """All that an archive unpacks to."""
     archive_ratio: int = 200
     """Unpacked bytes a packed byte, past the first 64 MiB: source code packs 3 to 10 times."""
     archive_members: int = 500_000
+
+    def of(self, path: str) -> int:
+        """Bytes that a file may have."""
+        return self.notebook_bytes if path.endswith(NOTEBOOK) else self.file_bytes
 
 
 @dataclass(slots=True)
@@ -117,16 +133,16 @@ class Sieve:
         """May this archive be opened?"""
         return self._kept(path, ignores, ignores.chosen(path), "ignored")
 
-    def size(self, size: int) -> bool:
+    def size(self, size: int, path: str) -> bool:
         """May a file of so many bytes be read?"""
-        if size > self.limits.file_bytes:
+        if size > self.limits.of(path):
             self.skipped.add("too large")
             return False
         return True
 
     def content(self, path: str, data: bytes, ignores: Ignores) -> bytes | None:
         """What is handed on of this content, as UTF-8 where its encoding is marked; None: nothing."""
-        if not self.size(len(data)):
+        if not self.size(len(data), path):
             return None
         data = as_utf8(data)
         reason = reason_to_skip(path, data)

@@ -1,0 +1,97 @@
+"""Pages and components (HTML, Vue, Svelte, Astro): their script blocks, each read by itself as its language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ncs.extract.documents import as_utf8
+from ncs.extract.embedded import Piece, distinct, read_piece
+from ncs.sources.content import reason_to_skip
+from ncs.types import Document
+
+MOST_SCRIPTS = 500
+"""Scripts of a page; those that come after are not read."""
+
+_OPENING = re.compile(rb"<!--|<(script)\b((?:[^>\"'{]|\"[^\"]*\"|'[^']*'|\{[^{}]*\}){0,400})>", re.IGNORECASE)
+_CLOSING = re.compile(rb"</script\s*>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"([^\s=\"'/]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_FRONT_MATTER = re.compile(rb"\s*---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)  # of Astro
+_LANGUAGES = {
+    **dict.fromkeys(
+        ("", "js", "javascript", "jsx", "mjs", "module", "babel", "ecmascript", "x-javascript"), "javascript"
+    ),
+    **dict.fromkeys(("ts", "typescript"), "typescript"),
+    "tsx": "tsx",
+    **dict.fromkeys(("coffee", "coffeescript"), "coffeescript"),
+    **dict.fromkeys(("py", "python", "mpy"), "python"),
+    "ruby": "ruby",
+    "lua": "lua",
+}
+"""What `lang` or the end of `type` says; other types (JSON, templates, shaders) are no scripts."""
+
+
+class Script(NamedTuple):
+    """A script: where its code stands, and its language."""
+
+    start: int
+    end: int
+    language: str
+
+
+def read(source: bytes, repository: str, path: str, *, outside: bool) -> tuple[list[Document], bool]:
+    """Documents of the scripts of a page, script by script, and whether one has syntax errors.
+
+    Minified scripts are left out as minified files are; what a page says outside of scripts is markup, and no document.
+    """
+    source = as_utf8(source)
+    documents: list[Document] = []
+    broken = False
+    line = 1
+    at = 0
+    for number, script in enumerate(scripts(source, astro=path.endswith(".astro"))):
+        if number >= MOST_SCRIPTS:
+            break
+        code = source[script.start : script.end]
+        line += source.count(b"\n", at, script.start)
+        at = script.start
+        if not code.strip() or reason_to_skip("script.js", code):
+            continue
+        lines = range(line, line + code.count(b"\n") + 1)
+        found, errors = read_piece(Piece(code, script.language, lines), repository, path, outside=outside)
+        documents += found
+        broken |= errors
+    return distinct(documents), broken
+
+
+def scripts(source: bytes, astro: bool = False) -> Iterator[Script]:
+    """The scripts of a page in order; one that does not end goes to the end of the page.
+
+    >>> [(s.start, s.language) for s in scripts(b'<p><script lang="ts">f()</script><!-- <script>g()</script> -->')]
+    [(21, 'typescript')]
+    """
+    at = 0
+    if astro and (match := _FRONT_MATTER.match(source)) is not None:
+        yield Script(*match.span(1), "typescript")
+        at = match.end()
+    while (match := _OPENING.search(source, at)) is not None:
+        at = match.end()
+        if match[1] is None:
+            end = source.find(b"-->", at)
+            at = len(source) if end < 0 else end + 3
+            continue
+        if match[2].rstrip().endswith(b"/"):  # <script src="..." />
+            continue
+        closing = _CLOSING.search(source, at)
+        end = closing.start() if closing else len(source)
+        if (language := _language(match[2])) is not None:
+            yield Script(at, end, language)
+        at = closing.end() if closing else len(source)
+
+
+def _language(attributes: bytes) -> str | None:
+    said = {name.lower(): (a or b or c).lower() for name, a, b, c in _ATTRIBUTE.findall(attributes)}
+    named = said.get(b"lang") or said.get(b"type") or said.get(b"language") or b""
+    word = named.decode("ascii", "replace").strip().partition(";")[0].rpartition("/")[2]
+    return _LANGUAGES.get(word)

@@ -1,0 +1,135 @@
+"""Which files are read, and how: by a grammar, as a notebook, as a page with scripts, or as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ncs.extract.frontends import read_file
+from ncs.extract.languages import INSTALL, installed, language_of
+from ncs.extract.texts import TEXTS, text_kind
+
+if TYPE_CHECKING:
+    from ncs.types import Document
+
+NOTEBOOK, PAGE = "notebook", "page"
+_PAGES = frozenset({".vue", ".svelte", ".html", ".htm", ".xhtml", ".astro"})
+_NAMED = {
+    **dict.fromkeys("Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile Capfile Brewfile".split(), "ruby"),  # noqa: SIM905
+    **dict.fromkeys("SConstruct SConscript wscript".split(), "python"),  # noqa: SIM905
+    **dict.fromkeys("PKGBUILD APKBUILD .bashrc .bash_profile .bash_aliases .profile".split(), "bash"),  # noqa: SIM905
+    **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
+}
+_WITHOUT = " without a grammar"
+
+
+def reader_of(path: str) -> str | None:
+    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXTS; None where nothing does.
+
+    >>> reader_of("a/Main.java"), reader_of("a.ipynb"), reader_of("a.vue"), reader_of("a.pl"), reader_of("README.md")
+    ('java', 'notebook', 'page', 'perl', None)
+    """
+    if (language := language_of(path)) is not None:
+        return language
+    name = path[path.rfind("/") + 1 :]
+    extension = name[name.rfind(".") :].lower()
+    if extension == ".ipynb":
+        return NOTEBOOK
+    if extension in _PAGES:
+        return PAGE
+    return _NAMED.get(name) or text_kind(path)
+
+
+def as_text(path: str) -> str | None:
+    """The row of TEXTS that reads a file; None where a grammar does, or nothing.
+
+    >>> as_text("Makefile"), as_text("Main.java")
+    ('make', None)
+    """
+    reader = reader_of(path)
+    return reader if reader is not None and reader in TEXTS and not _parsed(reader) else None
+
+
+def _parsed(reader: str) -> bool:
+    from ncs.extract.languages import LANGUAGES
+
+    return reader in LANGUAGES and installed(reader)
+
+
+def readable(path: str, *, texts: bool = True) -> bool:
+    """Does something read a file? texts=False: other than as text."""
+    reader = reader_of(path)
+    if reader is None:
+        return False
+    return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXTS)
+
+
+def without_texts(path: str) -> bool:
+    """`readable`, but nothing is read as text."""
+    return readable(path, texts=False)
+
+
+def why_unread(path: str) -> str:
+    """Why a file is not read, for people who count them.
+
+    >>> why_unread("README.md"), why_unread("Makefile")
+    ('other language', 'make without a grammar')
+    """
+    reader = reader_of(path)
+    return f"{reader}{_WITHOUT}" if reader else "other language"
+
+
+def read(
+    source: bytes, repository: str, path: str, frontend: str = "tree-sitter", *, outside: bool = False
+) -> tuple[list[Document], bool]:
+    """Documents of a file, in source order where one thing reads all of it; and whether it has syntax errors.
+
+    outside: not only functions. Of a file that nothing reads there are none. Raises what `read_file` raises, and
+    SourceError for a notebook that is none.
+    """
+    reader = reader_of(path)
+    if reader is None:
+        return [], False
+    if _parsed(reader):
+        return read_file(source, reader, repository, path, frontend, outside=outside)
+    if reader == NOTEBOOK:
+        from ncs.extract import notebooks
+
+        return notebooks.read(source, repository, path, outside=outside)
+    if reader == PAGE:
+        from ncs.extract import pages
+
+        return pages.read(source, repository, path, outside=outside)
+    from ncs.extract import text
+
+    return text.read(source, reader, repository, path, outside=outside)
+
+
+def read_as_text(paths: Iterable[str]) -> dict[str, int]:
+    """How many of these files are read as text, by kind, the most first."""
+    kinds = Counter(kind for path in paths if (kind := as_text(path)) is not None)
+    return dict(sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def ungrammatical(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
+    """One sentence with the remedy, where languages could be read better with their grammars installed.
+
+    texts: files read as text, by kind. skipped: files left out, by reason.
+
+    >>> list(ungrammatical({}, {"minified": 2}))
+    []
+    """
+    from ncs.extract.languages import LANGUAGES
+
+    left = {name: n for name in LANGUAGES if (n := skipped.get(f"{name}{_WITHOUT}", 0))}
+    read = {name: n for name, n in texts.items() if name in LANGUAGES}
+    for what, files in (
+        ("were read as plain text; to read their functions", read),
+        ("were left out; to read them", left),
+    ):
+        if files:
+            named = ", ".join(
+                f"{n:,} of {name}" for name, n in sorted(files.items(), key=lambda pair: (-pair[1], pair))
+            )
+            yield f"files {named} {what}: {INSTALL}"
