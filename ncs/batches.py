@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.file_table import FileTable, FileTableBuilder
+from ncs.file_table import BROKEN, FAILED, FileTable, FileTableBuilder
 from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.store import Packed, StoreWriter, pack
 from ncs.tokens import literal_tokens, tokenize
@@ -20,7 +20,6 @@ from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.extract import Extraction
     from ncs.file_table import FileEntry
     from ncs.references import BatchReferences
 
@@ -39,6 +38,8 @@ class Batch:
 
     def part(self, start: int, stop: int) -> Batch:
         """Its documents start..stop."""
+        if (start, stop) == (0, len(self.packed)):
+            return self
         keep = np.zeros(len(self.packed), np.bool_)
         keep[start:stop] = True
         names, used, uses = self.references
@@ -150,6 +151,7 @@ class Collector:
                 copies.append((row, Location(*batch.locations[i])))
         if owners is not None:
             self._sources.add(entries, owners, keep)
+            self._note(entries)
         self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
         for row, location in copies:
             self._writer.add_copy(row, location)
@@ -160,12 +162,11 @@ class Collector:
         names, used, uses = batch.references
         self._references.add(*_kept(names, used, uses[:, None], keep))
 
-    def note_files(self, extraction: Extraction[Batch]) -> None:
-        """Count the files a batch came from."""
-        self._files += extraction.files
-        self._bytes += extraction.bytes
-        self._broken += extraction.broken
-        self._failed += extraction.failed
+    def _note(self, entries: Sequence[FileEntry]) -> None:
+        self._files += len(entries)
+        self._bytes += sum(entry.bytes for entry in entries)
+        for state, names in ((BROKEN, self._broken), (FAILED, self._failed)):
+            names += [f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state]
 
     def finish(self) -> Collected:
         """Close the store; the words of all batches in one table."""

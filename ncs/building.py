@@ -6,27 +6,34 @@ import importlib.metadata
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from ncs.generations import Generation
-from ncs.progress import Track
+import numpy as np
+
+from ncs.errors import BadInput, IndexVersion
+from ncs.generations import Generation, new_generation
+from ncs.manifest import Manifest
+from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.store import Store
 from ncs.structure import Structure
 
 if TYPE_CHECKING:
     from ncs.batches import Collected
-    from ncs.embeddings import FastTextConfig
+    from ncs.embeddings import Embeddings, FastTextConfig
+    from ncs.reading import Changes
+    from ncs.reuse import Known
     from ncs.sources import Skipped, SourceFile
+    from ncs.vocabulary import WordTable
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.5 without these (DESIGN.md)."""
+DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
 
@@ -56,6 +63,24 @@ class BuildConfig:
         for text in self.rankers:
             requested_ranker(text)
 
+    @classmethod
+    def of(cls, manifest: Manifest) -> BuildConfig:
+        """Of an index that stands; raises IndexVersion where this ncs does not know its settings."""
+        from ncs.embeddings import FastTextConfig
+
+        found: dict[str, Any] = dict(manifest.config)
+        try:
+            fasttext = FastTextConfig(**found.pop("fasttext"))
+            return cls(fasttext=fasttext, **{**found, "rankers": tuple(found.get("rankers", ()))})
+        except (KeyError, TypeError) as error:
+            raise IndexVersion(
+                f"the index was built with other settings than this ncs has ({error}); build it again"
+            ) from error
+
+    def same_documents(self, other: BuildConfig) -> bool:
+        """Whether files give the same documents by both."""
+        return all(getattr(self, name) == getattr(other, name) for name in DECIDES_DOCUMENTS)
+
 
 class Clock:
     """Seconds a stage."""
@@ -70,21 +95,6 @@ class Clock:
         self.seconds[stage] = round(time.perf_counter() - start, 2)
 
 
-def extract(files: Iterable[SourceFile], folder: Path, config: BuildConfig, workers: int | None) -> Collected:
-    """Files into documents in the store and words in a table, in the order of the files."""
-    from ncs.batches import Collector, pack_batch
-    from ncs.extract import extract_files
-
-    finish = partial(pack_batch, code=config.store_code)
-    with Collector(folder, config.store_code, config.deduplicate) as collector:
-        for extraction in extract_files(
-            files, workers=workers, frontend=config.java_frontend, outside=config.outside, finish=finish
-        ):
-            collector.add(extraction.result)
-            collector.note_files(extraction)
-        return collector.finish()
-
-
 def requested_rankers(config: BuildConfig) -> list[Ranker]:
     """The rankers on request, sure to have what they need."""
     rankers = [requested_ranker(text) for text in config.rankers]
@@ -94,6 +104,89 @@ def requested_rankers(config: BuildConfig) -> list[Ranker]:
     return rankers
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a build is asked to do."""
+
+    roots: tuple[Path, ...]
+    config: BuildConfig
+    workers: int | None = None
+    force: bool = False
+    track: Track = silent
+
+    def files(self, skipped: Skipped, known: Known | None) -> Iterator[SourceFile]:
+        """Its source files in order; those that are known to be unchanged without their contents."""
+        from ncs.extract.languages import is_readable
+        from ncs.sources import walk
+
+        unchanged = known.unchanged if known else lambda origin: False
+        wanted, revision = is_readable, self.config.revision
+        return walk(
+            self.roots, wanted=wanted, revision=revision, force=self.force, skipped=skipped, unchanged=unchanged
+        )
+
+
+def known_files(data: Path, manifest: Manifest, store: Store, config: BuildConfig) -> Known | None:
+    """What an index can spare a build; None where it was made otherwise, or keeps too little.
+
+    Without its code an index does not keep what tells a copy from its original either.
+    """
+    from ncs.file_table import FileTable
+    from ncs.reuse import Known, made_by
+
+    sources, table = manifest.counts.get("sources"), FileTable.load(data)
+    if not isinstance(sources, dict) or table is None or not config.store_code or sources["made_by"] != made_by():
+        return None
+    if not config.same_documents(BuildConfig.of(manifest)):
+        return None
+    return Known(data, store, table, int(sources["began"]))
+
+
+def changes_since(recipe: Recipe, data: Path, known: Known | None) -> Changes:
+    """Which files differ from those of the index in `data`."""
+    from ncs.file_table import FileTable
+    from ncs.reading import changes
+    from ncs.sources import Skipped
+
+    table = known.table if known else FileTable.load(data)
+    return changes(recipe.files(Skipped(), known), table.entries if table else ())
+
+
+def make(recipe: Recipe, folder: Path, known: Known | None = None, learnt: tuple[Path, Manifest] | None = None) -> None:
+    """Build the next generation of the index in `folder`; known, learnt: what is taken over from another one."""
+    from ncs.extract.languages import is_readable, why_unread
+    from ncs.reading import MovedError
+    from ncs.reuse import made_by
+    from ncs.sources import Skipped, count
+
+    config = recipe.config
+    requested = requested_rankers(config)
+    sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
+    total, size = count(recipe.roots, wanted=is_readable, revision=config.revision, force=recipe.force)
+    try:
+        with new_generation(folder, needed_bytes=SPACE * size) as generation:
+            clock = Clock()
+            with clock("extract"):
+                collected = _read(recipe, sources, generation, known, total)
+            learn(collected, generation, config, requested, recipe.track, clock, sources, learnt)
+    except MovedError:
+        make(recipe, folder, None, learnt)
+
+
+def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known | None, total: int) -> Collected:
+    from ncs.extract.languages import missing
+    from ncs.reading import read
+
+    files = recipe.files(sources.skipped, known)
+    tracked = recipe.track(files, "reading functions", total=total, unit="files")
+    collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
+    for line in missing(sorted(sources.skipped.counts)):
+        sources.skipped.note(line)
+    if not collected.documents:
+        raise BadInput(nothing_found(recipe.roots, sources.skipped))
+    return collected
+
+
 def learn(
     collected: Collected,
     generation: Generation,
@@ -101,16 +194,21 @@ def learn(
     requested: Sequence[Ranker],
     track: Track,
     clock: Clock,
-    skipped: Skipped | None,
+    sources: Sources | None = None,
+    learnt: tuple[Path, Manifest] | None = None,
 ) -> None:
-    """Words into rankers; then the generation is complete."""
-    from ncs.calibration import calibrated
-    from ncs.embeddings import Embeddings
+    """Words into rankers; then the generation is complete.
 
-    words, folder = collected.words, generation.path
+    learnt: the files and manifest of an index whose word vectors are taken over instead of training.
+    """
+    from ncs.calibration import calibrated
+
+    words, folder, skipped = collected.words, generation.path, sources.skipped if sources else None
     words.save(folder)
+    if sources:
+        collected.sources.save(folder)
     with clock("embeddings"):
-        embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
+        embeddings, training = _word_vectors(words, config, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         with clock("structure"):
@@ -128,6 +226,8 @@ def learn(
         "calibration": calibration,
         "words": len(words.vocabulary),
         "embeddings": embeddings.method,
+        "training": training,
+        "sources": sources.described() if sources else None,
         "seconds": clock.seconds,
         "peak_memory_bytes": _peak_memory(),
         "skipped": dict(sorted(skipped.counts.items())) if skipped else {},
@@ -135,6 +235,42 @@ def learn(
     }
     notes = (*(skipped.notes if skipped else ()), *embeddings.notes)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
+
+
+def _word_vectors(
+    words: WordTable, config: BuildConfig, track: Track, folder: Path, learnt: tuple[Path, Manifest] | None
+) -> tuple[Embeddings, dict[str, object]]:
+    """Learnt from these words or taken over; and from how much they were learnt, how much had none then and has now."""
+    from ncs.embeddings import Embeddings
+    from ncs.reuse import carried_over
+
+    if learnt is None:
+        embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
+        then: Mapping[str, object] = {"documents": len(words), "without_vector": _without_vector(words, embeddings)}
+    else:
+        embeddings = carried_over(learnt[0], words)
+        then = cast(Mapping[str, object], learnt[1].counts.get("training") or {})
+    return embeddings, {**then, "without_vector_now": _without_vector(words, embeddings)}
+
+
+def _without_vector(words: WordTable, embeddings: Embeddings) -> float:
+    """The share of all words read that have no vector: rare ones, and those that came after the training."""
+    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
+    return round(float(1 - has[words.ids].mean()), 6) if len(words.ids) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where an index is made from. began: nanoseconds since 1970. made_by: what decides the documents of a file."""
+
+    roots: tuple[Path, ...]
+    skipped: Skipped
+    began: int
+    made_by: str
+
+    def described(self) -> dict[str, object]:
+        """For the manifest."""
+        return {"roots": [str(root.resolve()) for root in self.roots], "began": self.began, "made_by": self.made_by}
 
 
 def _peak_memory() -> int:

@@ -177,6 +177,12 @@ def _free(folder: Path) -> float:
         return float("inf")
 
 
+def sweep(folder: Path) -> None:
+    """Remove generations that readers held when they were replaced, if nobody writes or reads there now."""
+    with suppress(OSError, NcsError), _write_lock(folder):
+        _remove_others(folder)
+
+
 def _remove_others(folder: Path) -> None:
     """Remove what killed builds left, and the generations before the current one.
 

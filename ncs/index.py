@@ -7,12 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ncs.building import FITTED, SPACE, BuildConfig, Clock, extract, learn, nothing_found, requested_rankers
+from ncs.building import (
+    FITTED,
+    SPACE,
+    BuildConfig,
+    Clock,
+    Recipe,
+    changes_since,
+    known_files,
+    learn,
+    make,
+    requested_rankers,
+)
 from ncs.confidence import Learnt, is_sure
-from ncs.errors import BadInput
+from ncs.errors import BadInput, NcsError
 from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
-from ncs.generations import new_generation
+from ncs.generations import new_generation, sweep
 from ncs.places import Places
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
@@ -28,6 +39,7 @@ from ncs.vocabulary import WordTable
 
 if TYPE_CHECKING:
     from ncs.explain.explanation import Explanation
+    from ncs.reading import Changes
     from ncs.types import Mask
 
 __all__ = ["FITTED", "SPACE", "BuildConfig", "Index"]
@@ -86,30 +98,51 @@ class Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
         roots: folders, git repositories (bare ones too) and archives. The index that stood in
-        `folder` before answers until this one is complete, and stays if this one fails.
-        Raises SourceError, IndexBusy, and BadInput where the sources hold no function.
+        `folder` before answers until this one is complete, and stays if this one fails; files that it
+        holds and that have not changed are taken over from it. Raises SourceError, IndexBusy, and
+        BadInput where the sources hold no function.
         """
-        from ncs.extract.languages import is_readable, missing, why_unread
-        from ncs.sources import Skipped, count, walk
-
         config = config or BuildConfig()
-        requested = requested_rankers(config)
-        paths = [Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots)]
-        skipped = Skipped(unwanted=why_unread)
-        total, size = count(paths, wanted=is_readable, revision=config.revision, force=force)
-        with new_generation(Path(folder), needed_bytes=SPACE * size) as generation:
-            clock = Clock()
-            files = walk(paths, wanted=is_readable, revision=config.revision, force=force, skipped=skipped)
-            with clock("extract"):
-                collected = extract(
-                    track(files, "reading functions", total=total, unit="files"), generation.path, config, workers
-                )
-            for line in missing(sorted(skipped.counts)):
-                skipped.note(line)
-            if not collected.documents:
-                raise BadInput(nothing_found(paths, skipped))
-            learn(collected, generation, config, requested, track, clock, skipped)
+        requested_rankers(config)
+        paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
+        recipe = Recipe(paths, config, workers, force, track)
+        try:
+            standing = cls.load(folder)
+        except (NcsError, OSError):
+            make(recipe, Path(folder))
+        else:
+            with standing:
+                make(recipe, Path(folder), known_files(standing.data, standing.manifest, standing.store, config))
+            sweep(Path(folder))
         return cls.load(folder)
+
+    @classmethod
+    def update(
+        cls,
+        folder: Path | str,
+        *,
+        retrain: bool = False,
+        workers: int | None = None,
+        force: bool = False,
+        track: Track = silent,
+    ) -> tuple[Index, Changes]:
+        """Bring an index up to date with its sources: only files that changed are read.
+
+        Word vectors stay as they were learnt (words that are new have none) but for `retrain`; all else is made
+        anew, so that the ranking equals that of a whole build with the same word vectors. Where nothing
+        changed nothing is written. Raises what `load` and `build` raise, and BadInput for an index
+        that was not made of files.
+        """
+        with cls.load(folder) as standing:
+            manifest, config = standing.manifest, BuildConfig.of(standing.manifest)
+            recipe = Recipe(_roots(manifest, Path(folder)), config, workers, force, track)
+            known = known_files(standing.data, manifest, standing.store, config)
+            found = changes_since(recipe, standing.data, known)
+            if found or retrain or known is None:
+                known = known_files(standing.data, manifest, standing.store, config)
+                make(recipe, Path(folder), known, None if retrain else (standing.data, manifest))
+        sweep(Path(folder))
+        return cls.load(folder), found
 
     @classmethod
     def of(
@@ -133,7 +166,7 @@ class Index:
                 collected = collector.finish()
             if not collected.documents:
                 raise BadInput("there are no documents to index")
-            learn(collected, generation, config, requested, track, clock, None)
+            learn(collected, generation, config, requested, track, clock)
         return cls.load(folder)
 
     @classmethod
@@ -335,3 +368,10 @@ class Index:
         tokens = tokenize(word)
         id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
         return Embeddings.load(self._data).nearest(vocabulary, id, n) if id is not None else None
+
+
+def _roots(manifest: Manifest, folder: Path) -> tuple[Path, ...]:
+    sources = manifest.counts.get("sources")
+    if not isinstance(sources, dict):
+        raise BadInput(f"{folder} does not say which files it was made of; build it again with: ncs build <sources>")
+    return tuple(map(Path, sources["roots"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.batches import Batch
+from ncs.embeddings import Embeddings
 from ncs.extract import LANGUAGES
-from ncs.file_table import DIGEST_BYTES, FileTable
+from ncs.file_table import DIGEST_BYTES, FileEntry, FileTable
 from ncs.references import References
 from ncs.types import FIELDS
-from ncs.vocabulary import WordTable
+from ncs.vocabulary import Vocabulary, WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +38,18 @@ RACY = 2_000_000_000
 MADE_BY = ("extract", "tokens.py", "packing.py", "batches.py", "references.py", "types.py", "vocabulary.py")
 
 
+def carried_over(data: Path, words: WordTable) -> Embeddings:
+    """The word vectors of an index for the words of another: what was not learnt there has none."""
+    learnt, rows = Embeddings.load(data), {word: i for i, word in enumerate(Vocabulary.load(data))}
+    vectors = np.zeros((len(words.vocabulary), learnt.vectors.shape[1]), np.float32)
+    pairs = [(i, rows[word]) for i, word in enumerate(words.vocabulary) if word in rows]
+    here, there = np.array(pairs, np.int64).reshape(-1, 2).T
+    vectors[here] = learnt.vectors[there]
+    return replace(learnt, vectors=vectors)
+
+
 class Known:
-    """The files of an index that stands. Ask `unchanged` and `same_content` in the order of the files."""
+    """The files of an index that stands. Ask `unchanged` and `number_of` in the order of the files."""
 
     def __init__(self, data: Path, store: Store, table: FileTable, began: int) -> None:
         """began: when the build that made it began, in nanoseconds since 1970."""
@@ -56,12 +68,16 @@ class Known:
             return False
         return self._take(number)
 
-    def number(self, repository: str, path: str, origin: Origin | None, digest: bytes | None = None) -> int | None:
-        """The file of the index that this one is: by origin where it is unchanged, else by name and content."""
-        if digest is None:
-            return self._at_place[origin.place] if origin else None
-        number = self._by_name.get((repository, path), -1)
-        return number if number >= 0 and self.table.entries[number].digest == digest and self._take(number) else None
+    def number_at(self, origin: Origin | None) -> int:
+        """The file of the index whose content lies there; it must be `unchanged`."""
+        return self._at_place[origin.place if origin else ""]
+
+    def number_of(self, entry: FileEntry) -> int | None:
+        """The file of the index with this name and content; None where there is none to take over."""
+        number = self._by_name.get((entry.repository, entry.path), -1)
+        if number < 0 or self.table.entries[number].digest != entry.digest:
+            return None
+        return number if self._take(number) else None
 
     def _racy(self, stamp: str) -> bool:
         """Whether it may have changed after it was read, within the grain of the clock; names of objects never do."""
