@@ -15,7 +15,8 @@ from corpora.corpus import Corpus
 from corpora.fetch import Wanted
 from corpora.jsonl import Row, read_rows
 from ncs.errors import BadInput, SourceError
-from ncs.extract import extract, language_of
+from ncs.extract.readers import read as read_file
+from ncs.extract.readers import readable
 from ncs.sources import SourceFile, walk
 from ncs.types import Document, Qrels, Query, Run
 
@@ -127,7 +128,7 @@ def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     asked = revision if pinned == "" else pinned
 
     def source() -> Iterator[Document]:
-        for file in walk([place], wanted=lambda path: _is_read(path), revision=asked):
+        for file in walk([place], wanted=readable, revision=asked):
             yield from _documents(file, repository, prefix)
 
     if next(source(), None) is None:
@@ -160,16 +161,14 @@ def _has(place: Path, revision: str) -> bool:
     return True
 
 
-def _is_read(path: str) -> bool:
-    return language_of(path) is not None
-
-
 def _documents(file: SourceFile, repository: str, prefix: str) -> Iterator[Document]:
-    language = language_of(file.path)
-    if language is None or not file.path.startswith(prefix):
+    if not file.path.startswith(prefix):
         return
-    path = file.path.removeprefix(prefix)
-    for document in extract(file.data, language, repository=repository, path=path, outside=True):
+    try:
+        documents, _ = read_file(file.data, repository, file.path.removeprefix(prefix), outside=True)
+    except SourceError:
+        return
+    for document in documents:
         yield replace(document, id=document.id.removeprefix(f"{repository}/"))
 
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 ROOM = "places"
 OUTLINES = frozenset({"class", "module", "block"})
 """Kinds of documents that ncs.extract.outside makes."""
-SOURCE, TEST, EXAMPLE, ASIDE = range(4)
-"""Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code."""
+SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
+"""Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
+configures and builds it, read as text (ncs.extract.texts)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -50,7 +51,11 @@ def role(path: str) -> int:
 
     >>> role("src/net/http.py"), role("src/androidTest/java/A.java"), role("web/LoginTest.java"), role("x/types.pyi")
     (0, 1, 1, 3)
+    >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
+    (4, 0)
     """
+    from ncs.extract.texts import is_configuration  # at the build only: a query need not import it
+
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")
     bare = bare or name
@@ -58,10 +63,11 @@ def role(path: str) -> int:
         return TEST
     if extension == "pyi" or _ASIDE_FILE.search(bare):
         return ASIDE
-    return max((_FOLDERS.get(folder.lower(), SOURCE) for folder in folders), key=_WEIGHT.__getitem__, default=SOURCE)
+    own = SETTINGS if is_configuration(path) else SOURCE
+    return max((own, *(_FOLDERS.get(folder.lower(), SOURCE) for folder in folders)), key=_WEIGHT.__getitem__)
 
 
-_WEIGHT = {SOURCE: 0, EXAMPLE: 1, ASIDE: 2, TEST: 3}
+_WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
 
 
 def title(path: str) -> list[str]:
