@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -52,6 +52,8 @@ class BuildConfig:
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
+    texts: bool = True
+    """Files without a grammar are read too, as text (ncs.extract.texts)."""
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
@@ -114,13 +116,18 @@ class Recipe:
     force: bool = False
     track: Track = silent
 
+    def wanted(self) -> Callable[[str], bool]:
+        """Whether a file is read, by its path."""
+        from ncs.extract.readers import readable, without_texts
+
+        return readable if self.config.texts else without_texts
+
     def files(self, skipped: Skipped, known: Known | None) -> Iterator[SourceFile]:
         """Its source files in order; those that are known to be unchanged without their contents."""
-        from ncs.extract.languages import is_readable
         from ncs.sources import walk
 
         unchanged = known.unchanged if known else lambda origin: False
-        wanted, revision = is_readable, self.config.revision
+        wanted, revision = self.wanted(), self.config.revision
         return walk(
             self.roots, wanted=wanted, revision=revision, force=self.force, skipped=skipped, unchanged=unchanged
         )
@@ -154,7 +161,7 @@ def changes_since(recipe: Recipe, data: Path, known: Known | None) -> Changes:
 
 def make(recipe: Recipe, folder: Path, known: Known | None = None, learnt: tuple[Path, Manifest] | None = None) -> None:
     """Build the next generation of the index in `folder`; known, learnt: what is taken over from another one."""
-    from ncs.extract.languages import is_readable, why_unread
+    from ncs.extract.readers import why_unread
     from ncs.reading import MovedError
     from ncs.reuse import made_by
     from ncs.sources import Skipped, count
@@ -162,7 +169,7 @@ def make(recipe: Recipe, folder: Path, known: Known | None = None, learnt: tuple
     config = recipe.config
     requested = requested_rankers(config)
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
-    total, size = count(recipe.roots, wanted=is_readable, revision=config.revision, force=recipe.force)
+    total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
     try:
         with new_generation(folder, needed_bytes=SPACE * size) as generation:
             clock = Clock()
@@ -174,13 +181,15 @@ def make(recipe: Recipe, folder: Path, known: Known | None = None, learnt: tuple
 
 
 def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known | None, total: int) -> Collected:
-    from ncs.extract.languages import missing
+    from ncs.extract.readers import read_as_text, ungrammatical
     from ncs.reading import read
 
     files = recipe.files(sources.skipped, known)
     tracked = recipe.track(files, "reading functions", total=total, unit="files")
     collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
-    for line in missing(sorted(sources.skipped.counts)):
+    texts = read_as_text(entry.path for entry in collected.sources.entries)
+    collected.tally["text_files"] = texts
+    for line in ungrammatical(texts, sources.skipped.counts):
         sources.skipped.note(line)
     if not collected.documents:
         raise BadInput(nothing_found(recipe.roots, sources.skipped))
@@ -290,9 +299,9 @@ def _versions() -> Mapping[str, str]:
 
 
 def nothing_found(roots: Sequence[Path], skipped: Skipped) -> str:
-    from ncs.extract.languages import missing
+    from ncs.extract.readers import ungrammatical
 
     where = ", ".join(str(root) for root in roots)
     passed = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    remedy = next(missing(skipped.counts), "name a folder with source files")
+    remedy = next(ungrammatical({}, skipped.counts), "name a folder with source files")
     return f"no function found in {where} (skipped: {passed or 'nothing'}); {remedy}"

@@ -71,6 +71,9 @@ def build(
     no_store_code: Annotated[
         bool, typer.Option("--no-store-code", help="Keep paths and lines only, not the code.")
     ] = False,
+    no_texts: Annotated[
+        bool, typer.Option("--no-texts", help="Leave out files that no grammar reads: settings, Perl, R, Julia ...")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Index a home folder or a drive's root all the same.")] = False,
     dim: Annotated[int | None, typer.Option(min=1, help="Embedding size.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
@@ -107,6 +110,7 @@ def build(
     config = BuildConfig(
         fasttext=FastTextConfig(**learning),
         store_code=not no_store_code,
+        texts=not no_texts,
         revision=revision,
         rankers=tuple(ranker or ()),
         **_given(java_frontend=java_frontend),

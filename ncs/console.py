@@ -290,6 +290,8 @@ def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
         f"{_documents(counts)} ({counts['copies']:,} exact copies folded) from {counts['files']:,} files"
         f" of {n:,} {'repository' if n == 1 else 'repositories'}, {sum(counts['seconds'].values()):.0f} s -> {folder}"
     )
+    if texts := counts.get("text_files"):
+        say("read as text: " + ", ".join(f"{n:,} {kind}" for kind, n in texts.items()))
     skipped = {reason: n for reason, n in counts["skipped"].items() if n}
     if skipped:
         say("skipped: " + ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items())))
