@@ -15,7 +15,7 @@ from tree_sitter import Language as Grammar
 from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.errors import BadInput, MissingExtra
-from ncs.extract import LANGUAGES, extract, language_of
+from ncs.extract import LANGUAGES, extract, language_of, readers
 from ncs.extract import languages as rows
 from ncs.index import BuildConfig, Index
 from ncs.types import Document
@@ -158,10 +158,32 @@ def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
     sources.mkdir()
     (sources / "a.rs").write_text("fn hide() { show(); }\n")
     (sources / "b.rs").write_text("fn show() { hide(); }\n")
-    monkeypatch.setattr(rows, "installed", lambda language: language != "rust")
-    with pytest.raises(BadInput, match=r"2 rust without a grammar\); files of rust .* pip install 'neural"):
-        Index.build(sources, tmp_path / "none", config=BuildConfig(), workers=1)
+    (sources / "c.zig").write_text("fn show() void { hide(); }\n")
+    monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "zig"))
+    with pytest.raises(
+        BadInput, match=r"2 rust without a grammar, 1 zig .*; files \(2 of rust, 1 of zig\) were left out"
+    ):
+        Index.build(sources, tmp_path / "none", config=BuildConfig(texts=False), workers=1)
     (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
-    about = Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1).manifest
-    assert about.counts["skipped"] == {"rust without a grammar": 2}
-    assert "files of rust were left out; to read them, pip install 'neural-code-search[languages]'" in about.notes
+    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).manifest
+    assert about.counts["skipped"] == {"rust without a grammar": 2, "zig without a grammar": 1}
+    assert [note for note in about.notes if "languages" in note] == [
+        "files (2 of rust, 1 of zig) were left out; to read them, pip install 'neural-code-search[languages]'"
+    ]
+
+
+def test_without_their_grammar_files_are_read_as_text_and_one_note_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.rs").write_text("/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n")
+    (tmp_path / "b.kt").write_text("fun show(view: View) {\n    view.open()\n    view.draw()\n}\n")
+    monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "kotlin"))
+    with Index.build(tmp_path, tmp_path / "index", config=BuildConfig(), workers=1) as built:
+        assert built.manifest.counts["text_files"] == {"kotlin": 1, "rust": 1}
+        assert [note for note in built.manifest.notes if "languages" in note] == [
+            "files (1 of kotlin, 1 of rust) were read as plain text; to read their functions,"
+            " pip install 'neural-code-search[languages]'"
+        ]
+        hit = built.search("hide", 1)[0].document
+    assert (hit.name, hit.kind, hit.language, hit.start_line, hit.end_line) == ("hide", "definition", "rust", 2, 4)
+    assert hit.words["doc"] == ("Hides it.",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -177,28 +177,6 @@ def is_readable(path: str) -> bool:
     """Is there a row for a file's extension, and its grammar?"""
     language = language_of(path)
     return language is not None and installed(language)
-
-
-def why_unread(path: str) -> str:
-    """Why a file is not read, for people who count them.
-
-    >>> why_unread("README.md")
-    'other language'
-    """
-    language = language_of(path)
-    return f"{language} without a grammar" if language else "other language"
-
-
-def missing(reasons: Iterable[str]) -> Iterator[str]:
-    """A sentence with the remedy for every language that was not read for want of its grammar.
-
-    >>> list(missing(["rust without a grammar", "minified"]))
-    ["files of rust were left out; to read them, pip install 'neural-code-search[languages]'"]
-    """
-    for reason in reasons:
-        language, _, rest = reason.partition(" ")
-        if language in LANGUAGES and rest == "without a grammar":
-            yield f"files of {language} were left out; to read them, {INSTALL}"
 
 
 @lru_cache

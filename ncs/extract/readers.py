@@ -130,6 +130,6 @@ def ungrammatical(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Itera
     ):
         if files:
             named = ", ".join(
-                f"{n:,} of {name}" for name, n in sorted(files.items(), key=lambda pair: (-pair[1], pair))
+                f"{n:,} of {name}" for name, n in sorted(files.items(), key=lambda pair: (-pair[1], pair[0]))
             )
-            yield f"files {named} {what}: {INSTALL}"
+            yield f"files ({named}) {what}, {INSTALL}"

@@ -160,13 +160,15 @@ def _document(part: Part, file: _File) -> Document | None:
     words = _words(part, file)
     if not words:
         return None
-    code = "\n".join(file.lines[first : last + 1])
     stem = file.path.rpartition("/")[2].partition(".")[0] or file.path
     if file.row.configuration:
         name, kind = next(filter(None, map(file.name, range(first, last + 1))), stem), BLOCK
     else:
         name, kind = (file.name(definition) or stem, DEFINITION) if definition >= 0 else (stem, BLOCK)
+    if kind == DEFINITION:
+        first = definition  # as of every function, what stands above it is its documentation
     words["name"], words["path"] = (name,), (file.path,)
+    code = "\n".join(file.lines[first : last + 1])
     hashed = "\n".join(line.rstrip() for line in file.bare[first : last + 1] if line.strip())
     hashed += "\0".join(words.get("literals", ()))
     digest = blake2b(hashed.encode("utf-8", "replace"), digest_size=16).digest()
