@@ -44,6 +44,10 @@ def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
         from corpora.corpus import read_beir
 
         return [read_beir(Path(name))]
+    if any(Path(name).glob("*/final/jsonl")):
+        from corpora.codesearchnet.reading import corpora_of
+
+        return corpora_of(Path(name))
     if name not in CORPORA:
         raise BadInput(f"no corpus or BEIR folder called {name!r}; there are: {', '.join(CORPORA)}")
     module, _, function = CORPORA[name].partition(":")

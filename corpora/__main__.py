@@ -5,6 +5,7 @@ python -m corpora fetch NAME DATA                        its published files int
 python -m corpora repositories LINKS FOLDER              archives of the repositories that a file lists
 python -m corpora ncs287 score-sheet FILE                Answered@k and MRR of a published score sheet
 python -m corpora stackoverflow POSTS PAIRS              Posts.xml or .7z into (title, code) pairs
+python -m corpora codesearchnet pairs CORPUS PAIRS       a corpus read back: pairs, index, submission
 python -m corpora beir NAME FOLDER                       a corpus as BEIR folders
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.catalogue import CATALOGUE, FETCHED, HUB, Hosts, fetch_corpus
 from corpora.client import Manners
+from corpora.codesearchnet import commands as codesearchnet
 from corpora.corpus import write_beir
 from corpora.downloads import JOBS, Downloads, fetch_all
 from corpora.ncs287 import read_links, read_questions
@@ -93,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     stackoverflow.add_argument("-q", "--quiet", action="store_true", help="no progress")
     stackoverflow.set_defaults(run=_stackoverflow)
 
+    codesearchnet.add_parser(commands)
     beir = commands.add_parser("beir", help="a corpus as BEIR folders")
     beir.add_argument("name", help=", ".join(CORPORA))
     beir.add_argument("folder", type=Path)

@@ -10,13 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from corpora.codesearchnet.functions import LANGUAGES, read_functions
+from corpora.codesearchnet.functions import LANGUAGES, corpus_files, corpus_languages, read_functions
 from corpora.corpus import Corpus
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
-from ncs.types import Document, Query
+from ncs.rankers import DEFAULT_RANKER
+from ncs.types import Document, Query, Run
 
+if TYPE_CHECKING:
+    from ncs.index import Index
+
+DEPTH = 300
+"""Functions a query: what CodeSearchNet's script looks at."""
+COLUMNS = ("language", "query", "GitHubUrl", "url")
+"""Of an answer: the URL is called as in the annotations, and once more as CodeSearchNet's own script reads it."""
 Grades = Mapping[str, Mapping[str, float]]
 """query -> URL of a function -> mean of the annotators' grades."""
 
@@ -107,12 +116,80 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
 
 
 def challenges(data: Path) -> list[Corpus]:
-    """The Challenge in every language whose `<language>.zip` lies in `data`/codesearchnet, beside queries.csv and
-    annotationStore.csv."""
+    """The Challenge in every language whose `<language>.zip`, or folder, lies in `data`/codesearchnet, beside
+    queries.csv and annotationStore.csv. Of a corpus made here the functions without documentation are searched too."""
     folder = data / "codesearchnet"
-    archives = {language: folder / f"{language}.zip" for language in LANGUAGES}
-    found = [language for language, path in archives.items() if path.is_file()]
+    found = [language for language in corpus_languages(folder) if language in LANGUAGES]
     if not found:
-        raise BadInput(f"there is no {archives['java']}; get it with: python -m corpora fetch codesearchnet DATA")
+        java = folder / "java.zip"
+        raise BadInput(f"there is no {java}; get it with: python -m corpora fetch codesearchnet DATA")
     files = folder / "queries.csv", folder / "annotationStore.csv"
-    return [read_challenge(*files, [archives[language]], language).corpus for language in found]
+    return [
+        read_challenge(*files, corpus_files(folder, language, undocumented=True), language).corpus for language in found
+    ]
+
+
+def runs_of(
+    index: Index, queries: Sequence[Query], languages: Sequence[str] = (), *, k: int = DEPTH, ranker: str | None = None
+) -> dict[str, Run]:
+    """language -> run of all queries over an index whose documents' ids are URLs.
+
+    languages: all of the Challenge's that the index has. Raises BadInput where it has none, or its ids are no URLs.
+    """
+    there = cast("Mapping[str, int]", index.manifest.counts["languages"])
+    asked = [language for language in languages or LANGUAGES if language in there]
+    if not asked:
+        raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(there)}")
+    asked_of = ranker or DEFAULT_RANKER
+    runs: dict[str, Run] = {}
+    for language in asked:
+        hits = {
+            query.id: index.search(query.text, k, ranker=asked_of, language=language, unfold=True) for query in queries
+        }
+        runs[language] = {id: {hit.document.id: hit.score for hit in found} for id, found in hits.items()}
+    return runs
+
+
+def write_submission(runs: Mapping[str, Run], queries: Sequence[Query], path: Path, *, k: int = DEPTH) -> int:
+    """The CSV that the Challenge takes: a function a row (COLUMNS), best first; how many rows.
+
+    Raises BadInput for a query that is not among the queries, and a document whose id is no URL of a function.
+    """
+    texts = {query.id: query.text for query in queries}
+    rows = []
+    for language, run in runs.items():
+        for id, scores in run.items():
+            if id not in texts:
+                raise BadInput(f"the run of {language} has a query {id!r}; its ids must be 1 to {len(texts)}")
+            for url in sorted(scores, key=scores.__getitem__, reverse=True)[:k]:
+                if "#L" not in url:
+                    raise BadInput(f"{url!r} is no function's URL; make the index of a corpus: python -m corpora")
+                rows.append((language, texts[id], url, url))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
+    return len(rows)
+
+
+def read_submission(path: Path, queries: Sequence[Query]) -> dict[str, Run]:
+    """language -> run, of a CSV of answers; their order gives the scores. Queries are compared without case.
+
+    Raises BadInput, naming the line, for other columns and for an unknown query.
+    """
+    known = {query.text.casefold(): query.id for query in queries}
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    table = csv.DictReader(list(read_lines(path)))
+    named = set(table.fieldnames or ())
+    column = "url" if "url" in named else "GitHubUrl"
+    if not {"language", "query", column} <= named:
+        raise BadInput(f"{path}:1: the columns must be language, query and url; correct it")
+    for row in table:
+        language, text, url = ((row[name] or "").strip() for name in ("language", "query", column))
+        if text.casefold() not in known:
+            raise BadInput(f"{path}:{table.line_num}: {text!r} is not among the queries; give their queries.csv")
+        scores = found.setdefault(language.lower(), {}).setdefault(known[text.casefold()], {})
+        scores.setdefault(url, -float(len(scores)))
+    if not found:
+        raise BadInput(f"{path} holds no answers")
+    return dict(found)

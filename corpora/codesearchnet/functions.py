@@ -7,10 +7,11 @@ has beside `final` a folder `undocumented`, with the functions that are no pairs
 from __future__ import annotations
 
 import gzip
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from corpora.jsonl import Row, parse_row, read_rows, write_rows
@@ -19,11 +20,16 @@ from ncs.errors import BadInput
 from ncs.types import Document
 
 LANGUAGES = ("go", "java", "javascript", "php", "python", "ruby")
+_LINES = re.compile(r"#L(\d+)-L(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class CodeFunction:
-    """A line of the corpus, its keys as published (section 2). docstring: the first paragraph of the comment."""
+    """A line of the corpus, its keys as published (section 2), and the repository's licence where it is known.
+
+    docstring: the first paragraph of the comment where the corpus was made here; in the published files all of it, so
+    the paragraph is that of docstring_tokens there. func_name: with the names around it, parted by dots.
+    """
 
     repo: str
     path: str
@@ -38,9 +44,39 @@ class CodeFunction:
     url: str
     partition: str
 
-    def document(self) -> Document:
-        """The function with its comment, as it stood in the file; its id is its URL."""
-        return read_program(self.original_string or self.code, self.language, id=self.url)
+    license: str = ""
+
+    def document(self, *, documented: bool = True) -> Document:
+        """The function as it stood in the file, its comment among its words; its id is its URL.
+
+        documented=False leaves out comment, docstring and path: then the comment can be the question.
+        """
+        text = (self.original_string or self.code) if documented else self.code
+        read = read_program(text, self.language, id=self.url)
+        words = dict(read.words)
+        if documented:
+            words["path"] = (self.path,)
+            if self.docstring.strip():
+                words.setdefault("doc", (self.docstring,))
+        lines = _LINES.search(self.url)
+        return replace(
+            read,
+            repository=self.repo,
+            path=self.path,
+            start_line=int(lines[1]) if lines else read.start_line,
+            end_line=int(lines[2]) if lines else read.end_line,
+            kind="function",
+            name=self.func_name.rpartition(".")[2],
+            qualified_name=self.func_name,
+            words=words,
+        )
+
+    def row(self) -> dict[str, object]:
+        """As a JSON object in the published shape; without a licence the key is left out."""
+        row = asdict(self)
+        if not self.license:
+            del row["license"]
+        return row
 
 
 def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
@@ -55,7 +91,34 @@ def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
 
 def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
     """JSON lines in the published shape, gzip by the name; how many."""
-    return write_rows(path, map(asdict, functions))
+    return write_rows(path, (function.row() for function in functions))
+
+
+def corpus_files(folder: Path, language: str, partition: str = "", *, undocumented: bool = False) -> list[Path]:
+    """The files of a language, in the order of partitions and numbers; with undocumented also the functions that are
+    no pairs (a corpus made here has them; the published one has them pickled, which is not read).
+
+    Raises BadInput where there are none.
+    """
+    found = sorted((folder / language / "final" / "jsonl").glob(f"{partition or '*'}/*.jsonl.gz"), key=_numbered)
+    if undocumented:
+        found += sorted((folder / language / "undocumented").glob("*.jsonl.gz"), key=_numbered)
+    if not found and not partition and (folder / f"{language}.zip").is_file():
+        return [folder / f"{language}.zip"]
+    if not found:
+        raise BadInput(f"{folder} has no {language}/final/jsonl/{partition or '*'}/*.jsonl.gz; name a corpus's folder")
+    return found
+
+
+def corpus_languages(folder: Path) -> list[str]:
+    """Languages that have functions in the folder of a corpus, unpacked or as the published archives."""
+    archives = [path.stem for path in folder.glob("*.zip")]
+    return sorted({path.parent.parent.name for path in folder.glob("*/final/jsonl")} | {*archives})
+
+
+def _numbered(path: Path) -> tuple[str, int]:
+    number = re.search(r"_(\d+)\.jsonl", path.name)
+    return path.parent.name, int(number[1]) if number else 0
 
 
 def _archived_rows(path: Path) -> Iterator[Row]:
@@ -76,7 +139,7 @@ def _archived_rows(path: Path) -> Iterator[Row]:
 
 def _function(row: Row) -> CodeFunction:
     texts = {
-        field.name: row.text(field.name, "" if field.name in ("sha", "partition") else None)
+        field.name: row.text(field.name, "" if field.name in ("sha", "partition", "license") else None)
         for field in fields(CodeFunction)
         if not field.name.endswith("_tokens")
     }

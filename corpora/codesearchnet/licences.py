@@ -14,13 +14,12 @@ from pathlib import Path
 
 from ncs.errors import MissingExtra
 
-ALLOWED = frozenset(
-    (  # as text: one id a line would be a page
-        "0BSD AFL-3.0 AGPL-3.0 Apache-2.0 Artistic-2.0 BSD-2-Clause BSD-3-Clause BSD-3-Clause-Clear BSL-1.0 CC0-1.0 "
-        "CNRI-Python ECL-2.0 EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 GPL-2.0 GPL-3.0 ISC LGPL-2.1 LGPL-3.0 MIT MIT-0 MIT-CMU "
-        "MPL-2.0 MS-PL MS-RL NCSA OSL-3.0 PSF-2.0 PostgreSQL Python-2.0 UPL-1.0 Unlicense WTFPL Zlib"
-    ).split()  # noqa: SIM905
+_IDS = (
+    "0BSD AFL-3.0 AGPL-3.0 Apache-2.0 Artistic-2.0 BSD-2-Clause BSD-3-Clause BSD-3-Clause-Clear BSL-1.0 CC0-1.0 "
+    "CNRI-Python ECL-2.0 EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 GPL-2.0 GPL-3.0 ISC LGPL-2.1 LGPL-3.0 MIT MIT-0 MIT-CMU "
+    "MPL-2.0 MS-PL MS-RL NCSA OSL-3.0 PSF-2.0 PostgreSQL Python-2.0 UPL-1.0 Unlicense WTFPL Zlib"
 )
+ALLOWED = frozenset(_IDS.split())
 """Licences that permit to pass on parts of the code; some ask to keep the licence, so every function names its own."""
 UNKNOWN = "unknown"
 """There is a licence file, and nobody knows which licence it holds."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from corpora.codesearchnet.licences import FILE, UNKNOWN, licence_of, named
 from ncs.errors import SourceError
-from ncs.extract import is_readable
+from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
 from ncs.sources.ignores import NO_IGNORES
 from ncs.sources.objects import git, output
@@ -62,7 +62,7 @@ def find_repositories(sources: Sequence[Path]) -> list[Repository]:
 
 def _below(root: Path) -> Iterator[Repository]:
     if root.is_file():
-        yield _named(root, root.name[: -len(archive_suffix(root.name)) or None])
+        yield _named(root, root.name[: -len(archive_suffix(root.name)) or None], root)
         return
     outside = False
     for folder, folders, files in os.walk(root):
@@ -73,25 +73,25 @@ def _below(root: Path) -> Iterator[Repository]:
             continue
         below = path.relative_to(root).as_posix()
         if repository_at(path, [*folders, *files], "", NO_IGNORES):
-            yield _named(path, root.name if below == "." else below)
+            yield _named(path, root.name if below == "." else below, root)
             folders.clear()
             continue
-        outside = outside or any(is_readable(name) and not archive_suffix(name) for name in files)
+        outside = outside or any(language_of(name) is not None for name in files)
         if path == root:
             archives = [name for name in files if archive_suffix(name)]
-            yield from (_named(path / name, name[: -len(archive_suffix(name))]) for name in archives)
+            yield from (_named(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
         folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
     if outside:
-        yield _named(root, root.name)
+        yield _named(root, root.name, root)
 
 
-def _named(path: Path, below: str) -> Repository:
-    """With the name that git's origin, or `owner+name` in its path, gives it."""
+def _named(path: Path, below: str, root: Path) -> Repository:
+    """With the name that git's origin, or `owner+name` in its path from the root on, gives it."""
     if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
         host, owner, name = origin.groups()
         return Repository(f"{owner}/{name}", path, f"https://{host}/{owner}/{name}")
-    for part in below.removesuffix(".git").split("/"):
-        if (flat := _FLAT.fullmatch(part.removesuffix(".git"))) is not None:
+    for part in (root.name, *below.split("/")):
+        if (flat := _FLAT.fullmatch(part[: -len(archive_suffix(part)) or None].removesuffix(".git"))) is not None:
             name = f"{flat[1]}/{flat[2]}"
             return Repository(name, path, f"https://github.com/{name}")
     return Repository(shown(below.removesuffix(".git")), path)
@@ -127,13 +127,13 @@ def licence(repository: Repository) -> str:
         files = read_files(repository, wanted=lambda path: "/" not in path and FILE.fullmatch(path) is not None)
         return licence_of(file.data.decode("utf-8", "replace") for file in files)
     about = PathDistribution(repository.path).metadata
-    if expression := about.get("License-Expression"):
-        return str(expression)
+    if expression := about.get_all("License-Expression"):
+        return str(expression[0])
     files_here = sorted(path for path in repository.path.rglob("*") if FILE.fullmatch(path.name) and path.is_file())
     by_file = licence_of(path.read_bytes().decode("utf-8", "replace") for path in files_here)
     if by_file not in ("", UNKNOWN):
         return by_file
-    texts = [about.get("License") or "", *(about.get_all("Classifier") or [])]
+    texts = [*(about.get_all("License") or []), *(about.get_all("Classifier") or [])]
     return next((id for text in texts if (id := named(text))), by_file)
 
 
@@ -162,7 +162,7 @@ def _distributed(repository: Repository, sieve: Sieve) -> Iterator[SourceFile]:
         at = root / path
         if ".." in path.split("/") or DIST_INFO in path or at.is_symlink() or not at.is_file():
             continue
-        if folders.enter(path) and sieve.file(path, NO_IGNORES) and sieve.size(at.stat().st_size):
+        if folders.enter(path) and sieve.file(path, NO_IGNORES) and sieve.size(at.stat().st_size, path):
             try:
                 data = sieve.content(path, at.read_bytes(), NO_IGNORES)
             except OSError:

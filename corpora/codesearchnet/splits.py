@@ -13,7 +13,7 @@ def partition_of(repository: str, seed: int = 0) -> str:
     """train, valid or test, by a hash of the seed and the name in lower case (hosts do not tell cases apart).
 
     >>> [partition_of(name) for name in ("owner/a", "owner/b", "owner/c")]
-    ['train', 'test', 'train']
+    ['train', 'valid', 'train']
     """
     digest = hashlib.sha256(f"{seed}:{repository.lower()}".encode("utf-8", "replace")).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64

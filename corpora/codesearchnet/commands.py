@@ -1,0 +1,118 @@
+"""What is typed about CodeSearchNet: its corpus made, read back as pairs and as an index, the Challenge's CSV.
+
+ncs corpus codesearchnet SRC OUT                           the corpus of repositories
+python -m corpora codesearchnet pairs CORPUS FILE          pairs for: python -m unif train INDEX --pairs FILE
+python -m corpora codesearchnet index CORPUS INDEX         an index of its functions, ids are URLs
+python -m corpora codesearchnet submission QUERIES CSV --index INDEX      a ranker's answers for the Challenge
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpora.codesearchnet import challenge, reading, statistics
+from corpora.codesearchnet.candidates import Rules
+from corpora.codesearchnet.licences import ALLOWED
+from corpora.codesearchnet.pipeline import make_corpus
+from corpora.pairs import write_pairs
+from corpora.trec import read_run
+from ncs.console import show_table, tracker
+from ncs.errors import BadInput
+from ncs.progress import Track, silent
+
+
+def make(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    language: Sequence[str] = (),
+    licence: Sequence[str] = (),
+    any_licence: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    track: Track = silent,
+) -> dict[str, Any]:
+    """Make a corpus (`pipeline.make_corpus`); its statistics."""
+    rules = Rules(tuple(sorted(language)), tuple(sorted(licence or ALLOWED)), any_licence, seed)
+    return make_corpus(sources, out, rules, workers=workers, track=track)
+
+
+def show(made: dict[str, Any]) -> None:
+    """Table 1, what was removed, and the repositories, on stdout."""
+    about = made["repositories"]
+    show_table("functions kept (Table 1)", *statistics.table_1(made))
+    show_table("functions found and what removed them", *statistics.table_removed(made))
+    rows = [("found", f"{about['found']:,}"), ("read", f"{about['read']:,}")]
+    rows += [(f"left out: {reason}", f"{n:,}") for reason, n in about["left out"].items()]
+    rows += [(f"licence {name}", f"{n:,}") for name, n in sorted(about["licences"].items(), key=lambda each: -each[1])]
+    show_table("repositories", rows)
+
+
+def add_parser(commands: Any) -> None:
+    """The commands of `python -m corpora codesearchnet`."""
+    parser = commands.add_parser(
+        "codesearchnet", help="a corpus read back; the Challenge's CSV", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    below = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, about, run in (
+        ("pairs", "pairs as JSON lines, for training", _pairs),
+        ("index", "an index of all functions", _index),
+    ):
+        each = below.add_parser(name, help=about)
+        each.add_argument("corpus", type=Path, metavar="CORPUS")
+        each.add_argument("out", type=Path, metavar="FILE" if name == "pairs" else "INDEX")
+        each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
+        each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
+        each.add_argument("-q", "--quiet", action="store_true", help="no progress")
+        each.set_defaults(run=run)
+    submission = below.add_parser("submission", help="language,query,GitHubUrl of an index or of TREC runs")
+    submission.add_argument("queries", type=Path, metavar="QUERIES", help="queries.csv")
+    submission.add_argument("out", type=Path, metavar="CSV")
+    submission.add_argument("--index", type=Path, help="index whose ids are URLs")
+    submission.add_argument("--ranker", default=None, help="of the index (default: the index's)")
+    submission.add_argument("--language", action="append", default=[], help="of the index; repeatable")
+    submission.add_argument(
+        "--run", action="append", default=[], metavar="LANGUAGE=FILE", help="TREC run, query ids 1, 2 ...; repeatable"
+    )
+    submission.add_argument("-k", type=int, default=challenge.DEPTH, help="functions a query (default %(default)s)")
+    submission.set_defaults(run=_submission)
+
+
+def _pairs(options: argparse.Namespace) -> int:
+    found = reading.pairs(options.corpus, options.language, options.partition)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    written = write_pairs(tracker(options.quiet)(found, "pairs", unit="pairs"), options.out)
+    sys.stdout.write(f"{written:,} pairs\n")
+    return 0
+
+
+def _index(options: argparse.Namespace) -> int:
+    from ncs.index import Index
+
+    found = reading.documents(options.corpus, options.language, options.partition)
+    with Index.of(found, options.out, track=tracker(options.quiet)) as index:
+        sys.stdout.write(f"{len(index):,} functions -> {options.out}\n")
+    return 0
+
+
+def _submission(options: argparse.Namespace) -> int:
+    queries = challenge.read_queries(options.queries)
+    if bool(options.run) == (options.index is not None):
+        raise BadInput("name an index with --index, or a run for each language with --run java=FILE")
+    runs = {}
+    for named in options.run:
+        language, _, file = named.partition("=")
+        runs[language] = read_run(Path(file))
+    if options.index is not None:
+        from ncs.index import Index
+
+        with Index.load(options.index) as index:
+            runs = challenge.runs_of(index, queries, options.language, k=options.k, ranker=options.ranker)
+    written = challenge.write_submission(runs, queries, options.out, k=options.k)
+    sys.stdout.write(f"{written:,} rows of {len(runs)} languages -> {options.out}\n")
+    return 0
