@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         with Index.load(args.index) as index:
-            report = measure(index, _texts(args.queries))
+            report = measure(index, read_texts(args.queries))
     except NcsError as error:
         sys.stderr.write(f"query: {error}\n")
         return 2
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _texts(path: Path) -> list[str]:
+def read_texts(path: Path) -> list[str]:
     """Questions of a file; BadInput for one without."""
     if path.suffix == ".json":
         return [question.query.text for question in read_questions(path)]
