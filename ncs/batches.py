@@ -152,6 +152,11 @@ class Collector:
         if owners is not None:
             self._sources.add(entries, owners, keep)
             self._note(entries)
+        if owners is None:
+            places = [(repository, path) for repository, path, *_ in batch.locations]
+        else:
+            places = [(entries[i].repository, entries[i].path) for i in np.unique(owners)]
+        self._writer.number_files(places)
         self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
         for row, location in copies:
             self._writer.add_copy(row, location)

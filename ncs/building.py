@@ -22,6 +22,7 @@ from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.store import Store
 from ncs.structure import Structure
+from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from ncs.batches import Collected
@@ -263,9 +264,10 @@ def _word_vectors(
 
 
 def _without_vector(words: WordTable, embeddings: Embeddings) -> float:
-    """The share of all words read that have no vector: rare ones, and those that came after the training."""
+    """The share of the words of NCS_FIELDS that have no vector: rare ones, and those that came after the training."""
     has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
-    return round(float(1 - has[words.ids].mean()), 6) if len(words.ids) else 0.0
+    ids, _ = words.select(NCS_FIELDS)
+    return round(float(1 - has[ids].mean()), 6) if len(ids) else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,11 @@ class StoreWriter:
         with _writing(self.path):
             self._db.executemany(INSERT_DOCUMENT, rows)
 
+    def number_files(self, places: Iterable[tuple[str, str]]) -> None:
+        """Files (repository, path) of the next rows and copies, in order: numbers must not hang on batches."""
+        for repository, path in places:
+            self._file(repository, path)
+
     def _row(self, packed: Packed) -> tuple[object, ...]:
         id, repository, path, start, end, language, kind, name, qualified_name, digest, body = packed
         row = len(self)
