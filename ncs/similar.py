@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ncs.aroma import cached_features, readable, similarity
 from ncs.errors import BadInput, SourceError
-from ncs.extract import extract, language_of
+from ncs.extract import extract, readers
 from ncs.filters import matcher, moved, shown_at
 from ncs.lexical import top
 from ncs.places import OUTLINES
@@ -56,19 +56,21 @@ def function_at(file: Path, line: int) -> Document:
 
     Raises SourceError where the file cannot be read, BadInput where no function stands at the line.
     """
-    language = language_of(file.name)
-    if language is None:
+    if not readers.readable(file.name):
         raise BadInput(f"{file} is in no language that ncs reads; name a source file")
     try:
         source = file.read_bytes()
     except OSError as error:
         raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
-    return function_in(source, language, line, path=file.resolve().as_posix(), called=str(file))
+    return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called=str(file))
 
 
 def function_in(source: bytes, language: str, line: int, *, path: str, called: str) -> Document:
     """The innermost function at a line of source code; `called` is what errors call it. Raises BadInput for none."""
-    documents = extract(source, language, path=path)
+    return _innermost(extract(source, language, path=path), line, called)
+
+
+def _innermost(documents: Iterable[Document], line: int, called: str) -> Document:
     functions = [document for document in documents if document.kind not in OUTLINES]
     around = [function for function in functions if function.start_line <= line <= function.end_line]
     if around:
