@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.5 without these (DESIGN.md)."""
+DRIFT, GROWTH = 0.02, 1.5
+"""Past these an update advises to learn word vectors anew."""
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
@@ -268,6 +270,22 @@ def _without_vector(words: WordTable, embeddings: Embeddings) -> float:
     has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
     ids, _ = words.select(NCS_FIELDS)
     return round(float(1 - has[ids].mean()), 6) if len(ids) else 0.0
+
+
+def retraining_advice(manifest: Manifest) -> str | None:
+    """Whether word vectors should be learnt anew, and why; None while they serve.
+
+    They should where DRIFT more of the words have none than when they were learnt, and where the corpus is
+    GROWTH times what it was then.
+    """
+    training: dict[str, Any] = dict(cast(Mapping[str, object], manifest.counts.get("training") or {}))
+    missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)
+    documents, then = cast(int, manifest.counts.get("documents", 0)), training.get("documents", 0)
+    if missing > DRIFT:
+        return f"{missing:.1%} of the words are newer than the word vectors; learn them with: ncs update --retrain"
+    if then and documents > GROWTH * then:
+        return f"word vectors were learnt from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

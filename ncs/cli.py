@@ -124,6 +124,28 @@ def build(
 
 
 @app.command()
+def update(
+    index: IndexOption = None,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Learn word vectors anew too.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that extract.", show_default="one a core")
+    ] = None,
+    quiet: Quiet = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Name new, changed and removed files.")] = False,
+) -> None:
+    """Bring an index up to date with its sources; only files that changed are read.
+
+    Example: ncs update
+    """
+    from ncs.index import Index
+
+    updated, changes = Index.update(_folder(index), retrain=retrain, workers=workers, track=console.tracker(quiet))
+    with updated:
+        if not quiet:
+            console.say_updated(updated.manifest, changes, verbose)
+
+
+@app.command()
 def query(
     text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,

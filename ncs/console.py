@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ncs.folder import Manifest
+    from ncs.reading import Changes
 
 T = TypeVar("T")
 SHOWN_COPIES = 3
@@ -309,6 +310,28 @@ def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
     say('ask it: ncs query "..."' + ("" if folder.name == ".ncs" else f" -i {folder}"))
 
 
+def _drift(described: Mapping[str, Any]) -> str:
+    """How much of the words have no vector, where that is more than when they were learnt."""
+    training = described.get("training") or {}
+    then, now = training.get("without_vector", 0), training.get("without_vector_now", 0)
+    return f"; {now:.1%} of words without a vector, {then:.1%} when learnt" if now > then else ""
+
+
+def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:
+    """What an update came to, on stderr."""
+    from ncs.building import retraining_advice
+
+    counts: Mapping[str, Any] = manifest.counts
+    kinds = {"new": changes.added, "changed": changes.changed, "removed": changes.removed}
+    said = ", ".join(f"{len(paths):,} {kind}" for kind, paths in kinds.items() if paths) or "nothing changed"
+    say(f"{said}, {changes.unchanged:,} files as before; {_documents(counts)}")
+    if advice := retraining_advice(manifest):
+        say(f"note: {advice}")
+    for kind, paths in kinds.items() if verbose else ():
+        for path in paths:
+            say(f"{kind}: {path}")
+
+
 def show_info(described: Mapping[str, Any]) -> None:
     """An index described, for people."""
     size = described["bytes"]
@@ -321,7 +344,7 @@ def show_info(described: Mapping[str, Any]) -> None:
         ("files", f"{described['files']:,} ({described.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", ", ".join(f"{name} {n:,}" for name, n in described["languages"].items())),
         ("kinds", ", ".join(f"{name} {n:,}" for name, n in described["kinds"].items())),
-        ("words", f"{described['words']:,}; embeddings by {described['embeddings']}"),
+        ("words", f"{described['words']:,}; embeddings by {described['embeddings']}{_drift(described)}"),
         ("learning", ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)),
         ("size", f"{sum(size.values()) / 1e6:,.1f} MB"),
         ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in described["skipped"].items()) or "nothing"),

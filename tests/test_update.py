@@ -18,6 +18,7 @@ from ncs.file_table import FileEntry, FileTable
 from ncs.index import Index
 from ncs.types import NCS_FIELDS, Document
 from tests import corpus, gitrepo
+from tests.test_cli import ncs
 
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
 VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
@@ -204,17 +205,19 @@ def test_a_build_takes_over_what_is_known_and_gives_what_a_fresh_one_gives(tmp_p
 
 def test_new_words_have_no_vector_until_a_retraining_and_the_share_is_told(tmp_path: Path) -> None:
     root = corpus.write(tmp_path / "repos")
-    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    with Index.build(root, tmp_path / "idx", config=QUICK) as index:
+        before = len(index.words().select(NCS_FIELDS)[0])
     (root / "tools" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
     updated, _ = Index.update(tmp_path / "idx")
     with updated:
-        training = updated.manifest.counts["training"]
         assert updated.neighbours("zugzwang") is None
         ids, _ = updated.words().select(NCS_FIELDS)
-        share = np.count_nonzero(ids == updated.words().vocabulary.id("zugzwang")) / len(ids)
+        training = updated.manifest.counts["training"]
         assert isinstance(training, dict)
-        assert training["without_vector"] == 0
-        assert training["without_vector_now"] == pytest.approx(share, abs=1e-6)
+        new = np.count_nonzero(ids == updated.words().vocabulary.id("zugzwang"))
+        assert new == 3
+        missing = training["without_vector"] * before + new
+        assert training["without_vector_now"] == pytest.approx(missing / len(ids), abs=1e-5)
     retrained, changes = Index.update(tmp_path / "idx", retrain=True)
     with retrained:
         assert not changes
@@ -236,3 +239,18 @@ def test_an_index_whose_sources_are_gone_stays_as_it_was(tmp_path: Path) -> None
         Index.update(tmp_path / "idx")
     with Index.load(tmp_path / "idx", verify=True) as index:
         assert index.search("hide soft keyboard")
+
+
+def test_the_command_says_what_changed_and_when_to_learn_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = gitrepo.write(tmp_path / "src", {"a.py": ALPHA, "b.py": "def beta(x):\n    return stay(x)\n"})
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    (root / "b.py").unlink()
+    (root / "a.py").write_text("def gamma(x):\n    return leave(x)\n")
+    (root / "c.py").write_text("def delta(x):\n    return arrive(x)\n")
+    said = ncs("update", "-i", "idx", "-v", cwd=tmp_path).stderr
+    assert "1 new, 1 changed, 1 removed, 0 files as before; 2 functions" in said
+    assert "newer than the word vectors; learn them with: ncs update --retrain" in said
+    assert {"new: src/c.py", "changed: src/a.py", "removed: src/b.py"} <= set(said.splitlines())
+    assert "nothing changed, 2 files as before" in ncs("update", "-i", "idx", cwd=tmp_path).stderr
