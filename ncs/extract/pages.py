@@ -14,7 +14,8 @@ from ncs.types import Document
 MOST_SCRIPTS = 500
 """Scripts of a page; those that come after are not read."""
 
-_OPENING = re.compile(rb"<!--|<(script)\b((?:[^>\"'{]|\"[^\"]*\"|'[^']*'|\{[^{}]*\}){0,400})>", re.IGNORECASE)
+_QUOTED = rb"(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\{[^{}]{0,2000}\})"
+_OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,100})>", re.IGNORECASE)
 _CLOSING = re.compile(rb"</script\s*>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"([^\s=\"'/]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _FRONT_MATTER = re.compile(rb"\s*---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)  # of Astro
