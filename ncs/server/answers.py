@@ -76,16 +76,28 @@ def words(shelf: Shelf, asked: WordsWanted) -> bytes:
     return to_json({"word": found["word"], "words": found["words"]})
 
 
-PRIVATE = frozenset({"config", "notes", "unreadable_files", "broken_files", "failed_files", "peak_memory_bytes"})
-"""What may hold paths of the machine, or is nobody else's."""
+TOLD: tuple[str, ...] = (
+    "format",
+    "created",
+    "documents",
+    "copies",
+    "files",
+    "source_bytes",
+    "broken",
+    "failed",
+    "skipped",
+)
+TOLD += ("repositories", "languages", "kinds", "words", "embeddings", "bytes", "versions")
+"""What `info` tells; everything else may hold paths of the machine, or is nobody else's."""
 
 
 def info(shelf: Shelf) -> bytes:
     """What `ncs info --json` prints, without what tells of the machine."""
     with shelf.lent() as index:
         described = describe(index)
-    shown = {name: value for name, value in described.items() if name not in PRIVATE}
-    return to_json({**shown, "index": shelf.name, "generation": shelf.generation})
+        generation = int(index.manifest.generation.removeprefix("data-"))
+    shown = {name: described[name] for name in TOLD if name in described}
+    return to_json({"index": shelf.name, "generation": generation, **shown})
 
 
 def indexes(shelves: Sequence[Shelf], feedback: Mapping[str, Any]) -> bytes:

@@ -150,10 +150,15 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 
 
 async def _no_route(request: Request, error: HTTPException) -> Response:
-    code, said = {404: ("no_path", "there is nothing here"), 405: ("no_method", "this cannot be asked so")}.get(
-        error.status_code, ("refused", "this cannot be asked")
-    )
-    return _of(Refusal(error.status_code, code, said, "what there is: /openapi.json"))
+    status, code, said = _ROUTING.get(error.status_code, (error.status_code, "refused", "this cannot be asked"))
+    return _of(Refusal(status, code, said, "what there is: /openapi.json"))
+
+
+_ROUTING = {
+    400: (422, "bad_json", "the body is no JSON"),
+    404: (404, "no_path", "there is nothing here"),
+    405: (405, "no_method", "this cannot be asked so"),
+}
 
 
 async def _broken(request: Request, error: Exception) -> Response:

@@ -27,7 +27,7 @@ def policy(html: str) -> str:
     """Inline scripts and styles of the page by their hash, requests to this server only.
 
     >>> policy("<style>a{}</style>").split("; ")[:2]
-    ["default-src 'none'", "style-src 'sha256-cXsNTB8w1O0oICVsTTGDKLTy65Fl2xeTdYI9cWbPXG4='"]
+    ["default-src 'none'", "style-src 'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"]
     """
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for match in _BLOCK.finditer(html):

@@ -1,0 +1,68 @@
+"""`ncs serve` in a process of its own, for tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+STARTED = "ncs: serving"
+
+
+class Served:
+    """A server process; lines: what it said so far."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process, self.lines = process, list[str]()
+        self._said = threading.Event()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        if not self._said.wait(60) or not self.started:
+            raise RuntimeError("".join(self.lines))
+        self.url = self.started[0].rpartition(" at ")[2].strip()
+        self._wait()
+
+    @property
+    def started(self) -> list[str]:
+        return [line for line in self.lines if line.startswith(STARTED)]
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if self.started:
+                self._said.set()
+        self._said.set()
+
+    def _wait(self) -> None:
+        for _ in range(600):
+            with suppress(httpx.TransportError):
+                httpx.get(f"{self.url}/health")
+                return
+            time.sleep(0.1)
+        raise RuntimeError("".join(self.lines))
+
+    def ended(self) -> int:
+        """The exit status, when it has ended; everything it said is in lines."""
+        status = self.process.wait(60)
+        self._reading.join(60)
+        return status
+
+
+@contextmanager
+def served(*arguments: str | Path, port: int = 0, token: str = "") -> Iterator[Served]:
+    """A server with these options; killed where it still runs at the end."""
+    command = [sys.executable, "-m", "ncs.cli", "serve", "--port", str(port), *map(str, arguments)]
+    environment = {**os.environ, **({"NCS_TOKEN": token} if token else {})}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield Served(process)
+        finally:
+            process.kill()
