@@ -27,9 +27,14 @@ LONGEST_LINE = 20_000
 DEFINITION, BLOCK = "definition", "block"
 
 _NAME = re.compile(r"[^\W\d]\w*(?P<called>[ \t]?\()?")
+_SIGN = re.compile(
+    r"^\s*(?:\(\*+|\{-?|<#|<!--|#[=|]|[%;!]+|['\"]|@?rem\b|::|dnl\b|=\w+)|(?:\*+\)|-?\}|#>|[=|]#|-->|\n=cut)\s*$", re.I
+)  # those that clean_comment does not know
 _BLANK = re.compile(r"[^\n]")
 _STRING = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
-_OBJECTIVE_C = re.compile(rb"^(?:@(?:interface|implementation|import|protocol|class)|#\s*(?:import|include))\b", re.M)
+_OBJECTIVE_C = re.compile(
+    rb"^(?:@(?:interface|implementation|import|protocol|class)\b|[-+] *\(|# *(?:import|include)\b)", re.M
+)
 _WORDS = (
     "if else elif elsif elseif for foreach while do done then fi end begin return let in of function fn func sub def my"
     " var val const class struct enum type module package import use using include require public private protected"
@@ -182,7 +187,7 @@ def _words(part: Part, file: _File) -> dict[Field, Tokens]:
     for number in range(part.first, part.last + 1):
         for comment in file.comments.get(number, ()):
             field: Field = "doc" if number < part.definition else "comments"
-            found.setdefault(field, []).append(clean_comment(comment))
+            found.setdefault(field, []).append(clean_comment(_SIGN.sub("", comment) or " "))
         found.setdefault("literals", []).extend(literal[1:-1] for literal in file.literals.get(number, ()))
         for match in _NAME.finditer(file.bare[number]):
             called = match["called"] is not None and not file.row.configuration

@@ -49,7 +49,7 @@ SIGNS: Mapping[str, str] = {
     "%": r"(?<!\S)%[^\n]*",
     "!": r"(?<!\S)![^\n]*",
     "'": r"(?<!\S)'[^\n]*",
-    '"': r"(?m:^\s*)\"[^\n]*",
+    '"': r"(?m:^[ \t]*)\"[^\n]*",
     "(*": r"\(\*(?:.*?\*\)|.*\Z)",
     "{": r"\{(?:.*?\}|.*\Z)",
     "{-": r"\{-(?:.*?-\}|.*\Z)",
@@ -58,7 +58,7 @@ SIGNS: Mapping[str, str] = {
     "#|": r"#\|(?:.*?\|#|.*\Z)",
     "=pod": r"(?m:^)=[a-z]\w*(?:.*?\n=cut\b|.*\Z)",
     "<!": r"<!--(?:.*?-->|.*\Z)",
-    "rem": r"(?im:^\s*@?rem\b[^\n]*)|(?m:^)\s*::[^\n]*",
+    "rem": r"(?im:^[ \t]*@?rem\b[^\n]*)|(?m:^)[ \t]*::[^\n]*",
     "dnl": r"\bdnl\b[^\n]*",
 }
 """How comments are told; a block that does not end goes to the end of the file."""
@@ -68,7 +68,7 @@ _CLIKE = (
     r"^[ \t]*(?:(?:abstract|base|sealed|final|public|private|protected|export|static)\s+)*"
     r"(?:class|enum|mixin|interface|struct|union|trait|extension|contract|library|object)\s+(\w+)"
     r"|^[ \t]*(?!(?:return|else|new|throw|await|if|for|while|switch|case)\b)(?:[\w<>\[\],.?:*&]+[ \t]+)+(?:get[ \t]+)?"
-    r"(\w+)[ \t]*\([^;\n]*(?:$|\{|=>)"
+    r"(?:\w+(?:::|\.))*(~?\w+)[ \t]*\([^;\n]*(?:$|\{|=>)"
 )
 _LISP = r"^\((?:\w+/)?def[\w*!-]*\s+\(?(?:\^\S+\s+)*([^\s()\[\]]+)"
 _KEY = r"^[ \t-]*[\"']?([A-Za-z_][\w./ -]*?)[\"']?\s*[:=]"
@@ -82,7 +82,8 @@ _CODE = (
     ("awk", ".awk", "#", r"^\s*func(?:tion)?\s+(\w+)"),
     ("batch", ".bat .cmd", "rem", r"^:(\w[\w-]*)"),
     ("clojure", ".clj .cljs .cljc .bb", ";", _LISP),
-    ("cobol", ".cob .cbl .cpy", "", r"^.{0,11}([A-Z0-9][A-Z0-9-]*)\s+SECTION\.|^.{0,7}(?i:PROGRAM-ID)\.\s*([\w-]+)"),
+    ("cobol", ".cob .cbl .cpy", "",
+     r"(?i:^.{0,11}\b([A-Z0-9][A-Z0-9-]*)\s+SECTION\.)|^.{0,7}(?i:PROGRAM-ID)\.\s*([\w-]+)"),
     ("coffeescript", ".coffee", "#", r"^\s*(?:class\s+(\w+)|@?([\w.]+)\s*[:=]\s*(?:\([^()\n]*\)\s*)?[-=]>)"),
     ("crystal", ".cr", "#", r"^\s*(?:private\s+|abstract\s+)*(?:def|class|module|struct|macro|enum)\s+([\w.:?!=]+)"),
     ("cython", ".pyx .pxd .pxi", "#", r"^\s*(?:class|(?:cp?def|def)(?:\s+\w[\w.\[\]*]*)*?)\s+(\w+)\s*[(:]"),
@@ -139,7 +140,7 @@ _CODE = (
     ("raku", ".raku .rakumod .p6 .pm6", "#", r"^\s*(?:our\s+|my\s+|multi\s+|proto\s+)*(?:sub|method|class|role|grammar|module)\s+([\w:-]+)"),  # noqa: E501
     ("sas", ".sas", "/*", r"^\s*(?i:%macro|proc|data)\s+([\w.]+)"),
     ("shader", ".glsl .vert .frag .comp .geom .hlsl .wgsl .metal .shader .cginc", _C, r"^\s*(?:struct|cbuffer)\s+(\w+)|^\s*(?:fn\s+|[\w<>]+[ \t]+)(\w+)\([^;\n]*(?:$|\{)"),  # noqa: E501
-    ("smalltalk", ".st", '"', r"^\s*!?\s*(\w+(?: class)?)\s+(?:methodsFor:|subclass:|>>)"),
+    ("smalltalk", ".st", '"', r"^\s*!?\s*(?:\w+(?: class)?\s*>>\s*(\w+)|(\w+(?: class)?)\s+(?:methodsFor:|subclass:))"),
     ("solidity", ".sol", _C, r"^\s*(?:abstract\s+)?(?:contract|library|interface|struct|enum|event|error|modifier|function)\s+(\w+)"),  # noqa: E501
     ("stata", ".do .ado", "// /*", r"^\s*program\s+(?:define\s+)?(\w+)"),
     ("tcl", ".tcl .tk", "#", r"^\s*(?:proc|method|oo::class create)\s+(\S+)"),
