@@ -9,6 +9,8 @@ from corpora.codesearchnet.challenge import (
     read_annotations,
     read_challenge,
     read_queries,
+    read_submission,
+    write_submission,
 )
 from corpora.codesearchnet.functions import LANGUAGES, CodeFunction, read_functions, write_functions
 
@@ -22,5 +24,7 @@ __all__ = [
     "read_challenge",
     "read_functions",
     "read_queries",
+    "read_submission",
     "write_functions",
+    "write_submission",
 ]

@@ -37,7 +37,8 @@ def make(
     track: Track = silent,
 ) -> dict[str, Any]:
     """Make a corpus (`pipeline.make_corpus`); its statistics."""
-    rules = Rules(tuple(sorted(language)), tuple(sorted(licence or ALLOWED)), any_licence, seed)
+    allowed = () if any_licence else tuple(sorted(licence or ALLOWED))
+    rules = Rules(tuple(sorted(language)), allowed, any_licence, seed)
     return make_corpus(sources, out, rules, workers=workers, track=track)
 
 
@@ -77,7 +78,12 @@ def add_parser(commands: Any) -> None:
     submission.add_argument("--ranker", default=None, help="of the index (default: the index's)")
     submission.add_argument("--language", action="append", default=[], help="of the index; repeatable")
     submission.add_argument(
-        "--run", action="append", default=[], metavar="LANGUAGE=FILE", help="TREC run, query ids 1, 2 ...; repeatable"
+        "--run",
+        action="append",
+        default=[],
+        metavar="LANGUAGE=FILE",
+        dest="runs",
+        help="TREC run, query ids 1, 2 ...; repeatable",
     )
     submission.add_argument("-k", type=int, default=challenge.DEPTH, help="functions a query (default %(default)s)")
     submission.set_defaults(run=_submission)
@@ -102,10 +108,10 @@ def _index(options: argparse.Namespace) -> int:
 
 def _submission(options: argparse.Namespace) -> int:
     queries = challenge.read_queries(options.queries)
-    if bool(options.run) == (options.index is not None):
+    if bool(options.runs) == (options.index is not None):
         raise BadInput("name an index with --index, or a run for each language with --run java=FILE")
     runs = {}
-    for named in options.run:
+    for named in options.runs:
         language, _, file = named.partition("=")
         runs[language] = read_run(Path(file))
     if options.index is not None:

@@ -49,18 +49,18 @@ def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
     """
     documented = _spread(parts, scratch)
     clusters = _Clusters(documented)
-    names = _Names(scratch)
-    for group in _groups(scratch / "digest.0"):
-        for row in group[1:]:
-            if names.digest(row) == names.digest(group[0]):
-                clusters.join(group[0], row)
-    for band in range(BANDS):
-        for group in _groups(scratch / f"keys.{band}"):
-            _join_alike(group, names, clusters)
-    found = np.zeros(len(documented), np.uint8)
-    for row in range(len(documented)):
-        if (kept := clusters.first(row)) != row:
-            found[row] = EXACT if names.digest(row) == names.digest(kept) else NEAR
+    with _Names(scratch) as names:
+        for group in _groups(scratch / "digest.0"):
+            for row in group[1:]:
+                if names.digest(row) == names.digest(group[0]):
+                    clusters.join(group[0], row)
+        for band in range(BANDS):
+            for group in _groups(scratch / f"keys.{band}"):
+                _join_alike(group, names, clusters)
+        found = np.zeros(len(documented), np.uint8)
+        for row in range(len(documented)):
+            if (kept := clusters.first(row)) != row:
+                found[row] = EXACT if names.digest(row) == names.digest(kept) else NEAR
     return found
 
 
@@ -72,7 +72,7 @@ def _spread(parts: Sequence[Part], scratch: Path) -> bytearray:
         columns = ["digest.0", "digest.1", *(f"keys.{band}" for band in range(BANDS)), "ends", "names"]
         files = {name: stack.enter_context((scratch / name).open("wb")) for name in columns}
         for part in parts:
-            for rows in _blocks(part.rows):
+            for rows in blocks(part.rows):
                 documented += rows["documented"].tobytes()
                 for at in range(2):
                     files[f"digest.{at}"].write(np.ascontiguousarray(rows["digest"][:, at]).tobytes())
@@ -87,7 +87,8 @@ def _spread(parts: Sequence[Part], scratch: Path) -> bytearray:
     return documented
 
 
-def _blocks(path: Path) -> Iterator[NDArray[Any]]:
+def blocks(path: Path) -> Iterator[NDArray[Any]]:
+    """The ROWs of a file, BLOCK at a time."""
     with path.open("rb") as file:
         while data := file.read(BLOCK * ROW.itemsize):
             yield np.frombuffer(data, ROW)
@@ -127,9 +128,17 @@ class _Names:
     """Identifiers and digests of rows, read when they are asked for."""
 
     def __init__(self, scratch: Path) -> None:
-        self._names = (scratch / "names").open("rb")
-        self._ends = (scratch / "ends").open("rb")
-        self._digests = [(scratch / f"digest.{at}").open("rb") for at in range(2)]
+        self._stack = ExitStack()
+        names = ("names", "ends", "digest.0", "digest.1")
+        self._names, self._ends, *self._digests = (
+            self._stack.enter_context((scratch / name).open("rb")) for name in names
+        )
+
+    def __enter__(self) -> _Names:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
 
     def digest(self, row: int) -> bytes:
         return b"".join(_at(file, row * 8, 8) for file in self._digests)

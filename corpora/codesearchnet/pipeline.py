@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
@@ -38,6 +39,8 @@ from ncs.progress import Track, silent
 T = TypeVar("T")
 WORK = ".work"
 REPOSITORIES = "repositories.jsonl.gz"
+AHEAD = 64
+"""Repositories that wait for a process."""
 VERSION = 1
 """Of the work files; those of another version are not gone on with."""
 
@@ -70,8 +73,8 @@ def make_corpus(
     _open_work(out, work, settings)
     lock = FileLock(work / "lock")
     try:
-        with lock.acquire(timeout=0):
-            return _make(repositories, out, work, rules, settings, workers or os.cpu_count() or 1, track)
+        with lock.acquire(timeout=0), _pool(workers or os.cpu_count() or 1) as pool:
+            return _make(repositories, out, work, rules, settings, pool, track)
     except Timeout:
         raise BadInput(f"another process is making the corpus in {out}; wait for it, or name another folder") from None
 
@@ -105,17 +108,17 @@ def _make(
     work: Path,
     rules: Rules,
     settings: Mapping[str, Any],
-    workers: int,
+    pool: ProcessPoolExecutor | None,
     track: Track,
 ) -> dict[str, Any]:
     folders = [work / f"{number:06}" for number in range(len(repositories))]
     waiting = [pair for pair in zip(repositories, folders, strict=True) if not (pair[1] / DONE).is_file()]
     collecting = ((collect, (repository, folder, rules)) for repository, folder in waiting)
-    for _ in track(_all(collecting, workers), "repositories", total=len(waiting), unit="repositories"):
+    for _ in track(_all(collecting, pool), "repositories", total=len(waiting), unit="repositories"):
         pass
     found = [json.loads((folder / DONE).read_bytes()) for folder in folders]
     languages = sorted({language for each in found for language in each["counts"]})
-    finished = _finish(languages, list(zip(folders, found, strict=True)), out, work, workers, track)
+    finished = _finish(languages, list(zip(folders, found, strict=True)), out, work, pool, track)
     if not any(counts.get("pairs") or counts.get("undocumented") for counts in finished.values()):
         raise BadInput(_nothing(found))
     write_rows(out / REPOSITORIES, found)
@@ -132,7 +135,7 @@ def _finish(
     found: Sequence[tuple[Path, Mapping[str, Any]]],
     out: Path,
     work: Path,
-    workers: int,
+    pool: ProcessPoolExecutor | None,
     track: Track,
 ) -> dict[str, dict[str, int]]:
     """Counts of every language, those that are not finished yet finished now."""
@@ -141,7 +144,7 @@ def _finish(
         parts = [(folder, each["partition"]) for folder, each in found if (folder / f"{language}.rows").is_file()]
         if parts and not (work / f"{language}.json").is_file():
             waiting.append((finish_one, (language, parts, out, work)))
-    for _ in track(_all(waiting, workers), "languages", total=len(waiting), unit="languages"):
+    for _ in track(_all(waiting, pool), "languages", total=len(waiting), unit="languages"):
         pass
     finished = {language: work / f"{language}.json" for language in languages}
     return {language: json.loads(path.read_bytes()) for language, path in finished.items() if path.is_file()}
@@ -162,26 +165,35 @@ def _nothing(found: Sequence[Mapping[str, Any]]) -> str:
     return f"no function of {len(found):,} repositories passes the filters; name a folder of repositories"
 
 
-def _all(tasks: Iterable[tuple[Callable[..., T], tuple[Any, ...]]], workers: int) -> Iterator[T]:
-    """The results of tasks, in their order; with one worker here, else in fresh processes, few in flight."""
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Fresh processes, which take the place of none with one worker; those that still work are waited for."""
     if workers == 1:
-        yield from (function(*arguments) for function, arguments in tasks)
+        yield None
         return
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _quiet)
-    running: deque[Future[T]] = deque()
     try:
-        for function, arguments in tasks:
-            running.append(pool.submit(function, *arguments))
-            if len(running) > 4 * workers:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+        yield pool
     except BrokenProcessPool:
         raise NcsError(
             "a process was killed, perhaps for memory; the same command goes on, with --workers 1 in less memory"
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _all(tasks: Iterable[tuple[Callable[..., T], tuple[Any, ...]]], pool: ProcessPoolExecutor | None) -> Iterator[T]:
+    """The results of tasks, in their order; few are in flight."""
+    if pool is None:
+        yield from (function(*arguments) for function, arguments in tasks)
+        return
+    running: deque[Future[T]] = deque()
+    for function, arguments in tasks:
+        running.append(pool.submit(function, *arguments))
+        if len(running) > AHEAD:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
 
 
 def _quiet() -> None:

@@ -32,12 +32,14 @@ _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/](
 class Repository:
     """Where code of one owner lies. path: a folder, a git directory, an archive or a `.dist-info`.
 
-    address: the page on the web that `blob/<commit>/<file>` continues, "" where it has none.
+    address: the page on the web that `blob/<commit>/<file>` continues, "" where it has none. apart: folders of Python's
+    packages below a plain tree, which are not its own.
     """
 
     name: str
     path: Path
     address: str = ""
+    apart: tuple[str, ...] = ()
 
 
 def find_repositories(sources: Sequence[Path]) -> list[Repository]:
@@ -65,10 +67,12 @@ def _below(root: Path) -> Iterator[Repository]:
         yield _named(root, root.name[: -len(archive_suffix(root.name)) or None], root)
         return
     outside = False
+    apart = []
     for folder, folders, files in os.walk(root):
         path = Path(folder)
         if distributions := [name for name in folders if name.endswith(DIST_INFO)]:
             yield from (_distribution(path / name) for name in distributions)
+            apart.append(path.relative_to(root).as_posix() + "/")
             folders.clear()
             continue
         below = path.relative_to(root).as_posix()
@@ -82,7 +86,7 @@ def _below(root: Path) -> Iterator[Repository]:
             yield from (_named(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
         folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
     if outside:
-        yield _named(root, root.name, root)
+        yield replace(_named(root, root.name, root), apart=tuple(apart))
 
 
 def _named(path: Path, below: str, root: Path) -> Repository:
@@ -150,7 +154,8 @@ def read_files(
     for file in walk([path], wanted=wanted, skipped=skipped, force=True):
         if file.repository != shown(place.name):  # a repository inside of this one, or beside its files
             break
-        yield file
+        if not file.path.startswith(repository.apart):
+            yield file
 
 
 def _distributed(repository: Repository, sieve: Sieve) -> Iterator[SourceFile]:

@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from corpora.codesearchnet.duplicates import EXACT, KEPT, Part, duplicates
-from corpora.codesearchnet.signatures import ROW
+from corpora.codesearchnet.duplicates import EXACT, KEPT, Part, blocks, duplicates
 
 LINES = 30_000
 """Functions a file, as in the published corpus."""
@@ -33,9 +30,9 @@ def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch:
     at = 0
     with _Shards(folder, language) as shards:
         for stem, (_, partition) in zip(stems, parts, strict=True):
-            rows = np.fromfile(stem.with_suffix(".rows"), ROW)["documented"]
+            pairs = (flag for rows in blocks(stem.with_suffix(".rows")) for flag in rows["documented"].tolist())
             with gzip.open(stem.with_suffix(".jsonl.gz"), "rb") as lines:
-                for line, documented in zip(lines, rows.tolist(), strict=True):
+                for line, documented in zip(lines, pairs, strict=True):
                     fate = fates[at]
                     at += 1
                     if fate == KEPT:

@@ -1,0 +1,82 @@
+"""CodeSearchNet's Challenge judged from a CSV of answers: NDCG within the annotated functions and over all, a language.
+
+    python -m evaluation.challenge QUERIES ANNOTATIONS ANSWERS [--json FILE]
+
+QUERIES and ANNOTATIONS are queries.csv and annotationStore.csv as published, ANSWERS what `python -m corpora
+codesearchnet submission` writes. As in CodeSearchNet's own script a query without answers counts 0, one without a
+relevant function nothing, and an annotated function that the corpus lacks stays in the best ranking possible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
+from evaluation.metrics import challenge_ndcg, mean
+from ncs.console import show_table
+from ncs.errors import NcsError
+from ncs.types import Run
+
+AVERAGE = "average"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One language. queries: with a relevant function. covered: share of the annotated functions that are answers."""
+
+    queries: int
+    ndcg_within: float
+    ndcg_all: float
+    covered: float
+
+
+def judge(annotations: Mapping[str, Grades], runs: Mapping[str, Run]) -> dict[str, Judged]:
+    """Every annotated language, and the average over languages (Husain et al. 2019, table 4); no run: 0."""
+    found = {language: _language(grades, runs.get(language, {})) for language, grades in sorted(annotations.items())}
+    each = list(found.values())
+    found[AVERAGE] = Judged(
+        sum(one.queries for one in each),
+        *(sum(getattr(one, name) for one in each) / len(each) for name in ("ndcg_within", "ndcg_all", "covered")),
+    )
+    return found
+
+
+def _language(grades: Grades, run: Run) -> Judged:
+    within = challenge_ndcg(grades, run, within=True)
+    annotated = sum(len(urls) for urls in grades.values())
+    covered = sum(url in run.get(query, {}) for query, urls in grades.items() for url in urls)
+    return Judged(len(within), mean(within), mean(challenge_ndcg(grades, run, within=False)), covered / annotated)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a row a language; --json also writes them."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.challenge", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("queries", type=Path)
+    parser.add_argument("annotations", type=Path)
+    parser.add_argument("answers", type=Path)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(argv)
+    try:
+        queries = read_queries(options.queries)
+        found = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
+    except NcsError as error:
+        sys.stderr.write(f"challenge: {error}\n")
+        return 2
+    columns = ("language", "queries", "ndcg within", "ndcg all", "covered")
+    rows = [
+        (language, str(one.queries), f"{one.ndcg_within:.3f}", f"{one.ndcg_all:.3f}", f"{one.covered:.3f}")
+        for language, one in found.items()
+    ]
+    show_table("CodeSearchNet's Challenge", rows, columns)
+    if options.json:
+        options.json.write_text(json.dumps({name: asdict(one) for name, one in found.items()}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
