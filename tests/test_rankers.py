@@ -65,7 +65,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, 
         def unif() -> Settings:
             words = tuple(sorted({word for text in QUESTIONS for word in text.split()}))
             heads.head(words=words).save(folder / "run" / "head")
-            return {"model": str(folder / "run")}
+            return {"head": str(folder / "run")}
 
         yield {"ncs_enhanced": pairs, "transformers": model, "endpoint": url, "unif": unif}
 

@@ -3,7 +3,7 @@
 python -m unif train INDEX --out RUN                      from the index's own comments and names, no labels
 python -m unif train INDEX --pairs FILE ... --out RUN     from JSON lines with query, code, language, question_id
 python -m unif attention INDEX RUN "hide keyboard"        which words of the best hit the head weighs, beside TF-IDF
-ncs build SOURCES --ranker unif:model=RUN                 then: ncs query --ranker unif; torch is needed no more
+ncs build SOURCES --ranker unif:head=RUN                  then: ncs query --ranker unif; torch is needed no more
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _train(options: argparse.Namespace) -> int:
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
     from unif.run import Sources
 
-    sources = Sources(tuple(options.pairs), options.own or not options.pairs, options.leave_out)
+    sources = Sources(tuple(options.pairs), float(options.own or not options.pairs), options.leave_out)
     track = silent if options.quiet else tracker(options.quiet)
     with Index.load(options.index) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)
@@ -105,9 +105,9 @@ def _train(options: argparse.Namespace) -> int:
 def _attention(options: argparse.Namespace) -> int:
     """The words of the default ranker's first hit; 1 where it finds nothing."""
     from unif.attention import attention
-    from unif.head import Head
+    from unif.head import opened
 
-    head = Head.load(options.head / "head")
+    head = opened(options.head)
     with Index.load(options.index) as index:
         found = index.ranker().search(options.text, 1)
         if not found:
@@ -136,7 +136,7 @@ def _told(trained: Trained, out: Path) -> str:
         loss = f"{row['loss']:.4f}" if "loss" in row else "     -"
         speed = f"{row['pairs_per_s']:,.0f}" if "pairs_per_s" in row else "-"
         lines.append(f"{row['epoch']:5} {loss} {row['mrr']:15.4f} {speed:>8}{mark}")
-    return "\n".join([*lines, f"use it: ncs build SOURCES --ranker unif:model={out}"]) + "\n"
+    return "\n".join([*lines, f"use it: ncs build SOURCES --ranker unif:head={out}"]) + "\n"
 
 
 if __name__ == "__main__":

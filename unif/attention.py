@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.encoder import inverse_document_frequency, term_counts
+from ncs.errors import BadInput
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.vocabulary import WordTable
     from unif.head import Head
 
@@ -25,15 +28,27 @@ class Attention:
 
 
 def attention(head: Head, words: WordTable, row: int) -> list[Attention]:
-    """The distinct words of a row's NCS_FIELDS, by (-learnt, word); a word that the head does not know has 0."""
+    """The distinct words of a row's NCS_FIELDS, by (-learnt, word); a word that the head does not know has 0.
+
+    Raises BadInput for a head whose words have no weights of their own.
+    """
+    if head.reads != "fields" or not head.code.is_weighted_bag:
+        raise BadInput(f"a head of kind {head.code.kind!r} does not weigh words; take one that `ncs train unif` made")
     counts = term_counts(words, row, row + 1)
     ids, tf = counts.indices, counts.data.astype(np.float64)
     names = [words.vocabulary.word(int(id)) for id in ids]
-    at = np.array([-1 if (id := head.vocabulary.id(name)) is None else id for name in names], np.int64)
-    learnt, known = np.zeros(len(ids)), at >= 0
     times = np.minimum(tf, 1) if head.about.get("unique") else tf
-    learnt[known] = times[known] * head.code.weights(at[known])
+    learnt = _learnt(head, names, times)
     tfidf = (1 + np.log(tf)) * inverse_document_frequency(words)[ids]
     shares = [part / (part.sum() or 1) for part in (learnt, tfidf)]
     found = map(Attention, names, tf.astype(int).tolist(), *(share.tolist() for share in shares))
     return sorted(found, key=lambda each: (-each.learnt, each.word))
+
+
+def _learnt(head: Head, names: list[str], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the head makes of each word; that of a word it knows by its n-grams is theirs together."""
+    tokens = [head.code.tokens.ids([name]) for name in names]
+    owner = np.repeat(np.arange(len(names)), [len(each) for each in tokens])
+    flat = np.array([id for each in tokens for id in each], np.int64)
+    shares: NDArray[np.float64] = np.bincount(owner, head.code.weights(flat, times[owner]), len(names)).astype(float)
+    return shares

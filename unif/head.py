@@ -1,18 +1,16 @@
 """What training leaves behind: plain arrays that make vectors of questions and functions without torch.
 
-Every encoder whose weight of a word does not depend on its neighbours is served by the same arithmetic. UNIF's
-attention is such a one: a softmax over a document's words is exp(a . e_w) divided by a sum that the cosine cancels.
-
-    side of a text: u(sum over its words w of exp(score_w) * table_w), u(x) = x / |x|
+A bag, whose weight of a word does not depend on its neighbours, is a product of sparse counts and a table; the other
+encoders are computed by `unif.forward`, texts of like length at a time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,113 +18,184 @@ from ncs.embeddings import unit_rows
 from ncs.encoder import term_counts
 from ncs.errors import BadInput, IndexDamaged
 from ncs.tokens import tokenize
-from ncs.vocabulary import Vocabulary
+from unif.forward import encode
+from unif.tokenization import Tokens, load_tokens, source_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.vocabulary import Vocabulary, WordTable
 
-LOWEST = -1e4
-"""The score of a word that is not there: exp gives 0."""
+FORMAT = 2
+NAME = "head"
+"""Folder of a head in a training run, and in the ranker's own."""
+BATCH = 64
+"""Texts that an encoder with an order reads at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two encoders: table float32 [V, d], scores float32 [V], the logarithms of the words' weights."""
+    """One of the two encoders: what it is, the tokens it reads, float32 arrays under `unif.forward`'s names."""
 
-    table: Matrix
-    scores: NDArray[np.float32]
+    kind: str
+    tokens: Tokens
+    arrays: Mapping[str, NDArray[np.float32]]
+    settings: Mapping[str, Any]
 
-    def weights(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """exp(score) of these words, the largest made 1: a factor that no cosine sees."""
-        scores = np.asarray(self.scores[ids], np.float64)
-        return np.exp(scores - scores.max()) if len(scores) else scores
+    @property
+    def dim(self) -> int:
+        """Numbers a vector."""
+        return int(self.arrays["table"].shape[1])
 
-    def text(self, ids: NDArray[np.int64]) -> Matrix:
-        """The unit vector [d] of a bag of words, zero for an empty one."""
-        total = self.weights(ids) @ np.asarray(self.table[ids], np.float64)
-        vector: Matrix = unit_rows(total[None].astype(np.float32))[0]
-        return vector
+    @property
+    def is_weighted_bag(self) -> bool:
+        """Whether every word has a score of its own, so that counts are all that matters."""
+        return self.kind == "bag" and "scores" in self.arrays
 
-    def aligned(self, ours: Vocabulary, theirs: Vocabulary) -> Side:
-        """The same words under another vocabulary's ids; words that it lacks are gone, ours that lack get nothing."""
-        known = {word: id for id, word in enumerate(ours)}
-        at = np.fromiter((known.get(word, -1) for word in theirs), np.int64, len(theirs))
-        table = np.zeros((len(theirs), self.table.shape[1]), np.float32)
-        scores = np.full(len(theirs), LOWEST, np.float32)
-        table[at >= 0], scores[at >= 0] = self.table[at[at >= 0]], self.scores[at[at >= 0]]
-        return Side(table, scores)
+    def vectors(self, rows: Sequence[Sequence[int]]) -> Matrix:
+        """Unit vectors [n, d] of token ids; zeros for an empty row."""
+        if self.is_weighted_bag:
+            return self.bags(_counts(rows, len(self.tokens)))
+        found: Matrix = np.zeros((len(rows), self.dim), np.float32)
+        lengths = np.array([len(row) for row in rows], np.int64)
+        order = np.argsort(lengths, kind="stable")
+        for start in range(0, len(rows), BATCH):
+            some = order[start : start + BATCH]
+            padded = np.zeros((len(some), int(lengths[some].max())), np.int64)
+            for at, row in enumerate(some):
+                padded[at, : lengths[row]] = rows[row]
+            found[some] = encode(self.kind, self.arrays, self.settings, padded)
+        return found
+
+    def bags(self, counts: Any) -> Matrix:
+        """Unit vectors [n, d] of how often each token stands in each text, a CSR matrix [n, tokens]."""
+        scores = self.arrays["scores"][1:][counts.indices]  # [entries, h]
+        weights = counts.copy()
+        weights.data = counts.data * _relative(scores, counts.data, counts.indptr)
+        return unit_rows(np.asarray(weights @ self.arrays["table"][1:], np.float32))
+
+    def weights(self, ids: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of each of these tokens, which stand `times` in a text, among all; they add up to 1."""
+        bounds = np.array([0, len(ids)], np.int64)
+        found = times * _relative(self.arrays["scores"][ids], times.astype(np.float32), bounds)
+        return np.asarray(found / (found.sum() or 1), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Both sides over one vocabulary, and what they were trained with.
+    """Both sides, what the code side reads ("fields": NCS_FIELDS, "source": sub-tokens), and how they were trained.
 
-    On disk: `vocabulary.txt`, `vocabulary.npy`, `query.npy`, `query_scores.npy`, `code.npy`, `code_scores.npy`,
-    `head.json`. about: {"unique": true} counts a document's repeated words once.
+    On disk: `head.json`, and of each side a folder with its tokens and `<array>.npy` each.
+    about: {"unique": true} counts a document's repeated words once.
     """
 
-    vocabulary: Vocabulary
     query: Side
     code: Side
+    reads: str = "fields"
     about: Mapping[str, object] = field(default_factory=dict)
 
-    def documents(self, words: WordTable, start: int, stop: int, code: Side) -> Matrix:
-        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; `code` is the code side aligned to their words."""
-        counts = term_counts(words, start, stop).astype(np.float64)
-        counts.data = np.minimum(counts.data, 1) if self.about.get("unique") else counts.data
-        counts.data *= _relative(code.scores[counts.indices], counts.indptr)
-        return unit_rows(np.asarray(counts @ code.table, np.float32))
+    def questions(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors [n, d] of questions, zero where no word of one is known."""
+        return self.query.vectors([self.query.tokens.ids(tokenize(text)) for text in texts])
 
     def question(self, text: str) -> Matrix:
-        """The unit vector [d] of a question, zero where no word of it is known."""
-        ids = [id for id in map(self.vocabulary.id, tokenize(text)) if id is not None]
-        return self.query.text(np.array(ids, np.int64))
+        """The unit vector [d] of one question."""
+        vector: Matrix = self.questions([text])[0]
+        return vector
+
+    def sources(self, programs: Sequence[tuple[str, str]]) -> Matrix:
+        """Unit vectors [n, d] of (code, language)."""
+        ids = self.code.tokens.ids
+        return self.code.vectors([ids(source_words(code, language)) for code, language in programs])
+
+    def documents(self, words: WordTable, start: int, stop: int, tokens_of: Any) -> Matrix:
+        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of(head.code, vocabulary)`."""
+        counts = term_counts(words, start, stop) @ tokens_of
+        if self.about.get("unique"):
+            counts.data = np.minimum(counts.data, 1)
+        return self.code.bags(counts)
 
     def save(self, folder: Path) -> None:
-        """Write all files into `folder`, which is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.vocabulary.save(folder)
+        """Write all files into `folder`, which is made; `head.json` last."""
+        about: dict[str, object] = {"format": FORMAT, "reads": self.reads, "about": dict(self.about)}
         for name, side in (("query", self.query), ("code", self.code)):
-            np.save(folder / f"{name}.npy", side.table)
-            np.save(folder / f"{name}_scores.npy", side.scores)
-        (folder / "head.json").write_text(json.dumps(dict(self.about), indent=1) + "\n", encoding="utf-8")
+            room = folder / name
+            room.mkdir(parents=True, exist_ok=True)
+            side.tokens.save(room)
+            for array, values in side.arrays.items():
+                np.save(room / f"{array}.npy", values)
+            shapes = {array: list(values.shape) for array, values in side.arrays.items()}
+            about[name] = {"kind": side.kind, "settings": dict(side.settings), "arrays": shapes}
+        (folder / "head.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Head:
         """Memory-mapped. Raises BadInput where there is none, IndexDamaged for files that do not fit each other."""
         if not (folder / "head.json").is_file():
-            raise BadInput(f"there is no trained head in {folder}; make one with: python -m unif train INDEX --out RUN")
+            raise BadInput(f"there is no trained head in {folder}; make one with: ncs train unif -i INDEX --out RUN")
         try:
-            vocabulary, about = Vocabulary.load(folder), json.loads((folder / "head.json").read_bytes())
-            query, code = (Side(_array(folder, name, 2), _array(folder, f"{name}_scores", 1)) for name in _SIDES)
-        except (OSError, EOFError, ValueError) as error:
+            about = json.loads((folder / "head.json").read_bytes())
+            if not isinstance(about, dict) or about.get("format") != FORMAT:
+                raise IndexDamaged(f"the head in {folder} is of another version of ncs; train it again")
+            query, code = (_side(folder / name, about[name]) for name in ("query", "code"))
+            if query.dim != code.dim:
+                raise ValueError(f"{query.dim} and {code.dim} dimensions")
+            return cls(query, code, about["reads"], about["about"])
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise IndexDamaged(f"cannot read the head in {folder} ({error}); train it again") from error
-        n, dim = len(vocabulary), query.table.shape[1]
-        shapes = [(side.table.shape, side.scores.shape) for side in (query, code)]
-        if shapes != [((n, dim), (n,))] * 2 or not isinstance(about, dict):
-            raise IndexDamaged(f"the files in {folder} do not fit each other; train the head again")
-        return cls(vocabulary, query, code, about)
 
 
-_SIDES = ("query", "code")
+def opened(path: Path) -> Head:
+    """The head of a folder: a training run, or what `Head.save` wrote. Raises as `Head.load`."""
+    return Head.load(path if (path / "head.json").is_file() else path / NAME)
 
 
-def _array(folder: Path, name: str, dimensions: int) -> NDArray[np.float32]:
-    array = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-    if array.ndim != dimensions or array.dtype != np.float32:
-        raise ValueError(f"{name}.npy holds other numbers")
-    return array
+def tokens_of(side: Side, vocabulary: Vocabulary) -> Any:
+    """CSR [words of a vocabulary, tokens of the side]: how often each token stands in each word."""
+    return _counts([side.tokens.ids([word]) for word in vocabulary], len(side.tokens))
 
 
-def _relative(scores: NDArray[np.float32], bounds: NDArray[np.int32]) -> NDArray[np.float64]:
-    """exp(score - the highest score of its row), rows of a CSR matrix: no weight overflows, no row vanishes."""
+def _counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
+    """CSR [rows, tokens] of float32 of ids 1 .. tokens; an id that stands twice has two entries or one with 2."""
+    from scipy.sparse import csr_matrix
+
+    bounds = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=bounds[1:])
+    ids = np.fromiter((id for row in rows for id in row), np.int64, int(bounds[-1])) - 1
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, bounds), shape=(len(rows), tokens))
+    counts.sum_duplicates()
+    return counts
+
+
+def _relative(
+    scores: NDArray[np.float32], times: NDArray[np.float32], bounds: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """What one of each entry weighs: of one head exp(score - the highest of its row), of several their mean softmax.
+
+    scores [entries, h] and times [entries] of the rows of a CSR matrix; a factor common to a row is of no matter.
+    """
     lengths = np.diff(bounds)
-    full = lengths > 0
-    highest = np.zeros(len(lengths))
-    if full.any():
-        highest[full] = np.maximum.reduceat(scores.astype(np.float64), bounds[:-1][full])
-    relative: NDArray[np.float64] = np.exp(scores.astype(np.float64) - np.repeat(highest, lengths))
-    return relative
+    starts = bounds[:-1][lengths > 0]
+    if not len(starts):
+        return np.zeros(len(times), np.float32)
+    row = np.repeat(np.arange(len(starts)), lengths[lengths > 0])
+    weights = np.exp(scores - np.maximum.reduceat(scores, starts, axis=0)[row])  # [entries, h]
+    if weights.shape[1] == 1:
+        return np.asarray(weights[:, 0], np.float32)
+    total = np.add.reduceat(weights * times[:, None], starts, axis=0)  # [rows, h]
+    return np.asarray((weights / total[row]).mean(axis=1), np.float32)
+
+
+def _side(folder: Path, about: Mapping[str, Any]) -> Side:
+    """Raises what a wrong file makes numpy raise, KeyError and ValueError."""
+    arrays = {}
+    for name, shape in about["arrays"].items():
+        array = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+        if list(array.shape) != shape or array.dtype != np.float32:
+            raise ValueError(f"{folder.name}/{name}.npy holds other numbers")
+        arrays[name] = array
+    tokens = load_tokens(folder)
+    if len(arrays["table"]) != len(tokens) + 1 or not isinstance(tokens.ids([""]), list):
+        raise ValueError(f"{folder.name}/table.npy has another number of tokens")
+    return Side(about["kind"], tokens, arrays, about["settings"])

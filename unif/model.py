@@ -1,104 +1,50 @@
-"""The networks: UNIF (Cambronero et al. 2019, section 3) and CodeSearchNet's neural bag of words (Husain et al. 2019).
+"""The networks by name: a query encoder and a code encoder each, made, trained through one interface, exported alike.
 
-Words come as ids [n, l]; id 0 is no word: padding, or a word without a vector. A row without words gives zeros.
-Shapes stand at line ends: n texts, l words a text, V words of the vocabulary, d dimensions.
+A new encoder is a class with `forward`, `settings` and `arrays`, as those of `unif.bags` and `unif.sequences`
+are, a numpy function in `unif.forward`, and a row in ENCODERS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-from unif.head import Side
+from unif.bags import Bag, Weighing
+from unif.beginning import DIM, Beginning
+from unif.head import Head, Side
+from unif.sequences import Sequence
 from unif.settings import Encoder, ModelConfig
+from unif.tokenization import Tokens
 
-if TYPE_CHECKING:
-    from ncs.types import Matrix
-
-Pooling = Literal["mean", "attention", "gate", "words"]
-LEAST_IDF = 0.01  # of a word that every document has: its prior is small, not minus infinity
-NBOW_DIM = 128  # CodeSearchNet's
+LONGEST_QUERY, LONGEST_CODE = 30, 200
+"""Tokens of a text that the encoders with an order read: CodeSearchNet's."""
 
 
-class Bag(nn.Module):
-    """A weighted mean of word vectors, made a unit vector. The weight of a word is exp(its score):
+class Tower(Protocol):
+    """One of the two encoders: token ids [n, l] into unit vectors [n, d], zeros for a row without tokens."""
 
-    mean: score 0. attention: a . e_w, UNIF's; the softmax over a document's words. gate: log sigmoid(a . e_w + b),
-    CodeSearchNet's weighted sum. words: a learnt number of the word itself. A prior [V] is added to the score.
-    """
+    kind: str
+    table: nn.Embedding
 
-    start: Tensor
-    prior: Tensor | None
+    def __call__(self, ids: Tensor) -> Tensor: ...
 
-    def __init__(self, start: Tensor, pooling: Pooling = "mean", prior: Tensor | None = None) -> None:
-        super().__init__()
-        first = torch.cat([start.new_zeros(1, start.shape[1]), start])  # [V + 1, d]
-        n, dim = first.shape
-        self.table = nn.Embedding(n, dim, padding_idx=0, sparse=True, _weight=first.clone())  # [V + 1, d]
-        self.register_buffer("start", first, persistent=False)  # [V + 1, d]
-        self.register_buffer("prior", None if prior is None else F.pad(prior, (1, 0)), persistent=False)  # [V + 1]
-        self.pooling, bound = pooling, dim**-0.5
-        if pooling in ("attention", "gate"):
-            self.attention = nn.Parameter(torch.empty(dim).uniform_(-bound, bound))  # [d]
-        if pooling == "gate":
-            self.bias = nn.Parameter(torch.zeros(1))
-        if pooling == "words":
-            self.words = nn.Embedding(n, 1, padding_idx=0, sparse=True)  # [V + 1, 1]
-            nn.init.zeros_(self.words.weight)
+    def settings(self) -> dict[str, object]:
+        """What `unif.forward.encode` needs beside the arrays."""
+        ...
 
-    def scores(self, ids: Tensor, vectors: Tensor) -> Tensor:
-        """The logarithm of each word's weight, of the shape of ids."""
-        scores = vectors.new_zeros(ids.shape)
-        if self.pooling in ("attention", "gate"):
-            scores = vectors @ self.attention  # [n, l]
-        if self.pooling == "gate":
-            scores = F.logsigmoid(scores + self.bias)
-        if self.pooling == "words":
-            scores = self.words(ids).squeeze(-1)
-        return scores if self.prior is None else scores + self.prior[ids]
-
-    def weights(self, ids: Tensor, vectors: Tensor) -> Tensor:
-        """Softmax of the scores over the words that are there, [n, l]; zeros in a row without words."""
-        there = ids > 0
-        scores = self.scores(ids, vectors).masked_fill(~there, -torch.inf)  # [n, l]
-        highest = scores.detach().amax(dim=1, keepdim=True).clamp(min=-1e30)  # [n, 1]
-        weights = torch.exp(scores - highest)  # [n, l]; exp(-inf) = 0
-        return weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-30)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Unit vectors [n, d] of texts [n, l]."""
-        if not ids.shape[1]:
-            return self.start.new_zeros(len(ids), self.start.shape[1])
-        vectors = self.table(ids)  # [n, l, d]
-        pooled = (self.weights(ids, vectors).unsqueeze(-1) * vectors).sum(dim=1)  # [n, d]
-        return F.normalize(pooled, dim=1)
-
-    def moved(self, ids: Tensor) -> Tensor:
-        """The mean squared distance of these words' vectors from where they started."""
-        there = torch.unique(ids[ids > 0])
-        if not len(there):
-            return self.start.new_zeros(())
-        moved: Tensor = self.table(there) - self.start[there]  # [words, d]
-        return moved.square().sum(dim=1).mean()
-
-    @torch.no_grad()
-    def side(self) -> Side:
-        """As plain arrays, the row of id 0 left out."""
-        table = self.table.weight.detach()
-        ids = torch.arange(len(table), device=table.device)
-        scores = self.scores(ids[None], table[None])[0]
-        return Side(table[1:].cpu().numpy().copy(), scores[1:].float().cpu().numpy().copy())
+    def arrays(self) -> dict[str, Tensor]:
+        """What it has learnt, under the names that `unif.forward` reads."""
+        ...
 
 
 class Towers(nn.Module):
     """A query encoder and a code encoder whose unit vectors are compared by cosine; scale: the inverse temperature."""
 
-    def __init__(self, query: Bag, code: Bag) -> None:
+    def __init__(self, query: Bag | Sequence, code: Bag | Sequence) -> None:
         super().__init__()
         self.query, self.code = query, code
         self.log_scale = nn.Parameter(torch.tensor(3.0))  # e^3 = 20, a temperature of .05
@@ -119,36 +65,75 @@ class Towers(nn.Module):
         return [parameter for parameter in self.parameters() if id(parameter) not in tables]
 
 
-def _unif(start: Tensor, idf: Tensor, config: ModelConfig) -> Towers:
+def _unif(beginning: Beginning, config: ModelConfig) -> Towers:
     """T_query and T_code start from the same matrix and part from there."""
-    log_idf = idf.clamp(min=LEAST_IDF).log()  # [V]
-    weighing: Pooling = "words" if config.query_weights == "words" else "mean"
-    query = Bag(start, weighing, log_idf if config.query_weights == "idf" else None)
-    code = Bag(start, "attention", log_idf if config.prior == "idf" else None)
-    return _towers(query, code, config)
-
-
-def _nbow(start: Tensor, idf: Tensor, config: ModelConfig) -> Towers:
-    """Both sides from random vectors and with weighted pooling: nothing of the index but its words."""
-    size = (len(start), NBOW_DIM)
-    query, code = (Bag(torch.empty(size).normal_(std=NBOW_DIM**-0.5), "gate") for _ in range(2))
-    return _towers(query, code, config)
-
-
-def _towers(query: Bag, code: Bag, config: ModelConfig) -> Towers:
+    start, log_idf = (torch.from_numpy(np.array(each)) for each in (beginning.vectors, beginning.log_idf))
+    rare = log_idf.clone()  # without idf only n-grams have a prior: all of a word's weigh as much as one word
+    rare[: len(rare) - config.buckets] = 0
+    rare[len(rare) - config.buckets :] -= log_idf[: len(rare) - config.buckets].max() if config.buckets else 0
+    plain = rare if config.buckets else None
+    weighing: Weighing = "words" if config.query_weights == "words" else "mean"
+    query = Bag(start, weighing, log_idf if config.query_weights == "idf" else plain)
+    code = Bag(start, "attention", log_idf if config.prior == "idf" else plain, heads=config.heads)
     if config.shared:
         query.table = code.table
-        query.start = code.start
     return Towers(query, code)
 
 
-ENCODERS: Mapping[Encoder, Callable[[Tensor, Tensor, ModelConfig], Towers]] = {"unif": _unif, "nbow": _nbow}
-"""name -> what makes it of the word vectors [V, d] of an index and the idf [V] of its words."""
+def _bag(tokens: Tokens, longest: int, config: ModelConfig) -> Bag:
+    return Bag(_random(tokens), config.pooling, dropout=config.dropout)
 
 
-def create(config: ModelConfig, start: Matrix, idf: Matrix, *, seed: int = 0) -> Towers:
+def _reading(kind: str) -> Callable[[Tokens, int, ModelConfig], Sequence]:
+    def make(tokens: Tokens, longest: int, config: ModelConfig) -> Sequence:
+        return Sequence(_random(tokens), kind, longest, pooling=config.pooling, dropout=config.dropout)
+
+    return make
+
+
+def _random(tokens: Tokens) -> Tensor:
+    return torch.empty(len(tokens), DIM).normal_(std=DIM**-0.5)
+
+
+Maker = Callable[[Tokens, int, ModelConfig], "Bag | Sequence"]
+
+
+def _two(query: Maker, code: Maker) -> Callable[[Beginning, ModelConfig], Towers]:
+    """CodeSearchNet's: nothing is shared but what the loss compares."""
+
+    def make(beginning: Beginning, config: ModelConfig) -> Towers:
+        return Towers(query(beginning.query, LONGEST_QUERY, config), code(beginning.code, LONGEST_CODE, config))
+
+    return make
+
+
+ENCODERS: Mapping[Encoder, Callable[[Beginning, ModelConfig], Towers]] = {
+    "unif": _unif,
+    "nbow": _two(_bag, _bag),
+    "cnn": _two(_reading("cnn"), _reading("cnn")),
+    "birnn": _two(_reading("birnn"), _reading("birnn")),
+    "selfatt": _two(_reading("selfatt"), _reading("selfatt")),
+    "mixed": _two(_reading("selfatt"), _bag),
+}
+"""name -> what makes both sides; `mixed` reads questions by self-attention and code as a bag."""
+
+
+def create(config: ModelConfig, beginning: Beginning, *, seed: int = 0) -> Towers:
     """The network before training; the seed decides what is random in it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        tensors = (torch.from_numpy(np.array(array, np.float32)) for array in (start, idf))
-        return ENCODERS[config.encoder](*cast("tuple[Tensor, Tensor]", tuple(tensors)), config)
+        return ENCODERS[config.encoder](beginning, config)
+
+
+def export(towers: Towers, beginning: Beginning, about: Mapping[str, object]) -> Head:
+    """What was learnt as plain arrays, served without torch; about: for the record, and {"unique": ...} (`Head`)."""
+    query, code = (
+        _side(cast(Tower, tower), tokens)
+        for tower, tokens in ((towers.query, beginning.query), (towers.code, beginning.code))
+    )
+    return Head(query, code, beginning.reads, about)
+
+
+def _side(tower: Tower, tokens: Tokens) -> Side:
+    arrays = {name: array.detach().float().cpu().numpy().copy() for name, array in tower.arrays().items()}
+    return Side(tower.kind, tokens, arrays, tower.settings())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,27 +12,29 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
 from ncs.vectors import VectorIndex
-from unif.head import Head
+from unif.head import NAME, Head, opened, tokens_of
 
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
-    from ncs.types import Mask
+    from ncs.store import Store
+    from ncs.types import Mask, Matrix
     from ncs.vocabulary import WordTable
 
-HEAD = "head"
-"""Folder of the arrays: in a run of `python -m unif train`, and in the ranker's own."""
+READ = 1_000
+"""Documents read from the store at a time."""
 
 
 class UnifRanker:
     """Orders documents by the cosine of a learnt code side and a learnt query side.
 
-    model: the folder of a training run. Words of documents that the head does not know count nothing, and questions
-    may use all words that the head knows. Its folder holds `vectors.faiss`, `empty.npy`, `config.json` and `head/`.
+    head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
+    count nothing, and questions may use all words that it knows. A head over the source needs an index that keeps code.
+    Its folder holds `vectors.faiss`, `empty.npy`, `config.json` and `head/`: the index needs the given folder no more.
     """
 
-    def __init__(self, name: str = "unif", *, model: str | None = None) -> None:
+    def __init__(self, name: str = "unif", *, head: str | None = None) -> None:
         self.name = name
-        self.config: Mapping[str, object] = {"model": model and str(model)}
+        self.config: Mapping[str, object] = {"head": head and str(head)}
         self._head: Head | None = None
         self._index: VectorIndex | None = None
 
@@ -41,9 +43,9 @@ class UnifRanker:
         self._opened()
 
     def _opened(self) -> Head:
-        if not self.config["model"]:
-            raise BadInput(f"{self.name!r} needs a trained model; name its run: {self.name}:model=RUN")
-        return Head.load(Path(str(self.config["model"])) / HEAD)
+        if not self.config["head"]:
+            raise BadInput(f"{self.name!r} needs a trained head; name its folder: {self.name}:head=HEAD")
+        return opened(Path(str(self.config["head"])))
 
     @property
     def head(self) -> Head:
@@ -53,17 +55,29 @@ class UnifRanker:
         return self._head
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Make the vectors of all documents; raises BadInput where no model is named or it has no head."""
+        """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
         self._head = head = self._opened()
-        code = head.code.aligned(head.vocabulary, words.vocabulary)
+        if head.reads == "source":
+            return
+        mapped = tokens_of(head.code, words.vocabulary)
         starts = range(0, len(words), CHUNK)
-        self._index = VectorIndex.build(
-            (
-                head.documents(words, start, min(start + CHUNK, len(words)), code)
-                for start in track(starts, self.name, total=len(starts), unit="parts")
-            ),
-            code.table.shape[1],
-        )
+        parts = track(starts, self.name, total=len(starts), unit="parts")
+        vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
+        self._index = VectorIndex.build(vectors, head.code.dim)
+
+    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+        """Make the vectors where the head reads the source; BadInput where the index keeps none."""
+        if self.head.reads == "source":
+            self._index = VectorIndex.build(self._of_sources(store, track), self.head.code.dim)
+
+    def _of_sources(self, store: Store, track: Track) -> Iterator[Matrix]:
+        starts, code = range(0, len(store), READ), False
+        for start in track(starts, self.name, total=len(starts), unit="parts"):
+            documents = store.documents(range(start, min(start + READ, len(store))))
+            code = code or any(document.code for document in documents)
+            if not code:
+                raise BadInput(f"this index keeps no code, which {self.name!r} reads; build it without --no-store-code")
+            yield self.head.sources([(document.code, document.language) for document in documents])
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the question."""
@@ -78,13 +92,13 @@ class UnifRanker:
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
 
     def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`: the index needs the run's folder no more."""
+        """Write into `<folder>/<name>/`."""
         if self._index is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         room = folder / self.name
         room.mkdir(parents=True, exist_ok=True)
         self._index.save(room)
-        self.head.save(room / HEAD)
+        self.head.save(room / NAME)
         (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -92,10 +106,10 @@ class UnifRanker:
         room = built_room(folder, self.name)
         try:
             config = json.loads((room / "config.json").read_bytes())
-            head, index = Head.load(room / HEAD), VectorIndex.load(room)
+            head, index = Head.load(room / NAME), VectorIndex.load(room)
         except (OSError, ValueError, BadInput, IndexDamaged) as error:
             raise IndexDamaged(f"cannot read {room} ({_reason(error)}); build the index again") from error
-        if not isinstance(config, dict) or head.code.table.shape[1] != index.dim:
+        if not isinstance(config, dict) or head.code.dim != index.dim:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         self.config, self._head, self._index = config, head, index
 

@@ -84,7 +84,7 @@ ON_REQUEST: Mapping[str, str] = {
     "ncs_enhanced": "pairs",
     "transformers": "model",
     "endpoint": "url",
-    "unif": "model",
+    "unif": "head",
 }
 """Rankers that a build fits only where it is told to, and the setting that fitting cannot do without."""
 DEFAULT_RANKER = "hybrid"
