@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from corpora.jsonl import Row, parse_row, read_rows, write_rows
@@ -73,10 +73,7 @@ class CodeFunction:
 
     def row(self) -> dict[str, object]:
         """As a JSON object in the published shape; without a licence the key is left out."""
-        row = asdict(self)
-        if not self.license:
-            del row["license"]
-        return row
+        return {name: getattr(self, name) for name in self.__slots__ if name != "license" or self.license}
 
 
 def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
