@@ -106,9 +106,15 @@ def is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
 def plain(name: str) -> str:
     """A name as both write it: without quotes, qualifiers, spaces, a setter's `=`, and what marks operators.
 
+    A conversion of C++ is named by its type alone: the document is, too.
+
+    >>> plain("operator const std::locale&")
+    'locale'
     >>> plain("'Foo.bar'"), plain("Foo::bar"), plain("operator =="), plain("M:go"), plain("value="), plain("~A")
     ('bar', 'bar', '==', 'go', 'value', 'A')
     """
+    if re.match(r"operator \w", name):
+        name = re.sub(r"^ *const\b|[*& ]+$", "", name.removeprefix("operator"))
     name = name.strip("'\"`#~{[]").removeprefix("operator").replace(" ", "")
     if name[:1].isalpha() or name[:1] in "_:.":
         name = re.split(r"[.:]", name.rstrip("="))[-1] or name

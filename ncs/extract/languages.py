@@ -43,7 +43,7 @@ class Language:
     equations: bool = False
     """A function may be written as several equations, one below the other."""
     opaque: re.Pattern[bytes] | None = None
-    """Code of other languages in this one: its group 2 is not shown to the parser where that found errors."""
+    """What is no code of this language: its last group is not shown to the parser where that found errors."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
@@ -56,6 +56,15 @@ class Language:
         return getattr(import_module(module), function or "language")()
 
 
+_MACRO = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()]{0,200}\))?"
+_BEFORE = rb"(?:template[ \t]*<[^;{}\n]*>[ \t]*)?(?:(?:static|inline|explicit|virtual|constexpr|extern|friend)[ \t]+)*"
+_MACROS = re.compile(
+    rb"(\)(?:\s+(?:const|override|final|noexcept))*)(\s+" + _MACRO + rb")(?=\s*[{:;])"  # behind parameters
+    rb"|(\b(?:class|struct)\s+)(" + _MACRO + rb")(?=\s+\w)"  # before the name of a class
+    rb"|(^[ \t]*" + _BEFORE + rb")(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])",  # or a declaration
+    re.MULTILINE,
+)
+"""Macros of C++ that stand where the grammar knows none; their names have an underscore."""
 INSTALL = "pip install 'neural-code-search[languages]'"
 
 
@@ -125,9 +134,7 @@ LANGUAGES: Mapping[str, Language] = {
             "function method",
             DOXYGEN,
             "c_family cpp",
-            opaque=re.compile(  # macros behind parameters
-                rb"(\))(\s+[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()\n]*\))?)(?=\s*[{:])"
-            ),
+            opaque=_MACROS,
         ),
         _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
         _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),
