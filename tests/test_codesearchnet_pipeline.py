@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from filelock import FileLock
@@ -82,6 +84,7 @@ def save(path):
     return table.write()
 '''
 EVERYTHING = Rules(any_licence=True)
+T = TypeVar("T")
 
 
 def functions(folder: Path, language: str) -> list[CodeFunction]:
@@ -358,3 +361,24 @@ def test_the_csv_of_a_run_has_its_order_and_wrong_runs_are_told(
     assert "the run of java has a query '7'; its ids must be 1 to 1" in capsys.readouterr().err
     assert corpora_main(command) == 2
     assert "name an index with --index, or a run" in capsys.readouterr().err
+
+
+def test_a_run_that_was_stopped_does_not_read_again_what_it_has_read(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 4, 5)
+    out = tmp_path / "out"
+
+    def stop_after_two(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        for number, item in enumerate(items):
+            yield item
+            if number == 1:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_corpus([root], out, EVERYTHING, workers=1, track=stop_after_two)
+    done = sorted(path.parent.name for path in out.glob(".work/*/repository.json"))
+    assert done == ["000000", "000001"]
+    marked = out / ".work" / "000001" / "repository.json"
+    marked.write_text(marked.read_text().replace('"MIT"', '"as it was read"'))
+    make_corpus([root], out, EVERYTHING, workers=1)
+    licences = [row.text("license") for row in read_rows(out / "repositories.jsonl.gz")]
+    assert licences == ["MIT", "as it was read", "MIT", "MIT"]
