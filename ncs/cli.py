@@ -55,8 +55,9 @@ def _options(
 @app.command()
 def build(
     sources: Annotated[
-        list[Path], typer.Argument(help="Folders, git repositories (bare ones too), archives.", show_default=False)
-    ],
+        list[Path] | None,
+        typer.Argument(help="Folders, git repositories (bare ones too), archives.", show_default=False),
+    ] = None,
     index: Annotated[
         Path | None,
         typer.Option("-i", "--index", help="Where to write the index.", envvar="NCS_INDEX", show_default=".ncs"),
@@ -90,6 +91,11 @@ def build(
         list[str] | None,
         typer.Option(help="Fit this ranker too: two_field, ncs_postrank, ncs_enhanced:pairs=FILE ...; repeatable."),
     ] = None,
+    head: Annotated[Path | None, typer.Option(help="Fit the ranker unif by this learnt head (ncs train).")] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="Fit this ranker over the index that stands, without sources; repeatable.", metavar="RANKER"),
+    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")
@@ -99,6 +105,12 @@ def build(
 
     Example: ncs build ./repos
     """
+    learnt = [f"unif:head={head.resolve()}"] if head else []
+    if add or (head and not sources):
+        _add(sources, [*(add or ()), *learnt], index, quiet)
+        return
+    if not sources:
+        raise BadInput("name a folder with source files: ncs build SOURCES")
     from ncs.embeddings import FastTextConfig
     from ncs.folder import DEFAULT_NAME
     from ncs.index import BuildConfig, Index
@@ -112,7 +124,7 @@ def build(
         store_code=not no_store_code,
         texts=not no_texts,
         revision=revision,
-        rankers=tuple(ranker or ()),
+        rankers=(*(ranker or ()), *learnt),
         **_given(java_frontend=java_frontend),
     )
     folder = index or Path(DEFAULT_NAME)
@@ -121,6 +133,28 @@ def build(
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
+
+
+def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
+    from ncs.adding import add_rankers
+
+    if sources:
+        raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
+    seconds = add_rankers(_folder(index), rankers, track=console.tracker(quiet))
+    if not quiet:
+        for name, took in seconds.items():
+            console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+def train(context: typer.Context) -> None:
+    """Learn a head from (question, code) pairs or from the index itself: unif, nbow, cnn, birnn, selfatt or mixed.
+
+    Example: ncs train unif --index .ncs --pairs pairs.jsonl.gz --out HEAD; all options: ncs train unif --help
+    """
+    from importlib import import_module
+
+    raise typer.Exit(import_module("unif.__main__").main(["train", *context.args]))
 
 
 @app.command()
@@ -352,9 +386,8 @@ def serve(
         list[str] | None,
         typer.Option(help="FILE for thumbs up and down, for `ncs tune`; name=FILE for further indexes; repeatable."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Processes that answer.", show_default="1")] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Searches at a time in each process.", show_default="2")
+    workers: Annotated[
+        int | None, typer.Option(min=0, max=64, help="Processes that search.", show_default="one a core, at most 4")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
@@ -366,12 +399,12 @@ def serve(
     Example: ncs serve -i .ncs --port 8765
     """
     from ncs.errors import MissingExtra
-    from ncs.server.settings import Settings, feedback_files, named, read_token
+    from ncs.server.settings import Settings, default_workers, feedback_files, named, read_token
 
     folders = named(index or [os.environ.get("NCS_INDEX") or str(_folder(None))])
     settings = Settings(
-        folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()), quiet=quiet,
-        **_given(workers=workers, threads=threads, seconds=time_limit),
+        folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()),
+        workers=default_workers() if workers is None else workers, quiet=quiet, **_given(seconds=time_limit),
     )  # fmt: skip
     token = read_token(token_file, os.environ)
     try:

@@ -1,0 +1,74 @@
+"""Rankers on request for an index that stands: only they are fitted, all its other files stay as they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ncs.embeddings import Embeddings
+from ncs.folder import new_generation
+from ncs.index import Index
+from ncs.progress import Track, silent
+from ncs.rankers import NeedsMore, Ranker, fit_ranker, read_ranker, requested_ranker
+
+if TYPE_CHECKING:
+    from ncs.folder import Generation, Manifest
+
+
+def add_rankers(folder: Path | str, asked: Sequence[str], *, track: Track = silent) -> dict[str, float]:
+    """Fit rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each.
+
+    One that the index has already is made anew. The index answers as before until all are fitted, and stays as it was
+    if one fails. Raises what `Index.load` raises, IndexBusy, and BadInput for rankers that cannot be fitted.
+    """
+    folder = Path(folder)
+    Index.load(folder).close()  # before the lock: there is one to add to
+    rankers = [requested_ranker(text) for text in asked]
+    for ranker in rankers:
+        if isinstance(ranker, NeedsMore):
+            ranker.prepare()
+    with new_generation(folder) as generation, Index.load(folder) as standing:
+        _begin_with(generation, standing.data, without=[ranker.name for ranker in rankers])
+        seconds = {ranker.name: _fitted(ranker, standing, generation.path, track) for ranker in rankers}
+        _commit(generation, standing.manifest, asked, seconds)
+    return seconds
+
+
+def _fitted(ranker: Ranker, standing: Index, path: Path, track: Track) -> float:
+    began = time.perf_counter()
+    fit_ranker(ranker, standing.words(), Embeddings.load(standing.data), standing.store, track=track)
+    ranker.save(path)
+    return round(time.perf_counter() - began, 2)
+
+
+def _begin_with(generation: Generation, data: Path, *, without: Sequence[str]) -> None:
+    """The files of another generation, but for folders of these names; links, as such files are never written to."""
+    for entry in sorted(data.iterdir()):
+        if entry.is_dir() and entry.name not in without:
+            shutil.copytree(entry, generation.path / entry.name, copy_function=_link)
+        elif entry.is_file():
+            _link(entry, generation.path / entry.name)
+
+
+def _link(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, target)
+
+
+def _commit(generation: Generation, manifest: Manifest, asked: Sequence[str], seconds: dict[str, float]) -> None:
+    """The manifest as it was, with the new rankers in its configuration, so that the next update fits them too."""
+    before = cast("Sequence[str]", manifest.config.get("rankers", ()))
+    kept = [text for text in before if read_ranker(text)[0] not in seconds]
+    took = cast("dict[str, float]", manifest.counts.get("seconds", {}))
+    generation.commit(
+        config={**manifest.config, "rankers": [*kept, *asked]},
+        counts={**manifest.counts, "seconds": {**took, **seconds}},
+        notes=manifest.notes,
+        versions=manifest.versions,
+    )
