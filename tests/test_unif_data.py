@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import doctest
+import gzip
 import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from ncs.errors import BadInput
+from ncs.index import Index
+from ncs.types import Document, Field
 from ncs.vocabulary import Vocabulary
-from tests.words import table
-from unif import questions
+from unif import drawing, questions, run, settings
+from unif.beginning import Reads
 from unif.data import Pair, Pairs, Reading, prepare
-from unif.reading import own_pairs, pairs_of_file
+from unif.drawing import batches, epoch_order, one_a_question
+from unif.reading import functions, own_pairs, own_sources, pairs_of_file
+from unif.run import PairFile, Sources
+from unif.settings import Stage, TrainConfig
+from unif.tokenization import Words
 
 VOCABULARY = Vocabulary.of(["close", "file", "open", "path", "socket"])
+TOKENS = Words(VOCABULARY)
 
 
 def said(ids: object) -> str:
-    """Ids of the head as words; 0 as -."""
+    """Ids as words; 0 as -."""
     return " ".join(VOCABULARY.word(id - 1) if id else "-" for id in np.asarray(ids).tolist())
+
+
+def prepared(pairs: Iterator[Pair] | Sequence[Pair], folder: Path, reading: Reading | None = None) -> Pairs:
+    return prepare(pairs, folder, reading or Reading(), TOKENS.ids, TOKENS.ids)
+
+
+def text(texts: object, row: int) -> str:
+    """The words of a row."""
+    return said(texts.cut(np.array([row]), 99)[0])  # type: ignore[attr-defined]
 
 
 def written(folder: Path, *lines: object, name: str = "pairs.jsonl") -> Path:
     path = folder / name
-    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    data = "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path
 
 
@@ -34,16 +55,17 @@ def row(query: str, code: str = "open(path)", question_id: object = None) -> dic
     return {"query": query, "code": code, "language": "python", "question_id": question_id}
 
 
-def test_the_doctests_of_questions_pass() -> None:
-    assert doctest.testmod(questions) == (0, 6)
+@pytest.mark.parametrize("module", [questions, drawing, run, settings])
+def test_doctests_pass(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
 def test_bad_lines_are_passed_over_counted_and_named(tmp_path: Path) -> None:
     path = written(tmp_path, row("open a file"), "{broken", '["no object"]', {"query": "no code"}, "", row("nothing"),
                    {"query": "file", "code": 7}, row("close socket"))  # fmt: skip
     reading = Reading()
-    pairs = prepare(pairs_of_file(path, VOCABULARY, reading), tmp_path / "pairs", reading)
-    assert (len(pairs.query), reading.rows, reading.questions, reading.bad, reading.wordless) == (2, 2, 2, 4, 1)
+    pairs = prepared(pairs_of_file(path, reading), tmp_path / "pairs", reading)
+    assert (len(pairs), reading.rows, reading.questions, reading.bad, reading.wordless) == (2, 2, 2, 4, 1)
     assert pairs.reading == reading
     assert [line.split("jsonl")[1].partition(";")[0] for line in reading.bad_lines] == [
         ":2: not JSON (Expecting property name enclosed in double quotes)",
@@ -51,64 +73,131 @@ def test_bad_lines_are_passed_over_counted_and_named(tmp_path: Path) -> None:
         ":4: no 'code'",
         ":7: not a string in 'code'",
     ]
-    assert said(pairs.query.padded(np.array([0, 1]), 9)[0]) == "open file"
-    assert said(pairs.code.padded(np.array([0, 1]), 9)[1]) == "open"  # a variable is no word of NCS's
+    assert text(pairs.query, 0) == "open file"
+    assert text(pairs.code, 1) == "open"  # a variable is no word of NCS's
+
+
+def published(docstring: str, repo: str, partition: str = "train") -> dict[str, object]:
+    """A line of CodeSearchNet's corpus."""
+    code = f'def open_file(path):\n    """{docstring}"""\n    return open(path)\n'
+    return {
+        "repo": repo, "path": "a.py", "func_name": "open_file", "original_string": code, "language": "python",
+        "code": code, "code_tokens": ["def", "open_file"], "docstring": docstring,
+        "docstring_tokens": docstring.split(), "sha": "1", "url": "u", "partition": partition,
+    }  # fmt: skip
+
+
+def test_codesearchnets_lines_are_read_without_their_answer_and_their_test_part(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, published("Close the socket.", "a/b"), published("Path of it", "c/d"),
+        published("File", "c/d", "test"), name="python_train_0.jsonl.gz",
+    )  # fmt: skip
+    reading = Reading()
+    pairs = prepared(pairs_of_file(path, reading), tmp_path / "pairs", reading)
+    assert [text(pairs.query, n) for n in (0, 1)] == ["close socket", "path"]
+    assert text(pairs.code, 0) == "open file open"  # the docstring is in its code, and would be the whole answer
+    assert (pairs.repository.tolist(), reading.left_out) == ([0, 1], 1)
+    source = [pair.code for pair in pairs_of_file(path, Reading(), reads="source")]
+    assert source[0] == ["def", "open", "file", "path", "return", "open", "path"]
 
 
 def test_questions_to_leave_out_are_left_out_however_they_are_spelled(tmp_path: Path) -> None:
     path = written(tmp_path, row("Open the FILE?"), row("open the files"), row("close file"))
     reading = Reading()
-    found = list(pairs_of_file(path, VOCABULARY, reading, left_out=frozenset({"open the file"})))
+    found = list(pairs_of_file(path, reading, left_out=frozenset({"open the file"})))
     assert (len(found), reading.left_out) == (2, 1)
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"there is no .*nowhere\.jsonl"):
-        list(pairs_of_file(tmp_path / "nowhere.jsonl", VOCABULARY, Reading()))
+        list(pairs_of_file(tmp_path / "nowhere.jsonl", Reading()))
 
 
 def test_pairs_without_a_known_word_are_told_with_the_first_bad_line(tmp_path: Path) -> None:
     path = written(tmp_path, "{", row("nothing", "none()"))
     reading = Reading()
     with pytest.raises(BadInput, match=r"no pair has known words.*pairs\.jsonl:1: not JSON"):
-        prepare(pairs_of_file(path, VOCABULARY, reading), tmp_path / "pairs", reading)
+        prepared(pairs_of_file(path, reading), tmp_path / "pairs", reading)
 
 
 def test_pairs_are_of_one_question_by_number_by_wording_or_by_both_in_turn(tmp_path: Path) -> None:
     lines = [row("open file", question_id=7), row("close file"), row("path of file", question_id="7"),
              row("Open, file!", question_id=8), row("socket", question_id=8), row("path", question_id="x")]  # fmt: skip
     other = written(tmp_path, row("socket path", question_id="x"), row("file", question_id=7), name="other.jsonl")
+    sources = Sources((written(tmp_path, *lines), PairFile(other, 2.0)))
     reading = Reading()
-    both = [*pairs_of_file(written(tmp_path, *lines), VOCABULARY, reading), *pairs_of_file(other, VOCABULARY, reading)]
-    pairs = prepare(both, tmp_path / "pairs", reading)
+    pairs = prepared(sources.read(None, "fields", reading), tmp_path / "pairs", reading)  # type: ignore[arg-type]
     assert pairs.question.tolist() == [0, 1, 0, 0, 0, 2, 3, 0]
+    assert pairs.source.tolist() == [0] * 6 + [1] * 2
     assert reading.questions == 4
 
 
-def test_a_function_teaches_by_its_comment_and_by_its_name() -> None:
-    words = table(
-        "doc: open the file path; name: open file; calls: open close; identifiers: unread",
-        "doc: file; name: open path; calls: open socket",
-        "name: close; calls: close socket",
-        "doc: open file path; name: open file; calls: open",
-    )
-    heads = {word: id for id, word in enumerate(VOCABULARY, 1)}
-    known = np.array([heads.get(word, 0) for word in words.vocabulary])
-    found = [(said(pair.query), said(pair.code)) for pair in own_pairs(words, known)]
-    assert found == [
-        ("open - file path", "open file open close"),
-        ("open file", "open close"),
-        ("open path", "open socket"),
+def test_questions_joined_by_chains_are_those_of_a_search_through_the_graph() -> None:
+    draw, found = np.random.default_rng(4), questions.Questions()
+    keys = [[str(key) for key in draw.integers(0, 300, draw.integers(0, 4))] for _ in range(400)]
+    for each in keys:
+        found.add(*each)
+    numbers, seen = found.numbers().tolist(), [-1] * 400
+    for start in range(400):
+        waiting = [start] if seen[start] < 0 else []
+        number = max(seen) + 1
+        while waiting:
+            at = waiting.pop()
+            if seen[at] < 0:
+                seen[at] = number
+                waiting += [other for other in range(400) if set(keys[other]) & set(keys[at])]
+    assert numbers == seen
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """Four functions of three repositories."""
+    words: list[tuple[str, str, dict[Field, tuple[str, ...]]]] = [
+        ("r1", "openFile", {"doc": ("open the file path",), "calls": ("open", "close"), "identifiers": ("unread",)}),
+        ("r1", "openPath", {"doc": ("file",), "calls": ("open", "socket")}),
+        ("r2", "close", {"calls": ("close", "socket")}),
+        ("r3", "openFile", {"doc": ("open file path",), "calls": ("open", "path")}),
     ]
-    keys = [set(pair.keys) for pair in own_pairs(words, known)]
+    documents = [
+        Document(f"{i}", repository, "p.java", i + 1, i + 1, "java", "function", name, name,
+                 {"name": (name,), **fields}, code=f"void {name}() {{ {'(); '.join(fields['calls'])}(); }}")
+        for i, (repository, name, fields) in enumerate(words)
+    ]  # fmt: skip
+    with Index.of(documents, tmp_path_factory.mktemp("index") / "i") as built:
+        yield built
+
+
+def test_a_function_teaches_by_its_comment_and_by_its_name(index: Index) -> None:
+    found = [(" ".join(p.query), " ".join(p.code), p.repository, p.row) for p in own_pairs(index.words(), index.store)]
+    assert found == [
+        ("open the file path", "open file open close", "r1", 0),
+        ("open file", "open close", "r1", 0),
+        ("open path", "open socket", "r1", 1),
+        ("open file path", "open file open path", "r3", 3),
+        ("open file", "open path", "r3", 3),
+    ]
+    keys = [set(pair.keys) for pair in own_pairs(index.words(), index.store)]
     assert keys[0] & keys[1]
     assert not keys[0] & keys[2]
 
 
+def test_encoders_that_read_sources_get_them_in_their_order(index: Index) -> None:
+    found = [(" ".join(p.query), " ".join(p.code), p.row) for p in own_sources(index.store, source=2)]
+    assert found == [
+        ("open the file path", "void open file open close", 0),
+        ("open file path", "void open file open path", 3),
+    ]
+    pool = {how: list(functions(index.words(), index.store, how)) for how in get_args(Reads)}
+    assert pool["source"][2] == ["void", "close", "close", "socket"]
+    assert pool["fields"][2] == ["close", "close", "socket"]
+
+
 def many(folder: Path, n: int = 300) -> Pairs:
-    """Rows 0 .. n - 1, of n / 3 questions in turn; row i's words are i + 1."""
-    pairs = (Pair([i + 1], [i + 1, i + 2], [f"question {i % (n // 3)}"]) for i in range(n))
-    return prepare(pairs, folder, Reading())
+    """Rows 0 .. n - 1, of n / 3 questions in turn, a third of them of source 1, in ten repositories and nowhere."""
+    where = ["" if i % 30 == 0 else f"r{i * 7 % 100 % 10}" for i in range(n)]
+    return prepared(
+        (Pair(["file"], ["open"], [f"question {i % (n // 3)}"], i % 3 // 2, where[i]) for i in range(n)), folder
+    )
 
 
 def test_a_question_is_learnt_from_or_validated_on_never_both(tmp_path: Path) -> None:
@@ -120,23 +209,79 @@ def test_a_question_is_learnt_from_or_validated_on_never_both(tmp_path: Path) ->
     assert pairs.split(0.2, seed=1)[1].tolist() == valid.tolist() != pairs.split(0.2, seed=2)[1].tolist()
 
 
-def test_an_epoch_has_one_row_of_every_question_and_another_epoch_others(tmp_path: Path) -> None:
+def test_a_repository_is_learnt_from_or_validated_on_and_no_question_is_both(tmp_path: Path) -> None:
     pairs = many(tmp_path)
-    epochs = [list(pairs.batches(np.arange(300), 33, np.random.default_rng(seed))) for seed in (0, 1, 0)]
-    for batches in epochs:
-        assert [len(batch) for batch in batches] == [33, 33, 33]  # the hundredth has no other to be told from
-        rows = np.concatenate(batches)
-        assert len(set(pairs.question[rows])) == 99
-    first, second, again = (np.concatenate(batches).tolist() for batches in epochs)
-    assert first == again != second
-    drawn = {row for seed in range(40) for row in pairs.one_a_question(np.arange(300), np.random.default_rng(seed))}
-    assert drawn == set(range(300))
+    learning, valid = pairs.split(0.2, seed=1, by="repository")
+    there = set(pairs.repository[valid])
+    assert len(there) == 2
+    assert -1 not in there
+    assert not there & set(pairs.repository[learning])
+    assert not set(pairs.question[learning]) & set(pairs.question[valid])
+    left = set(range(300)) - {*learning.tolist(), *valid.tolist()}
+    assert left == {r for r in range(300) if pairs.repository[r] not in there and pairs.question[r] in set(pairs.question[valid])}  # fmt: skip # noqa: E501
 
 
-def test_rows_are_padded_cut_and_freed_of_repetitions(tmp_path: Path) -> None:
-    pairs = prepare([Pair([1], [5, 3, 0, 5, 5, 2], ["a"]), Pair([2], [4], ["b"])], tmp_path, Reading())
-    assert pairs.code.padded(np.array([1, 0]), 4).tolist() == [[4, 0, 0, 0], [5, 3, 5, 5]]
-    assert pairs.code.padded(np.array([0, 1]), 9, unique=True).tolist() == [[5, 3, 0, 0, 2], [4, 0, 0, 0, 0]]
+def test_one_question_or_one_repository_cannot_be_split(tmp_path: Path) -> None:
+    pairs = prepared([Pair(["open"], ["file"], ["a"]), Pair(["open"], ["path"], ["a"])], tmp_path)
+    with pytest.raises(BadInput, match="of one question; give more"):
+        pairs.split(0.5, seed=0)
+    with pytest.raises(BadInput, match="of one repository; give more"):
+        pairs.split(0.5, seed=0, by="repository")
+
+
+def test_an_epoch_has_one_row_of_every_question_and_another_epoch_others(tmp_path: Path) -> None:
+    pairs, every = many(tmp_path), np.arange(300)
+
+    def epoch(seed: int) -> list[list[int]]:
+        order = epoch_order(pairs.question, pairs.source, every, [1, 1], np.random.default_rng(seed))
+        return [batch.tolist() for batch in batches(pairs.question, order, 33)]
+
+    for drawn in (epoch(0), epoch(1)):
+        assert [len(batch) for batch in drawn] == [33, 33, 33]  # the hundredth has no other to be told from
+        assert len(set(pairs.question[sum(drawn, [])])) == 99  # noqa: RUF017
+    assert epoch(0) == epoch(0) != epoch(1)
+    rows = {r for seed in range(40) for r in one_a_question(pairs.question, every, np.random.default_rng(seed))}
+    assert rows == set(range(300))
+
+
+def test_sources_are_drawn_as_often_as_they_weigh(tmp_path: Path) -> None:
+    pairs = prepared((Pair(["file"], ["open"], [str(i)], i % 3) for i in range(900)), tmp_path)
+    order = epoch_order(pairs.question, pairs.source, np.arange(900), [2.5, 0, 0.25], np.random.default_rng(0))
+    times = Counter(order.tolist())
+    assert {times[r] for r in range(0, 900, 3)} == {2, 3}
+    assert sum(times[r] for r in range(0, 900, 3)) == pytest.approx(2.5 * 300, rel=0.1)
+    assert sum(times[r] for r in range(1, 900, 3)) == 0
+    assert {times[r] for r in range(2, 900, 3)} == {0, 1}
+    assert sum(times[r] for r in range(2, 900, 3)) == pytest.approx(0.25 * 300, rel=0.25)
+
+
+def test_no_batch_has_a_question_twice_and_none_is_lost(tmp_path: Path) -> None:
+    pairs = prepared((Pair(["file"], ["open"], [str(i // 2)], i % 2) for i in range(60)), tmp_path)
+    order = epoch_order(pairs.question, pairs.source, np.arange(60), [3, 3], np.random.default_rng(0))
+    found = list(batches(pairs.question, order, 8))
+    for batch in found:
+        assert len(set(pairs.question[batch].tolist())) == len(batch)
+    assert [len(batch) for batch in found[:10]] == [8] * 10
+    assert Counter(pairs.question[np.concatenate(found)].tolist()) == Counter(dict.fromkeys(range(30), 3))
+    one = [batch.tolist() for batch in batches(pairs.question, np.array([0, 1, 0, 2, 1, 0]), 2)]
+    assert one == [[0, 2]]  # what is left is one question
+
+
+def test_weights_and_stages_are_told_by_name(tmp_path: Path) -> None:
+    sources = Sources((PairFile.parse("x/so_threads.jsonl.gz:3"), Path("docs.jsonl")), own=0.5)
+    assert sources.names == ["so_threads", "docs", "own"]
+    assert sources.weights() == [3, 1, 0.5]
+    assert sources.weights(("own", "so_threads")) == [3, 0, 0.5]
+    with pytest.raises(BadInput, match="a stage names 'so'; the sources are so_threads, docs, own"):
+        sources.weights(("so",))
+    with pytest.raises(BadInput, match=r"the weight of a\.jsonl is -1; give a number from 0"):
+        PairFile.parse("a.jsonl:-1")
+    with pytest.raises(BadInput, match="every source of a stage has the weight 0"):
+        Sources((PairFile(Path("a"), 0.0),)).weights()
+    for wrong in ("", "0", "4@-1", "x:own", "4@x"):
+        with pytest.raises(BadInput, match="a stage is EPOCHS"):
+            Stage.parse(wrong)
+    assert TrainConfig(epochs=7).curriculum == (Stage(7),)
 
 
 def test_word_ids_stay_on_disk(tmp_path: Path) -> None:
@@ -146,9 +291,3 @@ def test_word_ids_stay_on_disk(tmp_path: Path) -> None:
     loaded = Pairs.load(tmp_path)
     assert loaded.reading == pairs.reading
     np.testing.assert_array_equal(loaded.code.ids, pairs.code.ids)
-
-
-def test_one_question_cannot_be_split(tmp_path: Path) -> None:
-    pairs = prepare([Pair([1], [2], ["a"]), Pair([1], [3], ["a"])], tmp_path, Reading())
-    with pytest.raises(BadInput, match="of one question; give more"):
-        pairs.split(0.5, seed=0)

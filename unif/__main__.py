@@ -18,7 +18,7 @@ from ncs.console import tracker
 from ncs.errors import MissingExtra, NcsError
 from ncs.index import Index
 from ncs.progress import silent
-from unif.settings import Encoder, Loss, ModelConfig, Prior, QueryWeights, RareWords, TrainConfig, given
+from unif.settings import CHOICES, Encoder, ModelConfig, Prior, QueryWeights, RareWords, Stage, TrainConfig, given
 
 if TYPE_CHECKING:
     from unif.train import Trained
@@ -48,10 +48,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     train = commands.add_parser("train", help="train a head; the same command goes on with a training that was killed")
     train.add_argument("index", type=Path, metavar="INDEX", help="index folder: its words and vectors are the start")
-    train.add_argument("--pairs", type=Path, action="append", default=[], metavar="FILE", help="JSON lines; repeatable")
     train.add_argument(
-        "--own", action="store_true", help="learn from the index's own comments and names too; alone without --pairs"
-    )
+        "--pairs", action="append", default=[], metavar="FILE[:WEIGHT]",
+        help="JSON lines, or CodeSearchNet's; drawn WEIGHT times an epoch; repeatable",
+    )  # fmt: skip
+    train.add_argument(
+        "--own", type=float, nargs="?", const=1.0, default=0.0, metavar="WEIGHT",
+        help="learn from the index's own comments and names too; alone without --pairs",
+    )  # fmt: skip
+    train.add_argument(
+        "--stage", action="append", default=[], metavar="EPOCHS[:SOURCE,...][@RATE]",
+        help="a curriculum in place of --epochs; a source is a file's name up to its first dot, or own; repeatable",
+    )  # fmt: skip
     train.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
     train.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
     train.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default %(default)s)")
@@ -71,20 +79,22 @@ def _parser() -> argparse.ArgumentParser:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """An option for every setting; those that are not given keep the default, which is written once, there."""
     default, model = TrainConfig(), ModelConfig()
-    choices = {"encoder": Encoder, "query_weights": QueryWeights, "prior": Prior, "rare_words": RareWords, "loss": Loss}
+    choices = {"query_weights": QueryWeights, "prior": Prior, "rare_words": RareWords, "encoder": Encoder, **CHOICES}
     for name, kind in choices.items():
-        preset = getattr(default if name == "loss" else model, name)
+        preset = getattr(default if name in CHOICES else model, name)
         parser.add_argument(f"--{name.replace('_', '-')}", choices=get_args(kind), help=f"(default {preset})")
     parser.add_argument("--shared", action="store_true", default=None, help="one table for questions and code")
     parser.add_argument("--unique", action="store_true", default=None, help="repeated words of a function count once")
-    for name in ("epochs", "batch", "patience", "query_words", "code_words", "seed"):
+    for name in ("epochs", "batch", "patience", "query_words", "code_words", "accumulate", "mine_every", "mined",
+                 "seed"):  # fmt: skip
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"(default {getattr(default, name)})")
-    for name in ("rate", "margin", "word_dropout", "stay", "valid"):
+    parser.add_argument("--compile", action="store_true", default=None, help="by torch.compile")
+    for name in ("rate", "margin", "word_dropout", "stay", "weight_decay", "valid"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"(default {getattr(default, name)})")
 
 
 def _train(options: argparse.Namespace) -> int:
-    values = vars(options)
+    values = vars(options) | {"stages": tuple(map(Stage.parse, options.stage)) or None}
     config = TrainConfig(**{**given(TrainConfig, values), "model": ModelConfig(**given(ModelConfig, values))})
     try:
         from unif.train import train
@@ -92,9 +102,10 @@ def _train(options: argparse.Namespace) -> int:
         if error.name != "torch":
             raise
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
-    from unif.run import Sources
+    from unif.run import PairFile, Sources
 
-    sources = Sources(tuple(options.pairs), float(options.own or not options.pairs), options.leave_out)
+    files = tuple(map(PairFile.parse, options.pairs))
+    sources = Sources(files, options.own if files else options.own or 1.0, options.leave_out)
     track = silent if options.quiet else tracker(options.quiet)
     with Index.load(options.index) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)

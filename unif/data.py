@@ -1,12 +1,13 @@
-"""(question, code) pairs as memory-mapped word ids: written once, split by question, drawn one row a question.
+"""(question, code) pairs as memory-mapped word ids: written once, split by question or by repository.
 
-Ids are those of the head's vocabulary plus one; 0 is no word.
+Ids are those of a network's tokens, 1 and above; 0 is no word.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -20,19 +21,32 @@ from unif.questions import Questions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from unif.settings import Split
+
     Ids = NDArray[np.int64]
+    Says = Callable[[Sequence[str]], Sequence[int]]
 
 NOTED = 20
 """Bad lines that are named; all are counted."""
+NOWHERE = -1
+"""No repository; no function of the index."""
+READING = "reading.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The words of both sides as ids, and keys of the question: pairs that share one are of one question."""
+    """The words of both sides, and keys of the question: pairs that share one are of one question.
 
-    query: Sequence[int]
-    code: Sequence[int]
+    source: the place of its source in `Sources`. repository: empty where it is not known. row: of the index, NOWHERE
+    for a pair that came from elsewhere.
+    """
+
+    query: Sequence[str]
+    code: Sequence[str]
     keys: Sequence[str]
+    source: int = 0
+    repository: str = ""
+    row: int = NOWHERE
 
 
 @dataclass(slots=True)
@@ -62,33 +76,20 @@ class Texts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def padded(self, rows: Ids, longest: int, *, unique: bool = False) -> Ids:
-        """The first `longest` words of these rows, [n, l], zeros behind; unique: repeated words of a row as zeros."""
+    def cut(self, rows: Ids, longest: int) -> tuple[Ids, Ids]:
+        """The first `longest` words of these rows: flat ids, and the length of each row."""
         begins = np.asarray(self.offsets[rows])
         lengths = np.minimum(np.asarray(self.offsets[rows + 1]) - begins, longest)
-        there = np.arange(int(lengths.max(initial=0))) < lengths[:, None]
-        found = np.zeros(there.shape, np.int64)
-        found[there] = self.ids[ranges(begins, lengths)]
-        return _once(found) if unique else found
+        return np.asarray(self.ids[ranges(begins, lengths)]), lengths
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Texts:
-        """What `_Writer` wrote."""
-        ids = np.memmap(folder / f"{name}.ids", np.int32, "r")
-        return cls(ids, np.memmap(folder / f"{name}.offsets", np.int64, "r"))
+        """What `Writer` wrote, for reading only; as a private copy, so that torch may wrap it."""
+        ids = np.memmap(folder / f"{name}.ids", np.int32, "c")
+        return cls(ids, np.memmap(folder / f"{name}.offsets", np.int64, "c"))
 
 
-def _once(ids: Ids) -> Ids:
-    """Every word but the first of its kind in each row set to 0."""
-    order = np.argsort(ids, axis=1, kind="stable")
-    ordered = np.take_along_axis(ids, order, axis=1)
-    again = np.zeros(ids.shape, bool)
-    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-    np.put_along_axis(ordered, order, np.where(again, 0, ordered), axis=1)
-    return ordered
-
-
-class _Writer:
+class Writer:
     """Texts to disk as they come: memory holds none of them."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -98,11 +99,12 @@ class _Writer:
         self._offsets.write(np.int64(0).tobytes())
 
     def add(self, ids: Sequence[int]) -> None:
-        self._ids.write(np.array(ids, np.int32).tobytes())
+        """One more text."""
+        self._ids.write(array("i", ids).tobytes())
         self._end += len(ids)
-        self._offsets.write(np.int64(self._end).tobytes())
+        self._offsets.write(self._end.to_bytes(8, "little"))
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -112,62 +114,76 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs and the question that each is of, [n], numbered from 0 in the order of reading."""
+    """All pairs, and of each: its question, numbered in the order of reading, source, repository, row of the index."""
 
     query: Texts
     code: Texts
-    question: Ids
+    question: NDArray[np.int32]
+    source: NDArray[np.int16]
+    repository: NDArray[np.int32]
+    row: NDArray[np.int32]
     reading: Reading
 
-    def split(self, share: float, seed: int) -> tuple[Ids, Ids]:
-        """Rows to learn from and rows to validate on: a question is on one side with all its rows, and its twins."""
-        n = int(self.question.max()) + 1
+    def __len__(self) -> int:
+        return len(self.question)
+
+    def split(self, share: float, seed: int, by: Split = "question") -> tuple[Ids, Ids]:
+        """Rows to learn from and rows to validate on. No question is on both sides, with any of its rows or twins.
+
+        by repository: whole repositories are validated on; what else asks their questions is neither. Pairs that are
+        of no repository are learnt from. Raises BadInput where one side would be empty.
+        """
+        group = self.question if by == "question" else self.repository
+        n = int(group.max(initial=NOWHERE)) + 1
         if n < 2:
-            raise BadInput("the pairs are of one question; give more")
-        held = np.zeros(n, bool)
+            raise BadInput(f"the pairs are of one {by}; give more, or split them by something else")
+        held = np.zeros(n + 1, bool)  # the last is NOWHERE
         held[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        return np.flatnonzero(~held[self.question]), np.flatnonzero(held[self.question])
-
-    def one_a_question(self, rows: Ids, draw: np.random.Generator) -> Ids:
-        """Of these rows one of each question, drawn; the questions shuffled."""
-        mixed = draw.permutation(rows)
-        _, first = np.unique(self.question[mixed], return_index=True)
-        drawn: Ids = mixed[draw.permutation(first)]
-        return drawn
-
-    def batches(self, rows: Ids, size: int, draw: np.random.Generator) -> Iterator[Ids]:
-        """An epoch: every question once, in batches; a last one of a single row, which has no negatives, is left."""
-        order = self.one_a_question(rows, draw)
-        for start in range(0, len(order), size):
-            if len(order) - start > 1:
-                yield order[start : start + size]
+        there = held[group]
+        asked = np.zeros(int(self.question.max()) + 1, bool)
+        asked[self.question[there]] = True
+        learning = np.flatnonzero(~there & ~asked[self.question])
+        if not len(learning):
+            raise BadInput(f"nothing is left to learn from when pairs are split by {by}; give more pairs")
+        return learning, np.flatnonzero(there)
 
     @classmethod
     def load(cls, folder: Path) -> Pairs:
         """What `prepare` wrote."""
-        read = json.loads((folder / "reading.json").read_bytes())
+        read = json.loads((folder / READING).read_bytes())
         reading = Reading(**{**read, "bad_lines": tuple(read["bad_lines"])})
-        question = np.load(folder / "question.npy", mmap_mode="r", allow_pickle=False)
-        return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), question, reading)
+        columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in COLUMNS}
+        return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), reading=reading, **columns)
 
 
-def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading) -> Pairs:
+COLUMNS = ("question", "source", "repository", "row")
+
+
+def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading, query_ids: Says, code_ids: Says) -> Pairs:
     """Write pairs into `folder`, `reading.json` last. Raises BadInput where none has words on both sides."""
     folder.mkdir(parents=True, exist_ok=True)
-    questions = Questions()
-    with _Writer(folder, "query") as query, _Writer(folder, "code") as code:
+    questions, repositories = Questions(), {"": NOWHERE}
+    source, repository, row = array("h"), array("i"), array("i")
+    with Writer(folder, "query") as queries, Writer(folder, "code") as codes:
         for pair in pairs:
-            if not any(pair.query) or not any(pair.code):
+            query, code = query_ids(pair.query), code_ids(pair.code)
+            if not query or not code:
                 reading.wordless += 1
                 continue
-            query.add([id for id in pair.query if id])
-            code.add([id for id in pair.code if id])
+            queries.add(query)
+            codes.add(code)
             questions.add(*pair.keys)
-    numbers = questions.numbers()
-    reading.rows, reading.questions = len(numbers), len(np.unique(numbers))
+            source.append(pair.source)
+            repository.append(repositories.setdefault(pair.repository, len(repositories) - 1))
+            row.append(pair.row)
+    reading.rows = len(source)
     if not reading.rows:
         first = f"; the first bad line: {reading.bad_lines[0]}" if reading.bad_lines else ""
         raise BadInput(f"no pair has known words on both sides; give other pairs, or a larger index{first}")
-    np.save(folder / "question.npy", numbers)
-    (folder / "reading.json").write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
+    question = questions.numbers()
+    reading.questions = int(question.max()) + 1
+    arrays = (question, *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository, row)))
+    for name, values in zip(COLUMNS, arrays, strict=True):
+        np.save(folder / f"{name}.npy", values)
+    (folder / READING).write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
     return Pairs.load(folder)

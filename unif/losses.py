@@ -1,39 +1,53 @@
 """What training makes smaller: in-batch softmax (CodeSearchNet's) and the margin of UNIF's paper.
 
-Both take the scores of every question of a batch with every code, [n, n], right pairs on the diagonal, and `twins`,
-bool [n, n]: rows that ask the same or are the same code, which are no negatives of each other.
+Both take scores [m, k] of m questions with k codes, `own`: [m], the place of each question's code, and `twins`, bool
+[m, k]: codes that are no negatives of a question, because they are its own once more, or answer the same question.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-if TYPE_CHECKING:
-    from unif.data import Ids
+
+def keys(ids: Tensor) -> Tensor:
+    """A number of each row of word ids [n, l], int64 [n]: equal rows have equal ones, others in all likelihood not.
+
+    >>> one, other, same = keys(torch.tensor([[1, 2, 0], [2, 1, 0], [1, 2, 0]])).tolist()
+    >>> one == same, one == other
+    (True, False)
+    """
+    places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
+    factors = _mixed(places * -7046029254386353131) | 1  # odd: no bit of an id is lost
+    return _mixed((ids * factors).sum(dim=1))
 
 
-def same(query: Ids, code: Ids) -> Ids:
-    """bool [n, n]: which rows ask the same or are the same code, and so are no negatives of each other."""
-    numbers = [np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1) for ids in (query, code)]
-    equal: Ids = np.logical_or.reduce([number[:, None] == number for number in numbers])
-    return equal
+def _mixed(numbers: Tensor) -> Tensor:
+    """Every bit spread over all: multiplications modulo 2^64 and shifts."""
+    numbers = (numbers ^ (numbers >> 30)) * -4658895280553007687
+    return numbers ^ (numbers >> 27)
 
 
-def softmax_loss(scores: Tensor, twins: Tensor) -> Tensor:
-    """Of scores [n, n], those of right pairs on the diagonal: choosing the right code among the batch's."""
-    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
-    return F.cross_entropy(scores.masked_fill(twins & ~own, -torch.inf), own.float().argmax(dim=1))
+def alike(query: Tensor, code: Tensor, negatives: Tensor | None = None) -> Tensor:
+    """bool [n, n]: which rows ask the same or are the same code; with negatives [n, n + n]: and which are one's own.
+
+    All are ids, [n, l] each.
+    """
+    asked, answers = keys(query), keys(code)
+    twins = (asked[:, None] == asked) | (answers[:, None] == answers)
+    if negatives is None:
+        return twins
+    return torch.cat([twins, (answers[:, None] == keys(negatives)) | ~(negatives > 0).any(dim=1)], dim=1)
 
 
-def margin_loss(cosines: Tensor, twins: Tensor, margin: float) -> Tensor:
-    """max(0, margin - cos(q, c+) + cos(q, c-)), c- the next code of the batch, whose order is drawn."""
-    following = torch.arange(len(cosines), device=cosines.device).roll(-1)  # [n]
-    wrong = cosines.gather(1, following[:, None])[:, 0]  # [n]
-    good = ~twins.gather(1, following[:, None])[:, 0]
-    losses = (margin - cosines.diagonal() + wrong).clamp(min=0) * good
-    return losses.sum() / good.sum().clamp(min=1)
+def softmax_loss(scores: Tensor, own: Tensor, twins: Tensor) -> Tensor:
+    """Choosing the right code among all: the cross entropy of each question, [m]."""
+    mine = torch.zeros_like(twins).scatter_(1, own[:, None], True)
+    return F.cross_entropy(scores.masked_fill(twins & ~mine, -torch.inf), own, reduction="none")
+
+
+def margin_loss(cosines: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
+    """max(0, margin - cos(q, c+) + cos(q, c-)) of each question, [m]; other: [m], the places of c-."""
+    right, wrong = (cosines.gather(1, place[:, None])[:, 0] for place in (own, other))
+    return (margin - right + wrong).clamp(min=0)

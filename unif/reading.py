@@ -5,13 +5,12 @@ A function teaches by what its doc comment or its name says against the rest of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from corpora.jsonl import parse_row, read_lines
+from corpora.jsonl import Row, parse_row, read_lines
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
@@ -19,78 +18,117 @@ from ncs.rankers.pairs import normalised
 from ncs.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Field
 from unif.data import Pair, Reading
+from unif.tokenization import source_words
 
 if TYPE_CHECKING:
-    from ncs.vocabulary import Vocabulary, WordTable
-    from unif.data import Ids
+    from ncs.store import Store
+    from ncs.vocabulary import WordTable
+    from unif.beginning import Reads
 
-BODY: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field not in ("doc", "name"))
+CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")
+BODY: tuple[Field, ...] = tuple(field for field in CODE if field != "name")
 LEAST_DOC, LEAST_NAME, LEAST_BODY = 3, 2, 2
 """Words that a comment, a name and the rest need to be a pair."""
+BLOCK = 1_000
+"""Documents that are taken from the store at once."""
+Code = Callable[[str, str], list[str]]
+"""(code, language) -> its words."""
 
 
 def pairs_of_file(
     path: Path,
-    vocabulary: Vocabulary,
     reading: Reading,
     *,
+    reads: Reads = "fields",
+    source: int = 0,
     left_out: frozenset[str] = frozenset(),
     track: Track = silent,
 ) -> Iterator[Pair]:
     """Pairs of a `.jsonl` or `.jsonl.gz` file; lines that are none are counted in `reading` and passed over.
 
-    left_out: normalised questions that must not be learnt from. Raises BadInput for a file that cannot be read.
+    A line has query and code (and question_id, split), or is one of CodeSearchNet's, with docstring and code (and repo,
+    partition). left_out: normalised questions that must not be learnt from; nor are lines whose split is `test`.
+    Raises BadInput for a file that cannot be read.
     """
-    known = {word: id for id, word in enumerate(vocabulary, 1)}
     for number, line in enumerate(track(read_lines(path), f"{path.name}", unit="pairs"), 1):
         if not line.strip():
             continue
         try:
             row = parse_row(line, f"{path}:{number}")
-            query, code, language = row.text("query"), row.text("code"), row.text("language", "")
+            published = "docstring" in row.values and "query" not in row.values
+            query = row.text("docstring" if published else "query")
+            code, language = row.text("code"), row.text("language", "")
         except BadInput as error:
             reading.note(error)
             continue
         said = normalised(query)
-        if said in left_out:
+        if said in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
             reading.left_out += 1
             continue
-        yield Pair(
-            [known.get(word, 0) for word in tokenize(query)],
-            [known.get(word, 0) for word in code_words(code, language)],
-            [said, *_question_id(path, row.values)],
-        )
+        words = source_words(code, language) if reads == "source" else code_words(code, language, doc=not published)
+        repository = row.values.get("repo", "")
+        yield Pair(tokenize(query), words, [said, *_question_id(path, row)], source, str(repository or ""))
 
 
-def _question_id(path: Path, values: Mapping[str, object]) -> list[str]:
+def _question_id(path: Path, row: Row) -> list[str]:
     """Numbers of Stack Overflow are the same in every file; other ids are a file's own."""
-    id = values.get("question_id")
+    id = row.values.get("question_id")
     if isinstance(id, int):
         return [f"\n{id}"]
     return [f"\n{id}" if id.isdecimal() else f"\n{path.name}\n{id}"] if isinstance(id, str) and id else []
 
 
-def code_words(code: str, language: str) -> list[str]:
-    """The words that NCS reads of a program of any shape."""
+def code_words(code: str, language: str, *, doc: bool = True) -> list[str]:
+    """The words that NCS reads of a program of any shape; doc: those of its doc comment too."""
     words = read_program(code, language, id="").words
-    return [word for field in NCS_FIELDS for word in field_tokens(field, words.get(field, ()))]
+    return [word for field in (NCS_FIELDS if doc else CODE) for word in field_tokens(field, words.get(field, ()))]
 
 
-def own_pairs(words: WordTable, known: Ids, *, track: Track = silent) -> Iterator[Pair]:
+def own_pairs(words: WordTable, store: Store, *, source: int = 0, track: Track = silent) -> Iterator[Pair]:
     """The functions of an index: what the doc comment says against the rest, what the name says against the body.
 
-    known: [len(vocabulary)], the head's id of each word, 0 for none. Both pairs of a function are one question.
+    Both pairs of a function are one question.
     """
-    for row in track(range(len(words)), "own pairs", total=len(words), unit="functions"):
-        doc, name = (known[words.ids_of(row, field)] for field in ("doc", "name"))
-        body = np.concatenate([known[words.ids_of(row, field)] for field in BODY])
-        if np.count_nonzero(body) < LEAST_BODY:
+    spelled = list(words.vocabulary)
+    for row, repository in enumerate(track(_repositories(store), "own pairs", total=len(words), unit="functions")):
+        doc, name = ([spelled[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
+        body = [spelled[id] for field in BODY for id in words.ids_of(row, field)]
+        if len(body) < LEAST_BODY:
             continue
-        if np.count_nonzero(doc) >= LEAST_DOC:
-            yield Pair(doc.tolist(), [*name.tolist(), *body.tolist()], [f"\n\n{row}", _key(doc)])
-        if np.count_nonzero(name) >= LEAST_NAME:
-            yield Pair(name.tolist(), body.tolist(), [f"\n\n{row}", _key(name)])
+        for said, code, least in ((doc, [*name, *body], LEAST_DOC), (name, body, LEAST_NAME)):
+            if len(said) >= least:
+                yield Pair(said, code, [f"\n\n{row}", _key(said)], source, repository, row)
 
 
-def _key(ids: Ids) -> str:
-    return "\n\n\n" + " ".join(map(str, ids.tolist()))
+def own_sources(store: Store, *, source: int = 0, track: Track = silent) -> Iterator[Pair]:
+    """The same for encoders that read code in its order: the doc comment against the source, which has the name."""
+    starts = range(0, len(store), BLOCK)
+    for start in track(starts, "own pairs", total=len(starts), unit="parts"):
+        rows = range(start, min(start + BLOCK, len(store)))
+        for row, document in zip(rows, store.documents(rows), strict=True):
+            doc = field_tokens("doc", document.words.get("doc", ()))
+            if len(doc) >= LEAST_DOC:
+                code = source_words(document.code, document.language)
+                yield Pair(doc, code, [f"\n\n{row}", _key(doc)], source, document.repository, row)
+
+
+def functions(words: WordTable, store: Store, reads: Reads) -> Iterator[list[str]]:
+    """The words of every function of an index, as a code side reads them; without the doc comment."""
+    if reads == "source":
+        for start in range(0, len(store), BLOCK):
+            for document in store.documents(range(start, min(start + BLOCK, len(store)))):
+                yield source_words(document.code, document.language)
+        return
+    spelled = list(words.vocabulary)
+    for row in range(len(words)):
+        yield [spelled[id] for field in CODE for id in words.ids_of(row, field)]
+
+
+def _repositories(store: Store) -> Iterator[str]:
+    for start in range(0, len(store), BLOCK):
+        for location in store.locations(range(start, min(start + BLOCK, len(store)))):
+            yield location.repository
+
+
+def _key(words: list[str]) -> str:
+    return "\n\n\n" + json.dumps(words)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,19 +13,28 @@ import torch
 from torch import Tensor
 
 from ncs import __version__
-from ncs.errors import BadInput
+from ncs.errors import BadInput, MissingExtra
 from ncs.progress import Track, silent
-from unif.head import Head
-from unif.losses import margin_loss, same, softmax_loss
-from unif.model import Towers, create
-from unif.run import CHECKPOINT, Sources, Start, open_run, run_pairs, write_curve, write_whole
-from unif.settings import TrainConfig
+from unif.batches import Source
+from unif.beginning import begin
+from unif.checkpoint import damaged, load, save
+from unif.curves import draw as draw_curve
+from unif.data import Reading, Texts
+from unif.drawing import batches, epoch_order, one_a_question
+from unif.losses import alike
+from unif.mining import mine, mined_file
+from unif.model import Towers, create, export
+from unif.run import CHECKPOINT, POOL, Sources, Start, open_run, run_pairs, write_array, write_curve
+from unif.settings import Stage, TrainConfig
+from unif.step import Learner, seeded
+from unif.world import World, joined, local
 
 if TYPE_CHECKING:
     from ncs.index import Index
-    from unif.data import Ids, Pairs, Reading
+    from unif.data import Ids, Pairs
+    from unif.head import Head
 
-POOL = 1_000
+AMONG = 1_000
 """Codes among which a validation question has to find its own, as in CodeSearchNet."""
 
 
@@ -45,32 +54,28 @@ def train(
 ) -> Trained:
     """Train a head over the words of an index into the folder `out`; the same call goes on where a killed one was.
 
-    What is learnt does not depend on where it was killed, bit by bit, on one machine and device.
+    What is learnt does not depend on where it was killed, bit by bit, on one machine and device. Under `torchrun` every
+    process has its share of each batch; the first one writes.
     Raises BadInput for pairs that are none, and a folder that holds something else.
     """
-    start = Start.of(index, rare_words=config.model.rare_words == "random", seed=config.seed)
-    open_run(out, {"version": __version__, "index": start.digest(), **sources.about(), **asdict(config)})
-    pairs = run_pairs(out / "pairs", sources, start, track=track)
-    learning, valid = pairs.split(config.valid, config.seed)
-    towers = create(config.model, start.vectors, start.idf, seed=config.seed).to(chosen(device))
-    steps = optimisers(towers, config.rate)
-    state = _resume(out / CHECKPOINT, towers, steps) or _first(towers, pairs, valid, config)
-    while state["epoch"] < config.epochs and state["epoch"] - state["best_epoch"] < config.patience:
-        epoch, began = state["epoch"] + 1, time.perf_counter()
-        loss, seen = _epoch(towers, steps, pairs, learning, config, epoch, track)
-        seconds = time.perf_counter() - began
-        mrr = validation_mrr(towers, pairs, valid, config)
-        if mrr > state["best_mrr"]:
-            state |= {"best_epoch": epoch, "best_mrr": mrr, "best": _copy(towers)}
-        row = {"epoch": epoch, "loss": loss, "mrr": mrr, "seconds": round(seconds, 3), "pairs_per_s": seen / seconds}
-        state |= {"epoch": epoch, "curve": [*state["curve"], row]}
-        _save(out, state, towers, steps)
-    write_curve(out, state["curve"])  # once more: what killed the last epoch may have come before
-    towers.load_state_dict(state["best"])
-    head = Head(
-        start.vocabulary, towers.query.side(), towers.code.side(), {**_about(config), "epoch": state["best_epoch"]}
-    )
-    head.save(out / "head")
+    place = local(chosen(device))
+    with joined(place) as world:
+        start = Start.of(index, rare_words=config.model.rare_words == "random", seed=config.seed)
+        beginning = begin(config.model, start, lambda: sources.words(start, config.model.encoder))
+        about = {"version": __version__, **asdict(config)}
+        mapped = config.mine_every > 0 and config.mined_from == "index"
+        if world.first:
+            open_run(out, {"index": start.digest(), **sources.about(), **about})
+            run_pairs(out / "pairs", sources, start, beginning, pool=mapped, track=track)
+        world.wait()
+        pairs = run_pairs(out / "pairs", sources, start, beginning, pool=mapped)
+        towers = create(config.model, beginning, seed=config.seed).to(place)
+        training = Training(out, sources, config, pairs, towers, world)
+        state = training.run(track)
+        head = export(towers, beginning, {"unique": config.unique, **about, "epoch": state["best_epoch"]})
+        if world.first:
+            head.save(out / "head")
+        world.wait()
     return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.reading)
 
 
@@ -85,116 +90,130 @@ def chosen(device: str) -> torch.device:
         raise BadInput(f"cannot train on {device!r} ({reason}); take --device auto or cpu") from None
 
 
-def optimisers(towers: Towers, rate: float) -> list[torch.optim.Optimizer]:
-    """Adam; of the tables only the rows of a batch's words, where the device can."""
-    sparse, dense = towers.sparse_parameters(), towers.dense_parameters()
-    if towers.log_scale.device.type == "mps":
-        for module in towers.modules():
-            if isinstance(module, torch.nn.Embedding):
-                module.sparse = False
-        return [torch.optim.Adam([*sparse, *dense], lr=rate)]
-    return [torch.optim.SparseAdam(sparse, lr=rate), torch.optim.Adam(dense, lr=rate)]
+class Training:
+    """The epochs of a run. What one of them draws depends on the seed and its number alone."""
 
+    def __init__(
+        self, out: Path, sources: Sources, config: TrainConfig, pairs: Pairs, towers: Towers, world: World
+    ) -> None:
+        self.out, self.config, self.pairs, self.towers, self.world = out, config, pairs, towers, world
+        self.stages = [(stage, sources.weights(stage.sources)) for stage in config.curriculum]
+        self.learning, valid = pairs.split(config.valid, config.seed, config.split)
+        last = np.flatnonzero(self.stages[-1][1])
+        self.valid = valid[np.isin(pairs.source[valid], last)]
+        if not len(self.valid):
+            raise BadInput("the last stage's sources have no question to validate on; give more pairs")
+        self.device = towers.log_scale.device
+        mapped = config.mine_every and config.mined_from == "index"
+        self.pool = Texts.load(out / "pairs", POOL) if mapped else None
+        self.source = Source(pairs, config, self.device, self.pool)
+        self.learner = Learner(towers, config, world)
 
-def _epoch(
-    towers: Towers,
-    steps: list[torch.optim.Optimizer],
-    pairs: Pairs,
-    rows: Ids,
-    config: TrainConfig,
-    epoch: int,
-    track: Track,
-) -> tuple[float, int]:
-    """Every question once; the mean loss and how many pairs. What is drawn depends on seed and epoch alone."""
-    draw = np.random.default_rng((config.seed, epoch))
-    total, seen = 0.0, 0
-    batches = track(pairs.batches(rows, config.batch, draw), f"epoch {epoch}", unit="batches")
-    for batch in batches:
-        query, code = _words(pairs, batch, config)
-        loss = batch_loss(
-            towers, _dropped(query, config, draw), _dropped(code, config, draw), same(query, code), config
-        )
-        for step in steps:
-            step.zero_grad()
-        torch.autograd.backward(loss)
-        for step in steps:
-            step.step()
-        total, seen = total + float(loss.detach()) * len(batch), seen + len(batch)
-    return total / max(1, seen), seen
+    def run(self, track: Track) -> dict[str, Any]:
+        """All epochs that are still to come; leaves the best network in place."""
+        state = self._resume() or self._first()
+        while state["stage"] < len(self.stages):
+            stage, weights = self.stages[state["stage"]]
+            state["epoch"] += 1
+            self._mine(state)
+            self.learner.set_rate(stage.rate or self.config.rate)
+            row = self._epoch(state["epoch"], weights, track)
+            row |= {"stage": state["stage"] + 1, "mined": state["mined"], "mrr": self._judged()}
+            if row["mrr"] > state["best_mrr"]:
+                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": _copy(self.towers)}
+            state["curve"] = [*state["curve"], row]
+            if self._over(state, stage):
+                state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
+                self.towers.load_state_dict(state["best"])  # what follows goes on from the best so far
+            self._save(state)
+        if self.world.first:
+            write_curve(self.out, state["curve"])  # once more: what killed the last epoch may have come before
+            with suppress(MissingExtra):
+                draw_curve(state["curve"], state["best_epoch"], self.out / "curve.svg")
+        return state
 
+    def _over(self, state: dict[str, Any], stage: Stage) -> bool:
+        """Whether a stage has had its epochs, or is not getting better."""
+        since = state["epoch"] - max(state["best_epoch"], state["began"])
+        return bool(state["epoch"] - state["began"] >= stage.epochs or since >= self.config.patience)
 
-def _words(pairs: Pairs, rows: Ids, config: TrainConfig) -> tuple[Ids, Ids]:
-    code = pairs.code.padded(rows, config.code_words, unique=config.unique)
-    return pairs.query.padded(rows, config.query_words), code
+    def _epoch(self, epoch: int, weights: list[float], track: Track) -> dict[str, float]:
+        """Every question as often as its source weighs; the mean loss and how fast."""
+        draw, random = np.random.default_rng((self.config.seed, epoch)), seeded(self.device, self.config.seed, epoch)
+        order = epoch_order(self.pairs.question, self.pairs.source, self.learning, weights, draw)
+        self.towers.train()
+        began, total, seen = time.perf_counter(), torch.zeros((), device=self.device), 0
+        drawn = batches(self.pairs.question, order, self.config.batch)
+        with torch.random.fork_rng():
+            torch.manual_seed(random.initial_seed())  # of the networks' own dropout
+            for rows in track(drawn, f"epoch {epoch}", total=-(-len(order) // self.config.batch), unit="batches"):
+                total += self.learner.learn(self.source.batch(rows, draw), random) * len(rows)
+                seen += len(rows)
+        self.learner.settle()
+        self.world.averaged([total])
+        loss, seconds = float(total) / max(1, seen), time.perf_counter() - began
+        return {"epoch": epoch, "loss": loss, "seconds": round(seconds, 3), "pairs_per_s": seen / seconds}
 
+    def _judged(self) -> float:
+        self.towers.eval()
+        return self.world.agreed(validation_mrr(self.towers, self.source, self.pairs, self.valid))
 
-def _dropped(ids: Ids, config: TrainConfig, draw: np.random.Generator) -> Ids:
-    return np.where(draw.random(ids.shape) < config.word_dropout, 0, ids) if config.word_dropout else ids
+    def _mine(self, state: dict[str, Any]) -> None:
+        """Before every `mine_every` epochs, the first ones apart, look for hard negatives; else take those at hand."""
+        epoch, every = state["epoch"], self.config.mine_every
+        if every and epoch > 1 and (epoch - 1) % every == 0:
+            state["mined"] = epoch
+            if self.world.first:
+                self.towers.eval()
+                draw = np.random.default_rng((self.config.seed, epoch, 1))
+                found = mine(self.towers, self.source, self.pairs, self.pool, self.learning, draw)
+                write_array(mined_file(self.out, epoch), found)
+            self.world.wait()
+        if state["mined"]:
+            path = mined_file(self.out, state["mined"])
+            self.source.hard = np.load(path, mmap_mode="r", allow_pickle=False)
 
+    def _first(self) -> dict[str, Any]:
+        """Before the first epoch: what the network is worth untrained is the first to beat."""
+        mrr = self._judged()
+        state = {"epoch": 0, "stage": 0, "began": 0, "mined": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
+        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": _copy(self.towers)}
 
-def batch_loss(towers: Towers, query: Ids, code: Ids, same: Ids, config: TrainConfig) -> Tensor:
-    """The loss of a batch of ids [n, l]; same: [n, n], from `same`."""
-    device = towers.log_scale.device
-    asked, answers = torch.from_numpy(query).to(device), torch.from_numpy(code).to(device)
-    twins = torch.from_numpy(same).to(device)
-    questions, codes = towers.query(asked), towers.code(answers)  # [n, d] each
-    if config.loss == "softmax":
-        loss = softmax_loss(towers.scale * questions @ codes.T, twins)
-    else:
-        loss = margin_loss(questions @ codes.T, twins, config.margin)
-    if config.stay:
-        loss = loss + config.stay * (towers.query.moved(asked) + towers.code.moved(answers))
-    return loss
+    def _save(self, state: dict[str, Any]) -> None:
+        """The checkpoint, then the curve, which can be made of it; older minings are needed no more."""
+        if self.world.first:
+            save(self.out / CHECKPOINT, {**state, "towers": self.towers.state_dict(), "learner": self.learner.state()})
+            write_curve(self.out, state["curve"])
+            for path in self.out.glob("mined-*.npy"):
+                if path != mined_file(self.out, state["mined"]):
+                    path.unlink()
+        self.world.wait()
+
+    def _resume(self) -> dict[str, Any] | None:
+        """Put network and optimisers where the checkpoint was; None where there is none. BadInput for a damaged one."""
+        state = load(self.out / CHECKPOINT, self.device)
+        if state is None:
+            return None
+        try:
+            self.towers.load_state_dict(state.pop("towers"))
+            self.learner.load(state.pop("learner"))
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise damaged(self.out / CHECKPOINT, error) from error
+        return state
 
 
 @torch.no_grad()
-def validation_mrr(towers: Towers, pairs: Pairs, rows: Ids, config: TrainConfig) -> float:
-    """The mean reciprocal rank of a question's code among POOL others' at most; ties count against it, twins do not."""
-    ranks, order = [np.zeros(0)], pairs.one_a_question(rows, np.random.default_rng(config.seed))
-    device = towers.log_scale.device
-    for batch in np.array_split(order, max(1, round(len(order) / POOL))):
-        query, code = _words(pairs, batch, config)
-        asked, answers = (torch.from_numpy(ids).to(device) for ids in (query, code))
-        cosines = (towers.query(asked) @ towers.code(answers).T).cpu().numpy()  # [n, n]
-        others = ~same(query, code)
-        ranks.append(1 + ((cosines >= np.diag(cosines)[:, None]) & others).sum(axis=1))
-    return float((1 / np.concatenate(ranks)).mean())
-
-
-def _first(towers: Towers, pairs: Pairs, valid: Ids, config: TrainConfig) -> dict[str, Any]:
-    """Before the first epoch: what the network is worth untrained is the first to beat."""
-    mrr = validation_mrr(towers, pairs, valid, config)
-    row = {"epoch": 0, "mrr": mrr}
-    return {"epoch": 0, "curve": [row], "best_epoch": 0, "best_mrr": mrr, "best": _copy(towers)}
+def validation_mrr(towers: Towers, source: Source, pairs: Pairs, rows: Ids) -> float:
+    """Mean reciprocal rank of a question's code among AMONG others' at most; ties count against it, twins do not."""
+    ranks = []
+    order = one_a_question(pairs.question, rows, np.random.default_rng(source.config.seed))
+    for some in np.array_split(order, max(1, round(len(order) / AMONG))):
+        batch = source.batch(some)
+        cosines = towers.query(batch.query) @ towers.code(batch.code).T  # [n, n]
+        above = (cosines >= cosines.diagonal()[:, None]) & ~alike(batch.query, batch.code)
+        ranks.append(1 / (1 + above.sum(dim=1)).double())
+    return float(torch.cat(ranks).mean())
 
 
 def _copy(towers: Towers) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().clone() for name, tensor in towers.state_dict().items()}
-
-
-def _save(out: Path, state: dict[str, Any], towers: Towers, steps: list[torch.optim.Optimizer]) -> None:
-    """Replace the checkpoint, then the curve, which can be made of it."""
-    buffer = io.BytesIO()
-    torch.save({**state, "towers": towers.state_dict(), "steps": [step.state_dict() for step in steps]}, buffer)
-    write_whole(out / CHECKPOINT, buffer.getvalue())
-    write_curve(out, state["curve"])
-
-
-def _resume(path: Path, towers: Towers, steps: list[torch.optim.Optimizer]) -> dict[str, Any] | None:
-    """Put networks and optimisers where the checkpoint was; None where there is none. BadInput for a damaged one."""
-    if not path.is_file():
-        return None
-    try:
-        state: dict[str, Any] = torch.load(path, map_location=towers.log_scale.device, weights_only=True)
-        towers.load_state_dict(state.pop("towers"))
-        for step, saved in zip(steps, state.pop("steps"), strict=True):
-            step.load_state_dict(saved)
-    except Exception as error:  # torch tells damage in a dozen ways
-        raise BadInput(
-            f"cannot go on from {path} ({type(error).__name__}); remove its folder and start again"
-        ) from error
-    return state
-
-
-def _about(config: TrainConfig) -> dict[str, object]:
-    return {"version": __version__, "unique": config.unique, **asdict(config)}
