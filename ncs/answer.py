@@ -65,7 +65,7 @@ def ask(
         for hit, reasons in zip(shown, explanation.reasons, strict=True):
             hit["explanation"] = reasons_as_dict(reasons)
     unknown = index.unknown_words(text)
-    notes = _notes(text, unknown, bool(hits))
+    notes = [*not_ready(index), *_notes(text, unknown, bool(hits))]
     if min_confidence is not None:
         shown, unsure = _sure(shown, min_confidence)
         notes += unsure
@@ -79,6 +79,12 @@ def ask(
         **({"explanation": reading_as_dict(explanation)} if explanation else {}),
         "hits": shown,
     }
+
+
+def not_ready(index: Index) -> list[str]:
+    """What a first build has still to learn, as a sentence for people; nothing once it is complete."""
+    pending = index.manifest.counts.get("pending")
+    return [str(pending)] if pending else []
 
 
 def _sure(shown: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any]], list[str]]:

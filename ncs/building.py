@@ -6,10 +6,9 @@ import importlib.metadata
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,9 +16,10 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexVersion
 from ncs.generations import Generation, new_generation
-from ncs.manifest import Manifest
+from ncs.manifest import Manifest, current_generation
 from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
+from ncs.rankers.bm25 import Bm25Ranker
 from ncs.store import Store
 from ncs.structure import Structure
 from ncs.types import NCS_FIELDS
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.5 without these (DESIGN.md)."""
+EARLY = 2_000
+"""Documents from which on a first build lets an index answer by words while their vectors are learnt."""
+PENDING = "word vectors are being learnt: so far words themselves are found, not their meaning"
 DRIFT, GROWTH = 0.02, 1.5
 """Past these an update advises to learn word vectors anew."""
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
@@ -215,38 +218,74 @@ def learn(
     """
     from ncs.calibration import calibrated
 
-    words, folder, skipped = collected.words, generation.path, sources.skipped if sources else None
-    words.save(folder)
+    words = collected.words
+    words.save(generation.path)
+    with Store(generation.path / "documents.sqlite") as store, clock("structure"):
+        structure = Structure.of(collected.references, words, store, deduplicate=config.deduplicate)
+        structure.save(generation.path)
+    with clock("bm25"):
+        lexical = Bm25Ranker()
+        lexical.fit(words, track=track)
+        lexical.save(generation.path)
     if sources:
-        collected.sources.save(folder)
+        collected.sources.save(generation.path)
+        if learnt is None and len(words) >= EARLY and current_generation(generation.folder) is None:
+            generation = _answer_early(collected, generation, config, clock, sources)
+    folder = generation.path
     with clock("embeddings"):
         embeddings, training = _word_vectors(words, config, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
-        with clock("structure"):
-            structure = Structure.of(collected.references, words, store, deduplicate=config.deduplicate)
-            structure.save(folder)
-        for ranker in chain(map(create_ranker, FITTED), requested):
-            with clock(ranker.name):
-                fit_ranker(ranker, words, embeddings, store, track=track)
-                ranker.save(folder)
-                del ranker
+        _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
         with clock("calibration"):
             calibration = calibrated(folder, store)
-    counts = {
+    counts = _counts(collected, clock, sources)
+    counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
+    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes)
+    generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
+
+
+def _fit(
+    rankers: Iterable[Ranker],
+    words: WordTable,
+    embeddings: Embeddings,
+    store: Store,
+    folder: Path,
+    track: Track,
+    clock: Clock,
+) -> None:
+    for ranker in rankers:
+        with clock(ranker.name):
+            fit_ranker(ranker, words, embeddings, store, track=track)
+            ranker.save(folder)
+
+
+def _counts(collected: Collected, clock: Clock, sources: Sources | None) -> dict[str, object]:
+    skipped = sources.skipped if sources else None
+    return {
         **collected.counts(),
-        "calibration": calibration,
-        "words": len(words.vocabulary),
-        "embeddings": embeddings.method,
-        "training": training,
+        "words": len(collected.words.vocabulary),
         "sources": sources.described() if sources else None,
-        "seconds": clock.seconds,
+        "seconds": dict(clock.seconds),
         "peak_memory_bytes": _peak_memory(),
         "skipped": dict(sorted(skipped.counts.items())) if skipped else {},
         "unreadable_files": list(skipped.unreadable) if skipped else [],
     }
-    notes = (*(skipped.notes if skipped else ()), *embeddings.notes)
-    generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
+
+
+def _answer_early(
+    collected: Collected, generation: Generation, config: BuildConfig, clock: Clock, sources: Sources
+) -> Generation:
+    """Where nothing answers yet, answer by words while their vectors are learnt; the generation to go on with."""
+    from ncs.embeddings import Embeddings
+
+    nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
+    nothing.save(generation.path)
+    with Store(generation.path / "documents.sqlite") as store:
+        _fit(map(create_ranker, FITTED[1:]), collected.words, nothing, store, generation.path, silent, Clock())
+    counts = {**_counts(collected, clock, sources), "embeddings": nothing.method, "pending": PENDING}
+    generation.commit(config=asdict(config), counts=counts, versions=_versions())
+    return generation.next(without=("embeddings.npy", "embeddings.json", *FITTED[1:]))
 
 
 def _word_vectors(

@@ -24,6 +24,7 @@ class Generation:
 
     def __init__(self, folder: Path, number: int) -> None:
         self.folder = folder
+        self._number = number
         self.path = folder / f"data-{number}.part"
         """Where to write."""
         self._data = folder / f"data-{number}"
@@ -55,6 +56,27 @@ class Generation:
         temporary.replace(self.folder / NAME)
         _sync(self.folder)
         return manifest
+
+    def next(self, *, without: Sequence[str] = ()) -> Generation:
+        """After `commit`: another generation that begins with the files of this one, without these top-level names.
+
+        Files are linked, not copied, where the system can: they must be replaced, never written to.
+        """
+        following = Generation(self.folder, self._number + 1)
+        following.path.mkdir()
+        for entry in sorted(self._data.iterdir()):
+            if entry.is_dir() and entry.name not in without:
+                shutil.copytree(entry, following.path / entry.name, copy_function=_link)
+            elif entry.name not in without:
+                _link(entry, following.path / entry.name)
+        return following
+
+
+def _link(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, target)
 
 
 @contextmanager

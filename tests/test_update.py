@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 
+from ncs import building
+from ncs.answer import Answer, ask
 from ncs.building import BuildConfig, Recipe, make
 from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, SourceError
@@ -20,6 +24,7 @@ from ncs.types import NCS_FIELDS, Document
 from tests import corpus, gitrepo
 from tests.test_cli import ncs
 
+T = TypeVar("T")
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
 VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
 ALPHA = "def alpha(x):\n    return go(x)\n"
@@ -254,3 +259,24 @@ def test_the_command_says_what_changed_and_when_to_learn_again(
     assert "newer than the word vectors; learn them with: ncs update --retrain" in said
     assert {"new: src/c.py", "changed: src/a.py", "removed: src/b.py"} <= set(said.splitlines())
     assert "nothing changed, 2 files as before" in ncs("update", "-i", "idx", cwd=tmp_path).stderr
+
+
+def test_a_first_build_answers_by_words_while_vectors_are_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "EARLY", 1)
+    seen: list[Answer] = []
+
+    def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        if stage == "training embeddings":
+            with Index.load(tmp_path / "idx", verify=True) as early:
+                seen.append(ask(early, "hide soft keyboard", ranker="hybrid"))
+        yield from items
+
+    with Index.build(corpus.write(tmp_path / "repos"), tmp_path / "idx", config=QUICK, track=track) as index:
+        assert ask(index, "hide soft keyboard", ranker="hybrid")["notes"] == []
+        assert sorted(path.name for path in (tmp_path / "idx").glob("data-*")) == [index.data.name]
+        index.load(tmp_path / "idx", verify=True).close()
+    (answer,) = seen
+    assert answer["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
+    assert answer["notes"] == [building.PENDING]
