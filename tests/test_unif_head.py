@@ -181,13 +181,13 @@ def test_the_attention_command_shows_the_words_of_the_first_hit(
 ) -> None:
     Index.of(extract(SOURCE, "python", path="io.py"), tmp_path / "index").close()
     head().save(tmp_path / "run" / "head")
-    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "run"), "open file", "-n", "2"]) == 0
+    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run"), "open file", "-n", "2"]) == 0
     place, title, *lines = capsys.readouterr().out.splitlines()
     assert (place, title) == ("open_file  io.py:1", "learnt  tf-idf  word")
     assert {line.split("  ")[-1] for line in lines} == {"open x 2", "file"}
-    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "run"), "zzz"]) == 1
-    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "run" / "head"), "open"]) == 0
-    assert main(["attention", str(tmp_path / "index"), str(tmp_path / "index"), "open"]) == 2
+    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run"), "zzz"]) == 1
+    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run" / "head"), "open"]) == 0
+    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "index"), "open"]) == 2
     assert "no trained head" in capsys.readouterr().err
 
 

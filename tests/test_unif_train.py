@@ -154,11 +154,12 @@ def test_rare_words_are_dropped_or_start_from_random_vectors_as_long_as_the_othe
     assert lengths[10:].mean() == pytest.approx(np.sqrt(np.square(lengths[:10]).mean()), rel=0.1)
 
 
+UNIF = ("train", "unif", "-i")
 COMMAND = "import sys; from unif.__main__ import main; sys.exit(main(sys.argv[1:]))"
 
 
 def arguments(index: Index, pairs: Path, out: Path) -> list[str]:
-    return ["train", str(index.folder), "--pairs", str(pairs), "--own", "--out", str(out), "--epochs", "12", "--batch",
+    return [*UNIF, str(index.folder), "--pairs", str(pairs), "--own", "--out", str(out), "--epochs", "12", "--batch",
             "16", "--patience", "12", "--word-dropout", "0.1", "--query-weights", "words", "--device", "cpu", "-q",
             "--rate", "0.003"]  # fmt: skip
 
@@ -207,14 +208,14 @@ def test_the_command_tells_what_it_read_and_what_it_kept(
         (tmp_path / "some.jsonl").write_text("{\n" + "".join(list(lines)[:30]))
     (tmp_path / "left.jsonl").write_text('{"query": "Askaa, howaa?"}\n')
     run = tmp_path / "run"
-    command = ["train", str(index.folder), "--pairs", str(tmp_path / "some.jsonl"), "--out", str(run), "-q", "--epochs",
+    command = [*UNIF, str(index.folder), "--pairs", str(tmp_path / "some.jsonl"), "--out", str(run), "-q", "--epochs",
                "2", "--leave-out", str(tmp_path / "left.jsonl")]  # fmt: skip
     assert main(command) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0] == ("29 pairs of 29 questions; passed over: 0 without known words, 1 to leave out, 1 bad lines")
     assert "some.jsonl:1: not JSON" in told[1]
     assert sum("<- kept" in line for line in told) == 1
-    assert told[-1] == f"use it: ncs build SOURCES --ranker unif:head={run}"
+    assert told[-1] == f"use it: ncs build --add unif:head={run}"
     assert main(command) == 0  # it is done already
     assert capsys.readouterr().out.splitlines() == told
 
@@ -223,7 +224,7 @@ def test_what_cannot_be_trained_is_told_in_one_line(
     index: Index, pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def told(*options: str, out: Path = tmp_path / "run") -> str:
-        assert main(["train", str(index.folder), "--out", str(out), "-q", "--epochs", "1", *options]) == 2
+        assert main([*UNIF, str(index.folder), "--out", str(out), "-q", "--epochs", "1", *options]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1
         return error
@@ -233,7 +234,7 @@ def test_what_cannot_be_trained_is_told_in_one_line(
     assert "there is no" in told("--pairs", str(tmp_path / "nowhere"), out=tmp_path / "other")
     with_pairs = ("--pairs", str(pairs))
     assert "no pair has known words on both sides" in told("--pairs", str(wordless), out=tmp_path / "run")
-    assert main(["train", str(index.folder), "--out", str(tmp_path / "run"), "-q", "--epochs", "1", *with_pairs]) == 0
+    assert main([*UNIF, str(index.folder), "--out", str(tmp_path / "run"), "-q", "--epochs", "1", *with_pairs]) == 0
     capsys.readouterr()
     assert "holds a training with other settings" in told("--seed", "5", *with_pairs)
     assert "batch is 1; it must be at least 2" in told("--batch", "1")
@@ -247,7 +248,7 @@ def test_what_cannot_be_trained_is_told_in_one_line(
 def test_without_torch_the_command_to_type_is_named(index: Index, tmp_path: Path) -> None:
     script = f"import sys; sys.modules['torch'] = None\n{COMMAND}"
     done = subprocess.run(
-        [sys.executable, "-c", script, "train", str(index.folder), "--out", str(tmp_path / "run")],
+        [sys.executable, "-c", script, *UNIF, str(index.folder), "--out", str(tmp_path / "run")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")

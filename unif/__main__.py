@@ -1,9 +1,10 @@
-"""`python -m unif train INDEX --pairs FILE --out RUN`: a learnt head for an index, from (question, code) pairs.
+"""`ncs train unif --pairs FILE --out RUN`: a learnt head for an index, from (question, code) pairs.
 
-python -m unif train INDEX --out RUN                      from the index's own comments and names, no labels
-python -m unif train INDEX --pairs FILE ... --out RUN     from JSON lines with query, code, language, question_id
-python -m unif attention INDEX RUN "hide keyboard"        which words of the best hit the head weighs, beside TF-IDF
-ncs build SOURCES --ranker unif:head=RUN                  then: ncs query --ranker unif; torch is needed no more
+ncs train unif --out RUN                        from the index's own comments and names, no labels
+ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
+ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
+ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is needed no more
+python -m unif attention RUN "hide keyboard"    which words of the best hit the head weighs, beside TF-IDF
 """
 
 from __future__ import annotations
@@ -16,9 +17,21 @@ from typing import TYPE_CHECKING, get_args
 
 from ncs.console import tracker
 from ncs.errors import MissingExtra, NcsError
+from ncs.folder import find_index
 from ncs.index import Index
 from ncs.progress import silent
-from unif.settings import CHOICES, Encoder, ModelConfig, Prior, QueryWeights, RareWords, Stage, TrainConfig, given
+from unif.settings import (
+    CHOICES,
+    Encoder,
+    ModelConfig,
+    Pooling,
+    Prior,
+    QueryWeights,
+    RareWords,
+    Stage,
+    TrainConfig,
+    given,
+)
 
 if TYPE_CHECKING:
     from unif.train import Trained
@@ -47,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     train = commands.add_parser("train", help="train a head; the same command goes on with a training that was killed")
-    train.add_argument("index", type=Path, metavar="INDEX", help="index folder: its words and vectors are the start")
+    train.add_argument("encoder", choices=get_args(Encoder), metavar="ENCODER", help=", ".join(get_args(Encoder)))
+    _add_index(train, "the index whose words, vectors and functions are the start")
     train.add_argument(
         "--pairs", action="append", default=[], metavar="FILE[:WEIGHT]",
         help="JSON lines, or CodeSearchNet's; drawn WEIGHT times an epoch; repeatable",
@@ -68,21 +82,31 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(run=_train)
 
     shown = commands.add_parser("attention", help="which words of the best hit a head weighs")
-    shown.add_argument("index", type=Path, metavar="INDEX")
-    shown.add_argument("head", type=Path, metavar="RUN")
+    _add_index(shown, "the index")
+    shown.add_argument("head", type=Path, metavar="RUN", help="a head, or the run that made it")
     shown.add_argument("text", metavar="TEXT", help="a question, or a function's name")
     shown.add_argument("-n", type=int, default=10, help="words (default %(default)s)")
     shown.set_defaults(run=_attention)
     return parser
 
 
+def _add_index(parser: argparse.ArgumentParser, told: str) -> None:
+    parser.add_argument("-i", "--index", type=Path, help=f"{told}; else .ncs here or in a folder above")
+
+
+def _opened(options: argparse.Namespace) -> Index:
+    return Index.load(options.index or find_index(Path.cwd()))
+
+
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """An option for every setting; those that are not given keep the default, which is written once, there."""
     default, model = TrainConfig(), ModelConfig()
-    choices = {"query_weights": QueryWeights, "prior": Prior, "rare_words": RareWords, "encoder": Encoder, **CHOICES}
+    choices = {"query_weights": QueryWeights, "prior": Prior, "rare_words": RareWords, "pooling": Pooling, **CHOICES}
     for name, kind in choices.items():
         preset = getattr(default if name in CHOICES else model, name)
         parser.add_argument(f"--{name.replace('_', '-')}", choices=get_args(kind), help=f"(default {preset})")
+    for name, number in (("heads", int), ("buckets", int), ("dropout", float)):
+        parser.add_argument(f"--{name}", type=number, help=f"(default {getattr(model, name)})")
     parser.add_argument("--shared", action="store_true", default=None, help="one table for questions and code")
     parser.add_argument("--unique", action="store_true", default=None, help="repeated words of a function count once")
     for name in ("epochs", "batch", "patience", "query_words", "code_words", "accumulate", "mine_every", "mined",
@@ -107,7 +131,7 @@ def _train(options: argparse.Namespace) -> int:
     files = tuple(map(PairFile.parse, options.pairs))
     sources = Sources(files, options.own if files else options.own or 1.0, options.leave_out)
     track = silent if options.quiet else tracker(options.quiet)
-    with Index.load(options.index) as index:
+    with _opened(options) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)
     sys.stdout.write(_told(trained, options.out))
     return 0
@@ -119,7 +143,7 @@ def _attention(options: argparse.Namespace) -> int:
     from unif.head import opened
 
     head = opened(options.head)
-    with Index.load(options.index) as index:
+    with _opened(options) as index:
         found = index.ranker().search(options.text, 1)
         if not found:
             sys.stderr.write("unif: nothing found\n")
@@ -147,7 +171,7 @@ def _told(trained: Trained, out: Path) -> str:
         loss = f"{row['loss']:.4f}" if "loss" in row else "     -"
         speed = f"{row['pairs_per_s']:,.0f}" if "pairs_per_s" in row else "-"
         lines.append(f"{row['epoch']:5} {loss} {row['mrr']:15.4f} {speed:>8}{mark}")
-    return "\n".join([*lines, f"use it: ncs build SOURCES --ranker unif:head={out}"]) + "\n"
+    return "\n".join([*lines, f"use it: ncs build --add unif:head={out}"]) + "\n"
 
 
 if __name__ == "__main__":
