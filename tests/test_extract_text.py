@@ -188,10 +188,11 @@ def test_long_lines_and_deep_nesting_do_no_harm(kind: str) -> None:
 @pytest.mark.slow
 @every_kind
 def test_twenty_thousand_lines_and_a_line_of_a_megabyte(kind: str) -> None:
-    unit = TWO.get(kind, "a: 1\n  b: 2\n  c: 3\n  d: 4\n").format("hide")
-    documents = checked((unit + "\n").encode() * (20_000 // (unit.count("\n") + 1)), kind)
+    unit = TWO.get(kind, "a: 1\n  b: 2\n  c: 3\n  d: 4\n") + "\n"
+    units = [unit.format(f"hide{i}") for i in range(20_000 // unit.count("\n"))]
+    documents = checked("".join(units).encode(), kind)
     if kind in TWO:
-        assert len(documents) == 20_000 // (unit.count("\n") + 1)
+        assert len(documents) == len(units)
     assert all(document.end_line - document.start_line < LONGEST for document in documents)
     assert checked(b"x" * 1_000_000, kind) == []
 
@@ -258,6 +259,20 @@ def test_files_that_end_in_m_are_matlab_but_for_objective_c() -> None:
     objective = read(b"#import <A.h>\n\n- (void)hide:(View *)view {\n  [view close];\n}\n", "r", "a.m", outside=True)[0]
     assert [(d.language, d.name) for d in matlab] == [("matlab", "hide")]
     assert ("objective-c", "hide") in [(d.language, d.name) for d in objective]
+
+
+def test_a_header_of_objective_c_is_not_read_as_cpp() -> None:
+    header = b"@interface View : NSObject\n@property int a;\n@end\n\n- (void)hide:(int)a;\n"
+    assert {(d.language, d.name) for d in read(header, "r", "a.h", outside=True)[0]} == {
+        ("objective-c", "View"),
+        ("objective-c", "hide"),
+    }
+    assert [d.language for d in read(b"int hide(int a) { return a; }\n", "r", "a.h")[0]] == ["cpp"]
+
+
+def test_several_clauses_of_one_name_are_one_definition() -> None:
+    source = b"hide([]) ->\n    ok;\nhide([View]) ->\n    close(View).\n\nshow(View) ->\n    open(View).\n"
+    assert [(d.name, d.start_line, d.end_line) for d in checked(source, "erlang")] == [("hide", 1, 4), ("show", 6, 7)]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ _NAMED = {
     **dict.fromkeys("PKGBUILD APKBUILD .bashrc .bash_profile .bash_aliases .profile".split(), "bash"),  # noqa: SIM905
     **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
 }
+_OBJECTIVE_C = re.compile(rb"^@(?:interface|protocol|class|import)\b", re.MULTILINE)
+"""In a header: no grammar for C reads it."""
 _WITHOUT = " without a grammar"
 
 
@@ -91,6 +94,8 @@ def read(
     reader = reader_of(path)
     if reader is None:
         return [], False
+    if reader == "cpp" and path.endswith(".h") and _OBJECTIVE_C.search(source):
+        reader = "objective-c"
     if _parsed(reader):
         return read_file(source, reader, repository, path, frontend, outside=outside)
     if reader == NOTEBOOK:

@@ -20,8 +20,8 @@ from ncs.types import Document, Field, Tokens
 
 SHORTEST, LONGEST = 5, 60
 """Lines of a block: a shorter one is joined with the next, a longer one is cut where the indentation is least."""
-LEAST = 3
-"""Lines of a definition: shorter ones stand together."""
+LEAST = 2
+"""Lines of a definition: shorter ones stand together, as a signature and what it is of do."""
 LONGEST_LINE = 20_000
 """Characters of a line; a file with a longer one is data."""
 DEFINITION, BLOCK = "definition", "block"
@@ -110,10 +110,12 @@ def _parts(file: _File) -> Iterator[Part]:
     """The documents of a text as ranges of lines, in order."""
     starts: dict[int, int] = {}
     """Where a part starts -> the line of its definition."""
-    before = -LEAST
+    before, last = -LEAST, None
     for number in () if file.row.configuration else range(len(file.lines)):
-        if number - before >= LEAST and file.name(number):
+        name = file.name(number)
+        if name is not None and name != last and number - before >= LEAST:
             start = before = number
+            last = name if file.row.equations else None
             while start - 1 in file.commented:
                 start -= 1
             starts[start] = number

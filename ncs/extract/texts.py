@@ -28,6 +28,8 @@ class TextKind:
     """A regular expression for the line of a definition; its first group that matched is the name."""
     configuration: bool = False
     """Settings, builds and markup rather than a program."""
+    equations: bool = False
+    """A function may be written as several clauses, one below the other."""
 
     @lru_cache  # noqa: B019  (rows live as long as the process)
     def pattern(self) -> re.Pattern[str]:
@@ -195,8 +197,10 @@ _CONFIGURATION = (
     ("yaml", ".yaml .yml", "#", _KEY),
 )  # fmt: skip
 
+_EQUATIONS = frozenset(("elixir", "elm", "erlang", "haskell", "prolog", "purescript"))
+
 TEXTS: Mapping[str, TextKind] = {
-    name: TextKind(name, tuple(files.split()), comments, definition, rows is _CONFIGURATION)
+    name: TextKind(name, tuple(files.split()), comments, definition, rows is _CONFIGURATION, name in _EQUATIONS)
     for rows in (_CODE, _GRAMMARS, _CONFIGURATION)
     for name, files, comments, definition in rows
 }
