@@ -33,6 +33,7 @@ from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from ncs.errors import NcsError
 from ncs.index import BuildConfig, Index
+from ncs.server.settings import default_workers
 
 HEALTH = "/health"
 STARTED = "ncs: serving"
@@ -48,15 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--think", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=default_workers())
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     try:
         if args.big and not args.index.is_dir():
             draw(args.big, args.index, args.functions)
         load = Load(args.clients, args.think, args.seconds)
-        report = measure(args.index, read_texts(args.queries), load, workers=args.workers, threads=args.threads)
+        report = measure(args.index, read_texts(args.queries), load, workers=args.workers)
     except NcsError as error:
         sys.stderr.write(f"serve: {error}\n")
         return 2
@@ -76,12 +76,12 @@ def draw(big: Path, folder: Path, functions: int) -> None:
         Index.of(documents, folder, config=BuildConfig(deduplicate=False)).close()
 
 
-def measure(index: Path, texts: Sequence[str], load: Load, *, workers: int, threads: int) -> dict[str, Any]:
+def measure(index: Path, texts: Sequence[str], load: Load, *, workers: int) -> dict[str, Any]:
     """Every phase, on a server of its own."""
     targets = ["/api/search?" + urlencode({"query": text}) for text in texts]
     short = Load(load.clients, load.think, min(15.0, load.seconds), load.seed)
     phases: dict[str, Any] = {}
-    with running(index, workers, threads) as (url, pid), Index.load(index) as opened:
+    with running(index, workers) as (url, pid), Index.load(index) as opened:
         documents = len(opened)
         _asked(url, targets[: 10 * load.clients], Load(load.clients, 0.2, min(5.0, load.seconds), 1))  # files are read
         phases["nothing, before"] = _asked(url, [HEALTH], short).summary()
@@ -95,16 +95,16 @@ def measure(index: Path, texts: Sequence[str], load: Load, *, workers: int, thre
         phases["search, nobody thinks"] = _asked(url, targets, full).summary()
     return {
         "commit": commit(), "machine": machine(), "documents": documents, "questions": len(texts),
-        "clients": load.clients, "think_seconds": load.think, "workers": workers, "threads": threads,
+        "clients": load.clients, "think_seconds": load.think, "workers": workers,
         "phases": phases,
     }  # fmt: skip
 
 
 @contextmanager
-def running(index: Path, workers: int, threads: int) -> Iterator[tuple[str, int]]:
+def running(index: Path, workers: int) -> Iterator[tuple[str, int]]:
     """A server on a free port: its address and process id."""
     command = [sys.executable, "-m", "ncs.cli", "serve", "-i", str(index), "--port", "0", "-q"]
-    command += ["--workers", str(workers), "--threads", str(threads)]
+    command += ["--workers", str(workers)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -165,7 +165,7 @@ def table(report: dict[str, Any]) -> str:
         rows.append([name, str(phase["requests"]), f"{phase['requests_per_second']:.1f}", errors, *figures])
     head = (
         f"{report['documents']:,} documents, {report['clients']} clients, {report['think_seconds']:g} s of thinking,"
-        f" {report['workers']} processes of {report['threads']} threads,"
+        f" {report['workers']} searching processes,"
         f" load {' to '.join(f'{load:.1f}' for load in report['phases']['search']['load'])}"
     )
     return f"{head}\n\n{aligned(['phase', 'requests', 'a second', 'errors', 'p50 ms', 'p95', 'p99', 'max'], rows)}"

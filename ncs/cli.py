@@ -76,7 +76,11 @@ def build(
         bool, typer.Option("--no-texts", help="Leave out files that no grammar reads: settings, Perl, R, Julia ...")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Index a home folder or a drive's root all the same.")] = False,
-    dim: Annotated[int | None, typer.Option(min=1, help="Embedding size.")] = None,
+    embeddings: Annotated[
+        str | None,
+        typer.Option(help="What learns word vectors: lsa, fasttext.", show_default="auto: lsa below 30,000 documents"),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(min=1, help="Embedding size of fastText, as all below.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the corpus.")] = None,
     min_count: Annotated[int | None, typer.Option(min=1, help="Words rarer than this get no vector.")] = None,
@@ -125,7 +129,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *learnt),
-        **_given(java_frontend=java_frontend),
+        **_given(java_frontend=java_frontend, embeddings=embeddings),
     )
     folder = index or Path(DEFAULT_NAME)
     with Index.build(

@@ -24,10 +24,14 @@ class Served:
         self._said = threading.Event()
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
+
+    def begun(self) -> Served:
+        """Wait until it answers; RuntimeError with what it said where it does not begin."""
         if not self._said.wait(60) or not self.started:
             raise RuntimeError("".join(self.lines))
         self.url = self.started[0].rpartition(" at ")[2].strip()
         self._wait()
+        return self
 
     @property
     def started(self) -> list[str]:
@@ -62,7 +66,9 @@ def served(*arguments: str | Path, port: int = 0, token: str = "") -> Iterator[S
     command = [sys.executable, "-m", "ncs.cli", "serve", "--port", str(port), *map(str, arguments)]
     environment = {**os.environ, **({"NCS_TOKEN": token} if token else {})}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        server = Served(process)
         try:
-            yield Served(process)
+            yield server.begun()
         finally:
             process.kill()
+            server.ended()  # its searching processes have let go of stderr, too

@@ -326,15 +326,19 @@ def test_feedback_is_off_unless_a_file_is_named(folder: Path) -> None:
 
 
 def test_slow_searches_end_in_504_and_too_many_in_503_while_health_answers(folder: Path) -> None:
-    edge = create_app(Settings({"demo": folder}, threads=2, waiting=1, seconds=0.2))
+    edge = create_app(Settings({"demo": folder}, waiting=1, seconds=0.2))
     free = threading.Event()
+
+    def held(shelf: object) -> bytes:
+        return b"" if free.wait(60) else b"never"
+
     with TestClient(edge, "http://localhost") as client:
         work = edge._app.state.service.work  # type: ignore[attr-defined]
-        for _ in range(2):
-            client.portal.start_task_soon(work, free.wait)
+        assert client.portal
+        client.portal.start_task_soon(work, held, None)
         late = client.get("/api/search", params={"query": "keyboard"})
         assert (late.status_code, error_of(late)["code"]) == (504, "too_slow")
-        client.portal.start_task_soon(work, free.wait)
+        client.portal.start_task_soon(work, held, None)
         while not work.full:
             pass
         busy = client.get("/api/search", params={"query": "keyboard"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -138,9 +139,10 @@ def test_indexes_are_called_as_asked_or_by_their_folder(tmp_path: Path) -> None:
         feedback_files(["c=g.tsv"], ["a", "b"])
 
 
-def test_settings_survive_the_way_to_a_worker() -> None:
-    settings = Settings({"a": Path("/a")}, {"a": Path("/f")}, "::", 1, ("x",), 2, 3, 4, 5.5, 6.5, True)
-    assert Settings.from_json(settings.to_json()) == settings
+def test_a_refusal_survives_the_way_from_a_searching_process() -> None:
+    refusal = Refusal(503, "busy", "too many", "ask again", Retry_After="1")
+    again = pickle.loads(pickle.dumps(refusal))
+    assert (again.status, again.body(), again.headers) == (503, refusal.body(), {"Retry-After": "1"})
 
 
 def test_an_address_beyond_loopback_says_what_it_means() -> None:

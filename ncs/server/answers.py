@@ -118,8 +118,9 @@ def _state(shelf: Shelf, feedback: bool) -> dict[str, Any]:
         }
 
 
-def known(shelf: Shelf, id: str) -> None:
-    """Raise Refusal for an id that the index does not have."""
+def known(shelf: Shelf, id: str) -> bytes:
+    """That a vote for this document is written, when it will be; raises Refusal for an id that the index has not."""
     with shelf.lent() as index:
         if index.store.row_of(id) is None:
             raise Refusal(404, "no_document", "the index has no document with this id", "ids are in a search's hits")
+    return to_json({"written": True})

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from multiprocessing import parent_process
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -26,10 +23,10 @@ from ncs.server.guard import Guard
 from ncs.server.metrics import Metrics
 from ncs.server.page import page
 from ncs.server.refusals import Refusal, of_error, of_validation, to_json
-from ncs.server.settings import ENVIRONMENT, Settings, read_token
+from ncs.server.settings import Settings
 from ncs.server.shelf import Shelf
 from ncs.server.votes import append, line_of
-from ncs.server.work import Work
+from ncs.server.work import Work, settle
 
 log = logging.getLogger("ncs.server")
 
@@ -41,7 +38,7 @@ class Service:
         """Opens every index; raises what Index.load raises."""
         self.settings, self.metrics = settings, metrics
         self.shelves = {name: Shelf(name, folder) for name, folder in settings.folders.items()}
-        self.work = Work(settings.threads, settings.waiting, settings.seconds)
+        self.work = Work(settings)
 
     def shelf(self, name: str | None) -> Shelf:
         """An index by name, the first where none is named; Refusal for an unknown one."""
@@ -58,9 +55,6 @@ class Service:
         """Look at the folders for ever; what changed is opened beside the searches, never instead of one."""
         while True:
             await asyncio.sleep(self.settings.poll)
-            parent = parent_process()
-            if parent is not None and not parent.is_alive():  # killed: a worker must not keep the port
-                os.kill(os.getpid(), signal.SIGTERM)
             for shelf in self.shelves.values():
                 if shelf.changed():
                     await asyncio.to_thread(self._refresh, shelf)
@@ -105,14 +99,11 @@ def create_app(settings: Settings, token: str | None = None) -> Edge:
     return Edge(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
 
 
-def from_environment() -> Edge:
-    """The application of a worker process."""
-    return create_app(Settings.from_json(os.environ[ENVIRONMENT]), read_token(None, os.environ))
-
-
 @asynccontextmanager
 async def _lifespan(api: FastAPI) -> AsyncIterator[None]:
     service = api.state.service = Service(api.state.settings, api.state.metrics)
+    await service.work.begin()
+    settle()
     watching = asyncio.create_task(service.watch())
     yield
     watching.cancel()
@@ -241,9 +232,9 @@ async def feedback(request: Request, asked: Vote) -> Response:
     if file is None:
         raise Refusal(404, "no_feedback", "this server takes no feedback", "the operator may start it with --feedback")
     line = line_of(asked.query, asked.id, asked.vote)
-    await service.work(answers.known, shelf, asked.id)
-    await service.work(append, file, line)
-    return _json(to_json({"written": True}))
+    written = await service.work(answers.known, shelf, asked.id)
+    await asyncio.to_thread(append, file, line)
+    return _json(written)
 
 
 @router.get("/health", tags=["operation"])

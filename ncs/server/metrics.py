@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from ncs.server.shelf import Shelf
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Where several processes keep their figures together; prometheus-client reads it when it is imported."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 OTHER = "other"
 
 
 class Metrics:
-    """One registry a server; with several processes their sums."""
+    """One registry a server."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         """paths: those with figures of their own; all else is `other`, so that nobody can make up labels."""
@@ -28,14 +23,14 @@ class Metrics:
         self._seconds = Histogram(
             "ncs_request_seconds", "From head to end of an answer.", ("path",), buckets=SECONDS, registry=registry
         )
-        self.in_flight = Gauge("ncs_in_flight", "Requests now.", registry=registry, multiprocess_mode="livesum")
-        self._held = Gauge("ncs_searches_held", "Running or waiting.", registry=registry, multiprocess_mode="livesum")
-        self._generation = self._of_index("ncs_index_generation", "Generation that answers.", "livemin")
-        self._documents = self._of_index("ncs_index_documents", "Documents that answer.", "livemin")
-        self._problem = self._of_index("ncs_index_problem", "1: a newer generation cannot be opened.", "livemax")
+        self.in_flight = Gauge("ncs_in_flight", "Requests now.", registry=registry)
+        self._held = Gauge("ncs_searches_held", "Searches that run or wait.", registry=registry)
+        self._generation = self._of_index("ncs_index_generation", "Generation that answers.")
+        self._documents = self._of_index("ncs_index_documents", "Documents that answer.")
+        self._problem = self._of_index("ncs_index_problem", "1: a newer generation cannot be opened.")
 
-    def _of_index(self, name: str, said: str, of_processes: Literal["livemin", "livemax"]) -> Gauge:
-        return Gauge(name, said, ("index",), registry=self.registry, multiprocess_mode=of_processes)
+    def _of_index(self, name: str, said: str) -> Gauge:
+        return Gauge(name, said, ("index",), registry=self.registry)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """One request is answered."""
@@ -53,8 +48,4 @@ class Metrics:
 
     def text(self) -> bytes:
         """In Prometheus's text format."""
-        if SHARED not in os.environ:
-            return generate_latest(self.registry)
-        together = CollectorRegistry()
-        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        return generate_latest(self.registry)

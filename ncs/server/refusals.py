@@ -20,9 +20,17 @@ class Refusal(Exception):
         self.status, self.code, self.message, self.remedy = status, code, _line(message), _line(remedy)
         self.headers: Mapping[str, str] = {name.replace("_", "-"): value for name, value in headers.items()}
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Made again where a searching process raised it."""
+        return _again, (self.status, self.code, self.message, self.remedy, dict(self.headers))
+
     def body(self) -> bytes:
         """JSON, UTF-8."""
         return to_json({"error": {"code": self.code, "message": self.message, "remedy": self.remedy}})
+
+
+def _again(status: int, code: str, message: str, remedy: str, headers: Mapping[str, str]) -> Refusal:
+    return Refusal(status, code, message, remedy, **headers)
 
 
 def to_json(value: Any) -> bytes:

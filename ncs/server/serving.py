@@ -1,31 +1,25 @@
-"""Listening and stopping: the socket, worker processes, signals, the log."""
+"""Listening and stopping: the socket, signals, the log."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import socket
-import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.server.settings import ENVIRONMENT, TOKEN, Settings
+from ncs.server.app import create_app
+from ncs.server.protocol import Protocol
+from ncs.server.settings import Settings
 
 GRACE = 15
 """Seconds that requests have to end when the server is told to."""
 MOST_HEAD = 32 << 10
 """Bytes of a request's first line and headers."""
 MOST_CONNECTIONS = 1_000
-SWITCH = 0.001
-"""Seconds after which a searching thread lets the event loop go on; Python's own .005 is long beside an answer."""
 
 
 def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> None:
@@ -37,16 +31,13 @@ def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> 
     for name, folder in settings.folders.items():
         with Index.load(folder) as index:
             sizes[name] = len(index)
-    os.environ[ENVIRONMENT] = settings.to_json()
-    if token is not None:
-        os.environ[TOKEN] = token
     with closing(_listen(settings)) as listening:
         port = listening.getsockname()[1]
         for line in told(settings, sizes, port, token):
             say(line)
         for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
             signal.signal(number, lambda *_: None)
-        _run(_config(settings), listening)
+        uvicorn.Server(_config(settings, token)).run(sockets=[listening])
     say("ncs: stopped")
 
 
@@ -71,18 +62,15 @@ def _listen(settings: Settings) -> socket.socket:
         raise BadInput(
             f"cannot listen on {settings.host} port {settings.port} ({why}); choose another --port"
         ) from None
-    listening.set_inheritable(True)
     return listening
 
 
-def _config(settings: Settings) -> uvicorn.Config:
-    """h11, because it bounds what the head of a request may take."""
+def _config(settings: Settings, token: str | None) -> uvicorn.Config:
     return uvicorn.Config(
-        "ncs.server.app:from_environment", factory=True, workers=settings.workers, loop="asyncio",
-        http="h11", h11_max_incomplete_event_size=MOST_HEAD, ws="none", lifespan="on",
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_graceful_shutdown=GRACE, timeout_keep_alive=30, timeout_worker_healthcheck=30,
-        access_log=False, server_header=False, proxy_headers=False, log_config=log_config(settings),
+        create_app(settings, token), http=Protocol, h11_max_incomplete_event_size=MOST_HEAD, loop="asyncio",
+        ws="none", lifespan="on", limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=30, access_log=False, server_header=False, proxy_headers=False,
+        log_config=log_config(settings),
     )  # fmt: skip
 
 
@@ -96,16 +84,3 @@ def log_config(settings: Settings) -> dict[str, object]:
         "version": 1, "disable_existing_loggers": False, "formatters": {"line": line}, "handlers": {"stderr": handler},
         "loggers": {name: {**given, "handlers": ["stderr"], "propagate": False} for name, given in loggers.items()},
     }  # fmt: skip
-
-
-def _run(config: uvicorn.Config, listening: socket.socket) -> None:
-    if config.workers == 1:
-        sys.setswitchinterval(SWITCH)
-        uvicorn.Server(config).run(sockets=[listening])
-        return
-    together = tempfile.mkdtemp(prefix="ncs-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = together  # before a worker imports prometheus_client
-    try:
-        Multiprocess(config, sockets=[listening]).run()
-    finally:
-        shutil.rmtree(Path(together), ignore_errors=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ncs.errors import BadInput
 
-ENVIRONMENT = "NCS_SERVE_SETTINGS"
-"""Where worker processes find the settings of the process that started them, as JSON; never the token."""
 TOKEN = "NCS_TOKEN"  # noqa: S105 (the name of a variable)
 LEAST_TOKEN = 16
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -30,8 +28,9 @@ MOST_TARGET = 16 << 10
 class Settings:
     """folders: name -> index folder, the first one answers where none is named; feedback: name -> file of lines.
 
-    hosts: names other than its addresses that the server may be called by. threads: searches at a time in a process;
-    waiting: requests that may wait for these; seconds: what a request may take, its wait included.
+    hosts: names other than its addresses that the server may be called by. workers: processes that search, 0 for a
+    thread of the serving one; waiting: requests that may wait for them; seconds: what a request may take, its wait
+    included.
     """
 
     folders: Mapping[str, Path]
@@ -39,8 +38,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     hosts: tuple[str, ...] = ()
-    workers: int = 1
-    threads: int = 2
+    workers: int = 0
     waiting: int = 256
     seconds: float = 10.0
     poll: float = 1.0
@@ -52,17 +50,11 @@ class Settings:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
 
-    def to_json(self) -> str:
-        """For worker processes."""
-        return json.dumps(asdict(self), default=str)
 
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """Read back."""
-        found = json.loads(text)
-        for name in ("folders", "feedback"):
-            found[name] = {key: Path(path) for key, path in found[name].items()}
-        return cls(**{**found, "hosts": tuple(found["hosts"])})
+def default_workers() -> int:
+    """One a core, four at most: each takes some 150 MB beside the index, which they share."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, 4)
 
 
 def named(places: Sequence[str]) -> dict[str, Path]:

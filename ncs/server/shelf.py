@@ -70,10 +70,10 @@ class Shelf:
             return True
         return bool(self.problem) and self._looks % AGAIN == 0
 
-    def refresh(self) -> None:
-        """Open what is in the folder now, in whole, and let it answer; where it cannot, `problem` says why."""
+    def refresh(self, *, verify: bool = True) -> None:
+        """Open what is in the folder now, and let it answer; where it cannot, `problem` says why. verify: all of it."""
         try:
-            fresh = self._loaded(verify=True)
+            fresh = self._loaded(verify=verify)
         except NcsError as error:
             self.problem = str(error)
             self.failures += 1
