@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from corpora.codesearchnet.candidates import Rules, collect
 from corpora.codesearchnet.code import read_code
 from corpora.codesearchnet.documentation import comment_above, documentation_tokens, first_paragraph
 from corpora.codesearchnet.filters import CONSTRUCTOR, METHOD, STANDARD, TEST, unwanted
 from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
+from corpora.codesearchnet.repositories import Repository
 from corpora.codesearchnet.splits import partition_of
-from ncs.extract import LANGUAGES, extract
+from corpora.jsonl import read_rows
+from ncs.extract import LANGUAGES, extract, language_of
+from tests.gitrepo import write
 
 MIT = """The MIT License (MIT)
 
@@ -128,6 +133,8 @@ def test_a_documentation_of_two_words_and_a_full_stop_has_three_tokens() -> None
          ["@", "x", "def", "f", "(", "a", ")", ":", "return", "'\"\"\"'"], "Says.\n\nMore."),
         ("python", "function", "def f():\n    # one\n    def g():\n        'inner'\n    return g",
          ["def", "f", "(", ")", ":", "def", "g", "(", ")", ":", "'inner'", "return", "g"], ""),
+        ("python", "function", "def f():\n    # one\n    # two\n    'Says.'\n    return 1",
+         ["def", "f", "(", ")", ":", "return", "1"], "Says."),
         ("go", "function", "func f() int {\n\treturn 1 /* b */\n}",
          ["func", "f", "(", ")", "int", "{", "return", "1", "}"], ""),
         ("javascript", "function", "function f(a) { return `x ${a}`; }",
@@ -175,6 +182,26 @@ def test_constructors_standard_methods_and_tests_of_the_six_languages_are_left_o
         for document in extract(source.encode(), language)
     }
     assert found == reasons
+
+
+DOCUMENTED = Path(__file__).parent / "data" / "documented"
+"""A documented function of every language, in its own convention, its documentation of more than a paragraph."""
+
+
+def test_every_language_has_a_documented_function_above() -> None:
+    read = {language_of(path.name) for path in DOCUMENTED.iterdir()}
+    assert read | {"java", "python", "tsx"} >= LANGUAGES.keys()  # tsx is read like typescript, the others elsewhere
+
+
+@pytest.mark.parametrize("path", sorted(path.name for path in DOCUMENTED.iterdir()))
+def test_the_first_paragraph_is_found_by_every_languages_own_convention(tmp_path: Path, path: str) -> None:
+    write(tmp_path / "code", {path: (DOCUMENTED / path).read_bytes()})
+    collect(Repository("code", tmp_path / "code"), tmp_path / "work", Rules(any_licence=True))
+    [lines] = (tmp_path / "work").glob("*.jsonl.gz")
+    found = [(row.text("func_name").rpartition(".")[2].lower(), row.text("docstring")) for row in read_rows(lines)]
+    said = {"load.go": "Load reads the file.", "load.zig": "Reads the file. More."}.get(path, "Reads the file.")
+    assert found[0] == ("load", said)
+    assert found[1:] == ([("save", "Saves the file."), ("show", "Shows the file.")] if path == "load.js" else [])
 
 
 def test_standard_methods_are_of_languages_that_there_are() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +14,7 @@ from ncs.extract import LANGUAGES
 from ncs.extract.comments import unquote
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Tree
 
 _CLASS = (b"class X {\n", b"\n}")
 _AROUND: Mapping[tuple[str, str], tuple[bytes, bytes]] = {
@@ -53,37 +53,44 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
     before, after = _AROUND.get((language, kind), (b"", b""))
     source = function.encode("utf-8", "replace")
     whole = before + source + after
-    tokens: list[str] = []
-    dropped: list[tuple[int, int]] = []
-    docstring = ""
-    cursor = _parser(language).parse(whole).walk()
     first, last = len(before), len(before) + len(source)
-    documented = language != "python"
+    spans: list[tuple[int, int]] = []
+    dropped: set[tuple[int, int]] = set()
+    docstring = ""
+    for node in _nodes(_parser(language).parse(whole), dropped):
+        if language == "python" and not docstring and node.type == "block":
+            found = _docstring(node)
+            language = ""  # the outermost body is this one
+            if found is not None:
+                dropped.add((found.start_byte, found.end_byte))
+                docstring = _plain(whole[found.start_byte : found.end_byte].decode("utf-8", "replace"))
+        elif _is_token(node) and first <= node.start_byte < node.end_byte <= last:
+            spans.append((node.start_byte, node.end_byte))
+    tokens = tuple(whole[start:end].decode("utf-8", "replace") for start, end in spans)
+    return Code(tokens, _without(source, [(a - first, b - first) for a, b in dropped]), docstring)
+
+
+def _is_token(node: Node) -> bool:
+    return node.child_count == 0 or node.type in _WHOLE
+
+
+def _nodes(tree: Tree, dropped: set[tuple[int, int]]) -> Iterator[Node]:
+    """All nodes, the outer before the inner; comments are dropped, and nothing below a token or what was dropped."""
+    cursor = tree.walk()
     while True:
-        node = cursor.node
         down = False
+        node = cursor.node
         if node is not None:
-            start, end, kind_of = node.start_byte, node.end_byte, node.type
-            if "comment" in kind_of:
-                dropped.append((start, end))
-            elif not documented and kind_of == "block":
-                documented = True
-                if (found := _docstring(node)) is not None:
-                    dropped.append((found.start_byte, found.end_byte))
-                    docstring = _plain(whole[found.start_byte : found.end_byte].decode("utf-8", "replace"))
-                down = True
-            elif dropped and start < dropped[-1][1] and end <= dropped[-1][1]:
-                pass
-            elif kind_of in _WHOLE or node.child_count == 0:
-                if start >= first and end <= last and end > start:
-                    tokens.append(whole[start:end].decode("utf-8", "replace"))
-            else:
-                down = True
+            if "comment" in node.type:
+                dropped.add((node.start_byte, node.end_byte))
+            elif (node.start_byte, node.end_byte) not in dropped:
+                yield node
+                down = not _is_token(node)
         if down and cursor.goto_first_child():
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
-                return Code(tuple(tokens), _without(source, [(a - first, b - first) for a, b in dropped]), docstring)
+                return
 
 
 def _docstring(block: Node) -> Node | None:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from ncs.extract.comments import clean_comment
 
 LINE_MARKS = ("//", "#", "--", ";;", "%")
-_BLOCKS = (("*/", "/*"), ("-}", "{-"), ("]]", "--[["), ("=end", "=begin"))
-"""How a block comment ends and starts."""
+_BLOCKS = (("*/", "/*"), ("-}", "{-"), ("]]", "--[["), ("=end", "=begin"), ('"""', "@doc"))
+"""How a block comment ends and starts; the last is an attribute of Elixir."""
 _LEFT = re.compile(
-    r"^[ \t]*(?:/\*+!?|\*+(?!/)|//+[!<]?|#+:?(?!\[)|--+(?!\[)[ ]?\|?|;+|%+|\{-[ ]?\|?|--\[=*\[|=begin\b)?[ \t]?"
+    r"^[ \t]*(?:/\*+!?|\*+(?!/)|//+[!<]?|#+:?(?!\[)|--+(?!\[)[ ]?\|?|;+|%+|\{-[ ]?\|?|--\[=*\[|=begin\b"
+    r'|@doc[ \t(]*(?:~[sS])?"{3})?[ \t]?'
 )
-_RIGHT = re.compile(r"[ \t]*(?:\*+/|-\}|\]=*\]|=end)?[ \t]*$")
+_RIGHT = re.compile(r'[ \t]*(?:\*+/|-\}|\]=*\]|=end|"{3})?[ \t]*$')
 _SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 _LEADING_TAG = re.compile(r"^\s*[@\\](?:brief|description|desc|summary|short|doc)\b[ \t]*", re.IGNORECASE)
 _END = re.compile(

@@ -1,0 +1,7 @@
+-- | Reads the file.
+--
+-- More.
+load :: String -> Int
+load p =
+  let x = open p
+  in x

@@ -1,0 +1,6 @@
+--- Reads the file.
+-- @param p where
+function load(p)
+  local x = open(p)
+  return x
+end

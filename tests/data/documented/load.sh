@@ -1,0 +1,7 @@
+# Reads the file.
+#
+# More.
+load() {
+  x=$(open "$1")
+  echo "$x"
+}
