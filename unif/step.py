@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from unif.batches import Batch, dropped
 from unif.losses import alike, margin_loss, softmax_loss
 from unif.touched import RowOptimiser, by_word, compact
-from unif.world import World
+from unif.world import World, shared
 
 if TYPE_CHECKING:
     from unif.model import Towers
@@ -71,7 +71,8 @@ class Loss(nn.Module):
     def _encoded(self, side: str, tables: Mapping[str, Mapping[str, Tensor]], ids: Tensor) -> Tensor:
         """Unit vectors [n, d]; in parts, one of them is in memory at a time and encoded once more going back."""
         tower = self.towers.get_submodule(side)
-        cut = {name: tensor.to(self.kind) for name, tensor in tables[side].items()}  # learnt and kept in float32
+        halve = self.kind == torch.bfloat16  # float16 has not the range for a bag's scores; learnt and kept in float32
+        cut = {name: tensor.to(self.kind) if halve else tensor for name, tensor in tables[side].items()}
 
         def encode(some: Tensor) -> Tensor:
             found: Tensor = functional_call(tower, cut, (some,))
@@ -114,7 +115,7 @@ class Learner:
         if half != torch.float32 and device.type == "cuda":
             torch.set_float32_matmul_precision("high")
         if world.size > 1:
-            loss = nn.parallel.DistributedDataParallel(loss, broadcast_buffers=False, find_unused_parameters=True)
+            loss = shared(loss)
         self.loss: Callable[..., Tensor] = torch.compile(loss, dynamic=True) if config.compile else loss
 
     @property

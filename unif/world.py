@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
-from torch.distributed.nn.functional import all_gather
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class World:
         if self.size == 1:
             return vectors
         padded = torch.nn.functional.pad(vectors, (0, 0, 0, each - len(vectors)))
-        every: list[Tensor] = list(all_gather(padded))  # type: ignore[no-untyped-call]
-        return torch.cat(every)[:n]  # shares are full up to the last one that has any
+        every: Tensor = _Gathered.apply(padded, self)  # type: ignore[no-untyped-call]
+        return every[:n]  # shares are full up to the last one that has any
 
     def averaged(self, gradients: list[Tensor]) -> None:
         """Each gradient replaced by the mean over all processes."""
@@ -56,6 +57,30 @@ class World:
         """Until all are here."""
         if self.size > 1:
             dist.barrier()
+
+
+class _Gathered(torch.autograd.Function):
+    """Everybody's rows one after the other; back goes the sum of what everybody makes of mine."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, world: World) -> Tensor:
+        ctx.world = world
+        every = [torch.empty_like(rows) for _ in range(world.size)]
+        dist.all_gather(every, rows.contiguous())
+        return torch.cat(every)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        total = gradients[0].contiguous()
+        dist.all_reduce(total)
+        return total.chunk(ctx.world.size)[ctx.world.rank], None
+
+
+def shared(module: nn.Module) -> nn.Module:
+    """A module whose parameters learn from all processes; its buffers never change, and are not sent around."""
+    known = inspect.signature(nn.parallel.DistributedDataParallel).parameters
+    option = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True, **{option: False})
 
 
 @contextmanager
