@@ -21,6 +21,7 @@ from tests.heads import WORDS, head, side
 from tests.words import table
 from unif.__main__ import main
 from unif.attention import attention
+from unif.encoding_speed import measure, report
 from unif.head import Head, Side, opened, tokens_of
 from unif.ranker import UnifRanker
 from unif.tokenization import Words
@@ -203,3 +204,18 @@ def test_wrong_use_of_the_ranker_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "unif" / "head" / "code" / "table.npy").unlink()
     with pytest.raises(IndexDamaged, match=r"cannot read .*unif .*table.npy.*; build the index again"):
         UnifRanker().load(tmp_path)
+
+
+def test_the_speed_of_encoding_counts_the_tokens_that_were_read(tmp_path: Path) -> None:
+    head().save(tmp_path)
+    replace(head(), reads="source").save(tmp_path / "source")
+    with Index.of(extract(SOURCE, "python"), tmp_path / "index") as index:
+        functions = [row for row in range(len(index)) if index.store.document(row).kind == "function"]
+        assert functions[:2] == [0, 1]
+        fields = measure(index, Head.load(tmp_path), functions=2)
+        # open file open; close socket close
+        assert (fields.functions, fields.tokens, fields.reading_s) == (2, 6, 0.0)
+        assert fields.per_minute == pytest.approx(120 / fields.encoding_s)
+        source = report(measure(index, Head.load(tmp_path / "source"), functions=2))
+        # of "def open file path return open path" and "def close socket sock sock close" those of the head
+        assert (source["functions"], source["tokens"], source["reads"]) == (2, 6, "source")
