@@ -9,7 +9,7 @@ from functools import lru_cache
 from ncs.lexical import stem
 from ncs.stopwords import content_words
 from ncs.tokens import field_tokens, spans, tokenize
-from ncs.types import Document
+from ncs.types import Document, Field
 
 _stem = lru_cache(maxsize=8192)(stem)
 
@@ -25,12 +25,20 @@ def query_stems(text: str) -> dict[str, str]:
 def matched_words(document: Document, text: str) -> list[str]:
     """Words of the question that the document holds in any field, by stem, in the question's order."""
     wanted = query_stems(text)
+    held: set[str] = set()
     if document.words:
-        words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+        for field, spellings in document.words.items():
+            for spelling in spellings:
+                held |= _stems(field, spelling)
     else:
-        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
-    held = {_stem(word) for word in set(words)}
+        held = set(map(_stem, tokenize(f"{document.qualified_name} {document.path} {document.code}")))
     return [word for stemmed, word in wanted.items() if stemmed in held]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(field: Field, spelling: str) -> frozenset[str]:
+    """Of one spelling: documents of one corpus use the same ones again and again."""
+    return frozenset(map(_stem, field_tokens(field, (spelling,))))
 
 
 def marks(code: str, text: str) -> list[tuple[int, int]]:
