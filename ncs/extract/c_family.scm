@@ -8,6 +8,9 @@
 (function_definition
   declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator
     declarator: (function_declarator declarator: (identifier) @function.name)))) body: (_)) @function
+(function_definition
+  declarator: (pointer_declarator declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator
+    declarator: (function_declarator declarator: (identifier) @function.name))))) body: (_)) @function
 (function_definition declarator: (parenthesized_declarator (identifier) @function.name) body: (_)) @function
 
 (struct_specifier name: (_) @class.name body: (_)) @class
