@@ -58,6 +58,7 @@ class Index:
         self._hold = Hold(data)  # rankers open their files on first use: a build must not remove them before
         self._store = Store(data / "documents.sqlite")
         self._rankers: dict[str, Ranker] = {}
+        self._spelled: list[str] | None = None
 
     def __len__(self) -> int:
         """How many documents."""
@@ -355,7 +356,9 @@ class Index:
         """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
         from ncs.spelling import near
 
-        return near(word.lower(), self.words().vocabulary, n, count=self._bm25().documents)
+        if self._spelled is None:
+            self._spelled = list(self.words().vocabulary)
+        return near(word.lower(), self._spelled, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))
