@@ -14,11 +14,17 @@ from ncs.extract.languages import Language
 from ncs.extract.layout import marked
 from ncs.types import Document, Field, Tokens
 
+try:
+    from ncs.extract import _words
+except ImportError:  # not compiled: the same in Python
+    _words = None  # type: ignore[assignment]
+
 Span = tuple[int, int]
 """A byte range: start, end."""
 
 LAYOUT = b" \t\r\n\f\v\0"
 _SPACE = re.compile(rb"\s*")
+_FAR = 128  # bytes looked at at once; indentation and a few empty lines take less
 _LICENCE = re.compile(rb"copyright|licen[cs]e|all rights reserved", re.IGNORECASE)
 
 
@@ -79,7 +85,7 @@ def documents_of(
     place = f"{repository}/{path}:"
     language = row.name
     described = bool(comments.spans)
-    without = marked(bytes(comments.without)) if row.layout else bytes(comments.without)
+    without = marked(bytes(comments.without)) if row.layout else comments.without
     before, line, at, twins = -1, 1, 0, 1
     last_line, end = 1, 0
     for start, stop, kind, name, scope, words, docstring in functions:
@@ -87,7 +93,8 @@ def documents_of(
             line, at = last_line, end
         line += source.count(b"\n", at, start)
         at, end = start, stop
-        last_line = line + source.count(b"\n", start, end)
+        code, hashed, lines = cut(source, without, start, end)
+        last_line = line + lines
         words["path"] = path_words
         if kind != "initializer":
             words["name"] = (name,)
@@ -95,13 +102,8 @@ def documents_of(
             words["scope"] = scope
         if described:
             comments.describe(start, end, docstring, words)
-        hashed = without[start:end].translate(None, LAYOUT)
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
-        code = source[start:end]
-        indent = source[source.rfind(b"\n", 0, start) : start]
-        if len(indent) > 1 and indent.isspace():
-            code = code.replace(indent, b"\n")
         twins = twins + 1 if line == before else 1
         before = line
         document = Draft(
@@ -109,18 +111,34 @@ def documents_of(
             repository,
             path,
             line,
-            last_line - code.endswith(b"\n"),
+            last_line - code.endswith("\n"),
             language,
             kind,
             name,
             f"{'.'.join(scope)}.{name}" if scope else name,
             words,
-            code.decode("utf-8", "replace"),
+            code,
             blake2b(hashed, digest_size=16).digest(),
         )
         document.__class__ = Document  # type: ignore[assignment]
         documents.append(document)  # type: ignore[arg-type]
     return documents
+
+
+def cut_in_python(source: bytes, without: bytes | bytearray, start: int, end: int) -> tuple[str, bytes, int]:
+    """What `_words.cut` does: a range of the source, with the indentation of its first line taken off the others;
+
+    the same range of `without` without layout; and how many line ends are in it.
+    """
+    code = source[start:end]
+    lines = code.count(b"\n")
+    indent = source[source.rfind(b"\n", 0, start) : start]
+    if len(indent) > 1 and indent.isspace():
+        code = code.replace(indent, b"\n")
+    return code.decode("utf-8", "replace"), bytes(without[start:end]).translate(None, LAYOUT), lines
+
+
+cut = cut_in_python if _words is None else _words.cut
 
 
 class Comments:
@@ -134,15 +152,17 @@ class Comments:
         self.without = blanked(source, self.spans)
         self._starts = [start for start, _ in self.spans]
         self._texts: dict[int, str] = {}
-        self._above = {after_space(source, end): i for i, (_, end) in enumerate(self.spans)}
-        """Where the next thing starts -> the comment above it."""
+        self._ends = {  # some include their line's end
+            end if source[end - 1] > 0x20 else before_space(source, end): i for i, (_, end) in enumerate(self.spans)
+        }
 
     def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
         """Add `doc`, what documents a function, and `comments`, what stands inside it or plainly above."""
         doc: list[str] = []
         comments: list[str] = []
-        if start in self._above:
-            self._look_up(start, doc, comments)
+        above = self._above(start)
+        if above is not None:
+            self._look_up(start, above, doc, comments)
         starts = self._starts
         i = bisect_left(starts, start)
         while i < len(starts) and starts[i] < end:
@@ -162,8 +182,9 @@ class Comments:
         """
         doc: list[str] = []
         comments: list[str] = []
-        if start in self._above:
-            self._look_up(start, doc, comments)
+        above = self._above(start)
+        if above is not None:
+            self._look_up(start, above, doc, comments)
         for a, b in free:
             first = bisect_left(self._starts, a)
             for i in range(first, bisect_left(self._starts, b, first)):
@@ -176,10 +197,14 @@ class Comments:
         if kept := tuple(filter(None, comments)):
             words["comments"] = kept
 
-    def _look_up(self, start: int, doc: list[str], comments: list[str]) -> None:
+    def _above(self, start: int) -> int | None:
+        """The comment that nothing but space parts from what starts there."""
+        return self._ends.get(before_space(self._source, start))
+
+    def _look_up(self, start: int, above: int, doc: list[str], comments: list[str]) -> None:
         """Comments directly above a function, from the nearest upwards."""
         source = self._source
-        i: int | None = self._above[start]
+        i: int | None = above
         while i is not None:
             a, b = self.spans[i]
             line_start = source.rfind(b"\n", 0, a) + 1
@@ -193,7 +218,7 @@ class Comments:
             if documents and block:
                 return
             start = a
-            i = self._above.get(start)
+            i = self._above(start)
 
     def _text(self, i: int) -> str:
         text = self._texts.get(i)
@@ -202,6 +227,21 @@ class Comments:
             tidy = clean_docstring if start in self._docstrings else clean_comment
             text = self._texts[i] = tidy(self._source[start:end].decode("utf-8", "replace"))
         return text
+
+
+def before_space(source: bytes, at: int) -> int:
+    """Where the last thing before an offset ends.
+
+    >>> before_space(b"/* a */ int x", 8), before_space(b" " * 500, 500)
+    (7, 0)
+    """
+    while at > 0:
+        start = max(0, at - _FAR)
+        end = start + len(source[start:at].rstrip())
+        if end > start:
+            return end
+        at = start
+    return 0
 
 
 def after_space(source: bytes, at: int) -> int:

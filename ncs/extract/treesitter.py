@@ -22,7 +22,7 @@ from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
 from ncs.extract.outside import Class, File, outlines
-from ncs.extract.words import Names, Tags, piece, tagged, words_of
+from ncs.extract.words import Names, names_of, piece, tagged
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -70,17 +70,16 @@ def read(
     docs = _spans(found, "doc")
     comments = Comments(source, _spans(found, "comments"), docs, row)
     literals = _literals(source, found, docs)
-    code, tags = tagged(
-        found, blanked(comments.without, [span for span, _ in literals] + _spans(found, "nothing")), row
-    )
-    functions, classes = _functions(source, found, code, tags, literals, row)
+    code = tagged(found, blanked(comments.without, [span for span, _ in literals] + _spans(found, "nothing")), row)
+    functions, classes = _functions(source, found, code, literals, row)
     for number, start in _docstrings(functions, docs).items():
         functions[number] = functions[number]._replace(docstring=start)
     documents = documents_of(source, functions, comments, row, repository, path)
     if outside:
 
         def words(spans: Sequence[Span]) -> dict[Field, Tokens]:
-            return words_of(b" ".join([piece(code, a, b) for a, b in spans]), tags, _names(row))
+            pieces = b" ".join([piece(code, a, b) for a, b in spans])
+            return _names(row)(pieces, 0, len(pieces))
 
         said = [(start, text) for (start, _), text in literals if text]
         file = File(source, words, said, comments, row, repository, path)
@@ -107,7 +106,7 @@ def _literals(source: bytes, found: Captures, docs: list[Span]) -> list[Literal]
 
 
 def _functions(
-    source: bytes, found: Captures, code: bytes, tags: Tags, literals: Sequence[Literal], row: Language
+    source: bytes, found: Captures, code: bytes, literals: Sequence[Literal], row: Language
 ) -> tuple[list[Function], list[Class]]:
     starts = [start for (start, _), _ in literals]
     texts = [text for _, text in literals]
@@ -124,7 +123,7 @@ def _functions(
         if kind == _CLASS:
             classes.append(Class(start, end, name, scope))
         elif kind and len(ends) < DEEPEST:
-            words = words_of(piece(code, start, end), tags, names)
+            words = names(code, start, end)
             if starts:
                 first = bisect_left(starts, start)
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
@@ -164,8 +163,10 @@ def _containers(source: bytes, found: Captures, row: Language) -> list[Container
         if len(names) != len(nodes):  # a node in error may have two, a kind may have none
             names = _paired(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):
-            name = _bare(source[a:b].decode("utf-8", "replace")) or kind
-            while start in preambles:
+            name = source[a:b].decode("utf-8", "replace") or kind
+            if not name[0].isalpha():
+                name = _bare(name) or kind
+            while preambles and start in preambles:
                 start = preambles[start]
             if kind in ("class", "scope"):
                 containers.append(
@@ -220,4 +221,4 @@ def _tools(row: Language) -> tuple[Parser, QueryCursor]:
 
 @lru_cache
 def _names(row: Language) -> Names:
-    return Names(row)
+    return names_of(row)

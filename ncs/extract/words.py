@@ -8,8 +8,9 @@ function's words are those of its range.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from ncs.extract.languages import Language
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from ncs.types import Field, Tokens
+
+try:
+    from ncs.extract import _words
+except ImportError:  # not compiled: the same in Python
+    _words = None  # type: ignore[assignment]
 
 _CALL, _TYPE, _PARAMETER, _ENUM, _NAME, _BY_CASE = b"\1\2\3\4\5\6"
 _TAGS: Mapping[str, int] = {
@@ -27,101 +33,128 @@ _TAGS: Mapping[str, int] = {
     "names": _BY_CASE,
 }
 """Captures and their tags; of two the later."""
-_LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
-_LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in range(256))
+LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
+LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else LETTERS[c] for c in range(256))
+_LAST_TAG = bytes((_BY_CASE,))
+_PARTED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _BY_CASE + 1)]
 _SPACED = re.compile(rb" \(")
 _MANY = 200_000
 """Names remembered before they are forgotten: memory stays flat."""
 
 Place = tuple[int, str]
-Tags = list[tuple[bytes, bytes]]
-"""The tags of a file, and the same with a space behind."""
 _CALLS, _ENUMS, _IDENTIFIERS, _TYPES, _PARAMETERS, _NAMES, _NOWHERE = range(7)
 
 
-class Names(dict[bytes, Place]):
-    """A name with its tag -> which of the lists of `words_of` it belongs to, and the name; found out once a name."""
+class Names(Protocol):
+    """The names in a range of tagged code by field."""
 
-    def __init__(self, row: Language) -> None:
+    def __call__(self, code: bytes, start: int, end: int, /) -> dict[Field, Tokens]:
+        """Fields with names only; a tag directly behind the range is that of its last name."""
+
+
+def names_of(row: Language) -> Names:
+    """Finds the names of a language's functions: compiled (_words.c, four times as fast) where that was built."""
+    return (NamesInPython if _words is None else _words.Names)(place_of(row))
+
+
+def place_of(row: Language) -> Callable[[bytes], Place]:
+    """A name with its tag -> which of the lists of names it belongs to, and the name."""
+    return partial(_place, row.ignored)
+
+
+def _place(ignored: frozenset[str], tagged: bytes) -> Place:
+    tag = tagged[-1]
+    name = (tagged[:-1] if tag <= _BY_CASE else tagged).decode("utf-8", "replace")
+    return (_list(name, tag, ignored) if name else _NOWHERE), name
+
+
+def _list(name: str, tag: int, ignored: frozenset[str]) -> int:
+    if tag == _NAME:
+        return _NAMES
+    if tag == _TYPE:
+        return _TYPES
+    if tag == _ENUM:
+        return _ENUMS
+    if name in ignored or name in ("", "$") or name[0].isdigit():
+        return _NOWHERE
+    if tag == _CALL:
+        return _CALLS
+    if tag == _PARAMETER:
+        return _PARAMETERS
+    if not "A" <= name[0] <= "_":
+        return _IDENTIFIERS
+    if name.isupper() and len(name) > 1:
+        return _ENUMS
+    return _IDENTIFIERS if name[0] == "_" else _TYPES
+
+
+class NamesInPython(dict[bytes, Place]):
+    """What `_words.Names` does, where that was not compiled. A name with its tag -> its place, found out once."""
+
+    def __init__(self, place: Callable[[bytes], Place]) -> None:
         super().__init__()
-        self._ignored = row.ignored
+        self._place = place
 
     def __missing__(self, tagged: bytes) -> Place:
         if len(self) > _MANY:
             self.clear()
-        tag = tagged[-1]
-        name = (tagged[:-1] if tag <= _BY_CASE else tagged).decode("utf-8", "replace")
-        place = self[tagged] = self._list(name, tag) if name else _NOWHERE, name
+        place = self[tagged] = self._place(tagged)
         return place
 
-    def _list(self, name: str, tag: int) -> int:
-        if tag == _NAME:
-            return _NAMES
-        if tag == _TYPE:
-            return _TYPES
-        if tag == _ENUM:
-            return _ENUMS
-        if name in self._ignored or name in ("", "$") or name[0].isdigit():
-            return _NOWHERE
-        if tag == _CALL:
-            return _CALLS
-        if tag == _PARAMETER:
-            return _PARAMETERS
-        if not "A" <= name[0] <= "_":
-            return _IDENTIFIERS
-        if name.isupper() and len(name) > 1:
-            return _ENUMS
-        return _IDENTIFIERS if name[0] == "_" else _TYPES
+    def __call__(self, code: bytes, start: int, end: int, /) -> dict[Field, Tokens]:
+        """The names in a range of tagged code by field."""
+        code = piece(code, start, end)
+        for tag, parted in _PARTED:
+            code = code.replace(tag, parted)
+        calls: list[str] = []
+        enums: list[str] = []
+        identifiers: list[str] = []
+        types: list[str] = []
+        parameters: list[str] = []
+        own: list[str] = []
+        nowhere: list[str] = []
+        lists = (calls, enums, identifiers, types, parameters, own, nowhere)
+        for place, name in map(self.__getitem__, code.split()):  # self[...] would cost twice as much
+            lists[place].append(name)
+        identifiers += own[1:]  # those of functions in it
+        words: dict[Field, Tokens] = {}
+        if calls:
+            words["calls"] = tuple(calls)
+        if enums:
+            words["enums"] = tuple(enums)
+        if identifiers:
+            words["identifiers"] = tuple(identifiers)
+        if types:
+            words["types"] = tuple(types)
+        if parameters:
+            words["parameters"] = tuple(parameters)
+        return words
 
 
-def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> tuple[bytes, Tags]:
-    """Names and spaces with tags after names, one byte longer than the code; and what to replace to part them.
+def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> bytes:
+    """Names and spaces with tags after names, one byte longer than the code.
 
     code: without comments and strings.
     """
-    names = code.translate(_LETTERS_AND_CALLS if row.bracket_calls else _LETTERS) + b" "
-    if row.bracket_calls:
+    marks = [(tag, found[what]) for what, tag in _TAGS.items() if what in found]
+    marks += [(_NAME, found[f"{kind}.name"]) for kind in row.kinds if f"{kind}.name" in found]
+    letters = LETTERS_AND_CALLS if row.bracket_calls else LETTERS
+    return tagged_in_python(code, letters, marks) if _words is None else _words.tagged(code, letters, marks)
+
+
+def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, list[Node]]]) -> bytes:
+    """What `_words.tagged` does: letters translates bytes, marks are tags for nodes, of two the later."""
+    names = code.translate(letters) + b" "
+    if letters is LETTERS_AND_CALLS:
         for match in _SPACED.finditer(code):
             names[match.start()] = _CALL
-    tags = {what: tag for what, tag in _TAGS.items() if what in found}
-    tags |= {f"{kind}.name": _NAME for kind in row.kinds if f"{kind}.name" in found}
-    for what, tag in tags.items():
-        for node in found[what]:
+    for tag, nodes in marks:
+        for node in nodes:
             at = node.end_byte
             names[at if names[at - 1] != 0x20 else at - 1] = tag  # it may end with what is no letter: empty?
-    used = {*tags.values(), _CALL} if row.bracket_calls else {*tags.values()}
-    return bytes(names), [(bytes((tag,)), bytes((tag, 0x20))) for tag in sorted(used)]
+    return bytes(names)
 
 
 def piece(code: bytes, start: int, end: int) -> bytes:
     """A range of a file's tagged code, with the tag of a name that ends it."""
-    return code[start : end + 1 if code[end] <= _BY_CASE else end]
-
-
-def words_of(code: bytes, tags: Tags, names: Names) -> dict[Field, Tokens]:
-    """The names in a function's tagged code by field."""
-    for tag, parted in tags:
-        code = code.replace(tag, parted)
-    calls: list[str] = []
-    enums: list[str] = []
-    identifiers: list[str] = []
-    types: list[str] = []
-    parameters: list[str] = []
-    own: list[str] = []
-    nowhere: list[str] = []
-    lists = (calls, enums, identifiers, types, parameters, own, nowhere)
-    for place, name in map(names.__getitem__, code.split()):  # names[...] would cost twice as much
-        lists[place].append(name)
-    identifiers += own[1:]  # those of functions in it
-    words: dict[Field, Tokens] = {}
-    if calls:
-        words["calls"] = tuple(calls)
-    if enums:
-        words["enums"] = tuple(enums)
-    if identifiers:
-        words["identifiers"] = tuple(identifiers)
-    if types:
-        words["types"] = tuple(types)
-    if parameters:
-        words["parameters"] = tuple(parameters)
-    return words
+    return code[start : end + 1 if code[end : end + 1] <= _LAST_TAG else end]
