@@ -43,6 +43,10 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+_AS_IT_IS: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""Of commands whose arguments are another parser's."""
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -150,15 +154,30 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+@app.command(context_settings=_AS_IT_IS)
 def train(context: typer.Context) -> None:
     """Learn a head from (question, code) pairs or from the index itself: unif, nbow, cnn, birnn, selfatt or mixed.
 
     Example: ncs train unif --index .ncs --pairs pairs.jsonl.gz --out HEAD; all options: ncs train unif --help
     """
+    raise typer.Exit(_unif("train", context))
+
+
+@app.command(context_settings=_AS_IT_IS)
+def explain_attention(context: typer.Context) -> None:
+    """Which words of the best hit a learnt head weighs, beside TF-IDF.
+
+    Example: ncs explain-attention "hide soft keyboard"; all options: ncs explain-attention --help
+    """
+    raise typer.Exit(_unif("attention", context))
+
+
+def _unif(command: str, context: typer.Context) -> int:
+    """Learnt heads have a command line of their own, imported when it is asked for; it needs torch to train only."""
     from importlib import import_module
 
-    raise typer.Exit(import_module("unif.__main__").main(["train", *context.args]))
+    code: int = import_module("unif.__main__").main([command, *context.args])
+    return code
 
 
 @app.command()

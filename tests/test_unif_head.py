@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 import zlib
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs.adding import add_rankers
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
@@ -182,13 +184,19 @@ def test_the_attention_command_shows_the_words_of_the_first_hit(
 ) -> None:
     Index.of(extract(SOURCE, "python", path="io.py"), tmp_path / "index").close()
     head().save(tmp_path / "run" / "head")
-    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run"), "open file", "-n", "2"]) == 0
-    place, title, *lines = capsys.readouterr().out.splitlines()
+    asked, run = ["attention", "-i", str(tmp_path / "index")], str(tmp_path / "run")
+    assert main([*asked, "--head", run, "open file", "-n", "2"]) == 0
+    place, title, *lines = told = capsys.readouterr().out.splitlines()
     assert (place, title) == ("open_file  io.py:1", "learnt  tf-idf  word")
     assert {line.split("  ")[-1] for line in lines} == {"open x 2", "file"}
-    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run"), "zzz"]) == 1
-    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "run" / "head"), "open"]) == 0
-    assert main(["attention", "-i", str(tmp_path / "index"), str(tmp_path / "index"), "open"]) == 2
+    assert main([*asked, "--head", run, "zzz"]) == 1
+    assert main([*asked, "open"]) == 2
+    assert "built without 'unif'" in capsys.readouterr().err
+    add_rankers(tmp_path / "index", [f"unif:head={run}"])
+    shutil.rmtree(run)
+    assert main([*asked, "open file", "-n", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == told
+    assert main([*asked, "--head", str(tmp_path / "index"), "open"]) == 2
     assert "no trained head" in capsys.readouterr().err
 
 

@@ -4,7 +4,7 @@ ncs train unif --out RUN                        from the index's own comments an
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
 ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is needed no more
-python -m unif attention RUN "hide keyboard"    which words of the best hit the head weighs, beside TF-IDF
+ncs explain-attention "hide keyboard"           which words of the best hit the head weighs, beside TF-IDF
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from ncs.console import tracker
 from ncs.errors import MissingExtra, NcsError
@@ -83,8 +83,10 @@ def _parser() -> argparse.ArgumentParser:
 
     shown = commands.add_parser("attention", help="which words of the best hit a head weighs")
     _add_index(shown, "the index")
-    shown.add_argument("head", type=Path, metavar="RUN", help="a head, or the run that made it")
-    shown.add_argument("text", metavar="TEXT", help="a question, or a function's name")
+    shown.add_argument("text", metavar="TEXT", help="a question, or a function's name: its first hit is shown")
+    shown.add_argument(
+        "--head", type=Path, help="a head, or the run that made it; else the one the index was built with"
+    )
     shown.add_argument("-n", type=int, default=10, help="words (default %(default)s)")
     shown.set_defaults(run=_attention)
     return parser
@@ -141,9 +143,10 @@ def _attention(options: argparse.Namespace) -> int:
     """The words of the default ranker's first hit; 1 where it finds nothing."""
     from unif.attention import attention
     from unif.head import opened
+    from unif.ranker import UnifRanker
 
-    head = opened(options.head)
     with _opened(options) as index:
+        head = opened(options.head) if options.head else cast(UnifRanker, index.ranker("unif")).head
         found = index.ranker().search(options.text, 1)
         if not found:
             sys.stderr.write("unif: nothing found\n")
