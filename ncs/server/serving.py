@@ -9,7 +9,7 @@ from contextlib import closing
 
 import uvicorn
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, NcsError
 from ncs.index import Index
 from ncs.server.app import create_app
 from ncs.server.protocol import Protocol
@@ -37,7 +37,10 @@ def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> 
             say(line)
         for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
             signal.signal(number, lambda *_: None)
-        uvicorn.Server(_config(settings, token)).run(sockets=[listening])
+        server = uvicorn.Server(_config(settings, token))
+        server.run(sockets=[listening])
+    if not server.started:
+        raise NcsError("the server did not start; what it said above tells why")
     say("ncs: stopped")
 
 
