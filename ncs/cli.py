@@ -169,7 +169,7 @@ def explain_attention(context: typer.Context) -> None:
 
     Example: ncs explain-attention "hide soft keyboard"; all options: ncs explain-attention --help
     """
-    raise typer.Exit(_unif("attention", context))
+    raise typer.Exit(_unif("explain-attention", context))
 
 
 def _unif(command: str, context: typer.Context) -> int:

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m unif", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="ncs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     train = commands.add_parser("train", help="train a head; the same command goes on with a training that was killed")
@@ -81,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_settings(train)
     train.set_defaults(run=_train)
 
-    shown = commands.add_parser("attention", help="which words of the best hit a head weighs")
+    shown = commands.add_parser(
+        "explain-attention", aliases=["attention"], help="which words of the best hit a head weighs"
+    )
     _add_index(shown, "the index")
     shown.add_argument("text", metavar="TEXT", help="a question, or a function's name: its first hit is shown")
     shown.add_argument(
