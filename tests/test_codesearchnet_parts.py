@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from corpora.codesearchnet.candidates import Rules, collect
+from corpora.codesearchnet.candidates import collect
 from corpora.codesearchnet.code import read_code
 from corpora.codesearchnet.documentation import comment_above, documentation_tokens, first_paragraph
 from corpora.codesearchnet.filters import CONSTRUCTOR, METHOD, STANDARD, TEST, unwanted
 from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
 from corpora.codesearchnet.repositories import Repository
+from corpora.codesearchnet.rules import Rules
 from corpora.codesearchnet.splits import partition_of
 from corpora.jsonl import read_rows
 from ncs.extract import LANGUAGES, extract, language_of

@@ -20,10 +20,10 @@ from filelock import FileLock
 
 from corpora import load_corpora
 from corpora.__main__ import main as corpora_main
-from corpora.codesearchnet.candidates import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
 from corpora.codesearchnet.pipeline import make_corpus
 from corpora.codesearchnet.repositories import find_repositories
+from corpora.codesearchnet.rules import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules
 from corpora.codesearchnet.splits import partition_of
 from corpora.jsonl import read_rows
 from corpora.pairs import read_pairs

@@ -14,18 +14,18 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from corpora.codesearchnet.code import read_code
+from corpora.codesearchnet.code import Code, read_code
 from corpora.codesearchnet.documentation import comment_above, documentation_tokens, first_paragraph
 from corpora.codesearchnet.filters import FEW_TOKENS, LEAST_LINES, LEAST_TOKENS, SHORT, UNDOCUMENTED, lines_of, unwanted
 from corpora.codesearchnet.functions import CodeFunction
-from corpora.codesearchnet.licences import UNKNOWN, permits
 from corpora.codesearchnet.repositories import Repository, commit_of, licence, read_files, url_of
+from corpora.codesearchnet.rules import Rules
 from corpora.codesearchnet.signatures import identifiers, rows_of
 from corpora.codesearchnet.splits import partition_of
 from ncs.errors import NcsError, SourceError
 from ncs.extract.documents import as_utf8
 from ncs.extract.frontends import read_file
-from ncs.extract.languages import installed, language_of
+from ncs.extract.languages import language_of
 from ncs.sources import Skipped, SourceFile
 from ncs.types import Document
 
@@ -33,30 +33,6 @@ DONE = "repository.json"
 FOUND = "functions"
 """Counted before any filter."""
 TWICE = "on the lines of another"
-NO_LICENCE, UNKNOWN_LICENCE, NOT_ALLOWED = "no licence file", "licence not recognised", "licence not allowed"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What decides a corpus's content. languages: all that are read where it is empty. licences: SPDX ids."""
-
-    languages: tuple[str, ...] = ()
-    licences: tuple[str, ...] = ()
-    any_licence: bool = False
-    seed: int = 0
-
-    def refusal(self, expression: str) -> str | None:
-        """Why a repository under this licence is left out."""
-        if self.any_licence:
-            return None
-        if expression in ("", UNKNOWN):
-            return UNKNOWN_LICENCE if expression else NO_LICENCE
-        return None if permits(expression, frozenset(self.licences)) else NOT_ALLOWED
-
-    def wanted(self, path: str) -> bool:
-        """Whether a file is read, by its name."""
-        language = language_of(path)
-        return language is not None and (not self.languages or language in self.languages) and installed(language)
 
 
 @dataclass(slots=True)
@@ -145,30 +121,32 @@ def _functions(
             continue
         seen.add(place)
         said = _documentation(document, code.docstring, lines)
-        paragraph = first_paragraph(said)
-        tokens = documentation_tokens(paragraph)
-        if len(tokens) < LEAST_TOKENS:
-            paragraph, tokens = "", ()
-        yield (
-            CodeFunction(
-                repo=repository.name,
-                path=file.path,
-                func_name=document.qualified_name,
-                original_string=document.code,
-                language=document.language,
-                code=code.text,
-                code_tokens=code.tokens,
-                docstring=paragraph,
-                docstring_tokens=tokens,
-                sha=found.commit,
-                url=url_of(repository, found.commit, file.path, *place),
-                partition=found.partition,
-                license=found.license,
-            ),
-            document.digest,
-        )
-        if not tokens:
+        function = _function(repository, document, code, first_paragraph(said), found)
+        if not function.docstring:
             tally[FEW_TOKENS if said else UNDOCUMENTED] += 1
+        yield function, document.digest
+
+
+def _function(repository: Repository, document: Document, code: Code, paragraph: str, found: Found) -> CodeFunction:
+    """In the published fields; a paragraph of too few tokens is none."""
+    tokens = documentation_tokens(paragraph)
+    if len(tokens) < LEAST_TOKENS:
+        paragraph, tokens = "", ()
+    return CodeFunction(
+        repo=repository.name,
+        path=document.path,
+        func_name=document.qualified_name,
+        original_string=document.code,
+        language=document.language,
+        code=code.text,
+        code_tokens=code.tokens,
+        docstring=paragraph,
+        docstring_tokens=tokens,
+        sha=found.commit,
+        url=url_of(repository, found.commit, document.path, document.start_line, document.end_line),
+        partition=found.partition,
+        license=found.license,
+    )
 
 
 def _documentation(document: Document, docstring: str, lines: Sequence[str]) -> str:

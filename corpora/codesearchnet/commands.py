@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from corpora.codesearchnet import challenge, reading, statistics
-from corpora.codesearchnet.candidates import Rules
 from corpora.codesearchnet.licences import ALLOWED
 from corpora.codesearchnet.pipeline import make_corpus
+from corpora.codesearchnet.rules import Rules
 from corpora.pairs import write_pairs
 from corpora.trec import read_run
 from ncs.console import show_table, tracker

@@ -1,4 +1,4 @@
-"""Exact and near duplicates of one language, found on disk: memory holds five bytes a function and one block.
+"""Exact and near duplicates of one language, found on disk: memory holds six bytes a function and one block.
 
 datasketch's own LSH tables are dictionaries in memory, or a database server. Here each band is a file of keys, row by
 row; a pass over it takes the keys of one remainder, sorts these, and compares the rows that share a key. A cluster is

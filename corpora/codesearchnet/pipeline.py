@@ -26,9 +26,10 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from corpora.codesearchnet.candidates import DONE, Rules, collect
+from corpora.codesearchnet.candidates import DONE, collect
 from corpora.codesearchnet.licences import ALLOWED
 from corpora.codesearchnet.repositories import Repository, find_repositories
+from corpora.codesearchnet.rules import Rules
 from corpora.codesearchnet.shards import finish
 from corpora.codesearchnet.statistics import FILE, read_statistics, statistics
 from corpora.jsonl import write_rows
