@@ -63,7 +63,8 @@ def read(
     root = parser.parse(source).root_node
     if row.opaque and root.has_error:
         hidden = [match.span(match.lastindex or 0) for match in row.opaque.finditer(source)]
-        root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
+        if hidden:
+            root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
     found = cursor.captures(root)
     if not outside and not any(kind in found for kind in row.kinds):
         return [], root.has_error
