@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -84,10 +85,12 @@ async def _client(url: str, targets: Sequence[str], load: Load, number: int, end
                 seen.errors[str(status)] += 1
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             seen.errors[type(error).__name__] += 1
+            if connection:
+                await connection.close()
             connection = None
         at += 1
     if connection:
-        connection.close()
+        await connection.close()
 
 
 class _Connection:
@@ -108,5 +111,7 @@ class _Connection:
         await self._reader.readexactly(length)
         return int(head[9:12])
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._writer.close()
+        with suppress(OSError):  # the other side may have closed it already
+            await self._writer.wait_closed()
