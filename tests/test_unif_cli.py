@@ -1,4 +1,4 @@
-"""`ncs build --head` and `--add`, `ncs train`, `ncs explain-attention`: from a head to answers, and errors in one line."""
+"""`ncs build --head`, `--add`, `ncs train`, `ncs explain-attention`: from a head to answers; errors in one line."""
 
 from __future__ import annotations
 
