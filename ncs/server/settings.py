@@ -52,7 +52,7 @@ class Settings:
 
 
 def default_workers() -> int:
-    """One a core, four at most: each takes some 150 MB beside the index, which they share."""
+    """One a core, four at most: each takes some 40 MB beside the index, which they share."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, 4)
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ncs.answer import ask
 from ncs.confidence import TUNED
 from ncs.errors import IndexDamaged, NcsError
 from ncs.index import Index
 from ncs.manifest import NAME
+from ncs.rankers import DEFAULT_RANKER
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 AGAIN = 10
@@ -100,7 +102,7 @@ class Shelf:
         """Opened and asked once: files that are read on first use are open, and fit."""
         index = Index.load(self.folder, verify=verify)
         try:
-            index.search(next(iter(index.words().vocabulary), "a"), 1)
+            ask(index, next(iter(index.words().vocabulary), "a"), 1, ranker=DEFAULT_RANKER)
         except (OSError, ValueError, RuntimeError, IndexError) as error:
             index.close()
             raise IndexDamaged(f"{self.folder} cannot be asked ({error}); build it again") from error
