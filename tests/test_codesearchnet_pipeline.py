@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from corpora import load_corpora
 from corpora.__main__ import main as corpora_main
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
 from corpora.codesearchnet.pipeline import make_corpus
+from corpora.codesearchnet.reading import corpora_of, pairs
 from corpora.codesearchnet.repositories import find_repositories
 from corpora.codesearchnet.rules import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules
 from corpora.codesearchnet.splits import partition_of
@@ -382,3 +384,25 @@ def test_a_run_that_was_stopped_does_not_read_again_what_it_has_read(tmp_path: P
     make_corpus([root], out, EVERYTHING, workers=1)
     licences = [row.text("license") for row in read_rows(out / "repositories.jsonl.gz")]
     assert licences == ["MIT", "as it was read", "MIT", "MIT"]
+
+
+def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partition(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    folder.mkdir()
+    row = {
+        "repo": "o/n", "path": "a.py", "func_name": "load", "original_string": "def load(p):\n  return p",
+        "language": "python", "code": "def load(p):\n  return p", "code_tokens": ["def"], "sha": "0",
+        "docstring": "Loads the\nfile.\n\n:param p: where", "docstring_tokens": ["Loads", "the", "file", "."],
+    }  # fmt: skip
+    with zipfile.ZipFile(folder / "python.zip", "w") as archive:
+        for number, partition in enumerate(("train", "test")):
+            line = json.dumps({**row, "partition": partition, "url": f"u#L{number}-L9"}).encode()
+            packed = gzip.compress(line + b"\n" + line)
+            archive.writestr(f"python/final/jsonl/{partition}/python_{partition}_0.jsonl.gz", packed)
+    asked = [(pair.query, pair.id, pair.split) for pair in pairs(folder)]
+    assert asked == [("Loads the file.", "u#L1-L9", "test"), ("Loads the file.", "u#L0-L9", "train")]
+    assert [pair.split for pair in pairs(folder, ["python"], "train")] == ["train"]
+    [corpus] = corpora_of(folder)
+    assert [query.text for query in corpus.queries] == ["Loads the file."]
+    with pytest.raises(BadInput, match="has no ruby/final/jsonl/"):
+        list(pairs(folder, ["ruby"]))

@@ -93,14 +93,15 @@ def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
 
 def corpus_files(folder: Path, language: str, partition: str = "", *, undocumented: bool = False) -> list[Path]:
     """The files of a language, in the order of partitions and numbers; with undocumented also the functions that are
-    no pairs (a corpus made here has them; the published one has them pickled, which is not read).
+    no pairs (a corpus made here has them; the published one has them pickled, which is not read). A published archive
+    is given whole, whatever the partition.
 
     Raises BadInput where there are none.
     """
     found = sorted((folder / language / "final" / "jsonl").glob(f"{partition or '*'}/*.jsonl.gz"), key=_numbered)
     if undocumented:
         found += sorted((folder / language / "undocumented").glob("*.jsonl.gz"), key=_numbered)
-    if not found and not partition and (folder / f"{language}.zip").is_file():
+    if not found and (folder / f"{language}.zip").is_file():
         return [folder / f"{language}.zip"]
     if not found:
         raise BadInput(f"{folder} has no {language}/final/jsonl/{partition or '*'}/*.jsonl.gz; name a corpus's folder")
