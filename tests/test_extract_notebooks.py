@@ -84,6 +84,11 @@ def test_a_source_that_is_one_string_stands_where_the_string_does() -> None:
     assert [(d.name, d.start_line, d.end_line) for d in documents(written, outside=False)] == [("hide", 3, 3)]
 
 
+def test_a_line_in_two_strings_stands_where_it_begins() -> None:
+    written = b'{"cells": [{"cell_type": "code", "source": [\n"x = ",\n"1\\n",\n"",\n"def hide():\\n",\n"    pass"]}]}'
+    assert [(d.name, d.start_line, d.end_line) for d in documents(written, outside=False)] == [("hide", 5, 6)]
+
+
 def test_the_format_of_2013_is_read() -> None:
     cell = {"cell_type": "code", "input": ["def hide():\n", "    pass"], "language": "python", "outputs": []}
     written = json.dumps({"nbformat": 3, "metadata": {"name": ""}, "worksheets": [{"cells": [cell]}]}, indent=1)

@@ -9,8 +9,8 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
+from ncs.extract.paragraphs import LONGEST
 from ncs.extract.readers import read, readable, reader_of, without_texts
-from ncs.extract.text import LONGEST
 from ncs.extract.texts import TEXTS, text_kind
 from ncs.index import BuildConfig, Index
 from ncs.types import FIELDS, Document

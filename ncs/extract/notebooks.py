@@ -111,11 +111,12 @@ def _cells(notebook: Mapping[str, Any], ends: list[int]) -> Iterator[_Cell]:
         strings = source if isinstance(source, list) else [source]
         text, lines = "", []
         for string in strings:
-            if not isinstance(string, _Placed):
+            if not isinstance(string, _Placed) or not string:
                 continue
-            line = bisect_left(ends, string.at) + 1
+            goes_on = text != "" and text[-1] != "\n"
             text += string
-            lines += [line] * (string.count("\n") + (not string.endswith("\n")))
+            new = string.count("\n") + (string[-1] != "\n") - goes_on
+            lines += [bisect_left(ends, string.at) + 1] * new
         yield _Cell(
             str(cell.get("cell_type", "")),
             text.replace("\r", ""),

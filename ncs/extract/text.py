@@ -7,7 +7,7 @@ a function) or a block: what stands between, and all of a configuration file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from ncs.extract.comments import clean_comment
 from ncs.extract.documents import as_utf8
+from ncs.extract.paragraphs import pieces
 from ncs.extract.texts import SIGNS, TEXTS, TextKind
 from ncs.types import Document, Field, Tokens
 
-SHORTEST, LONGEST = 5, 60
-"""Lines of a block: a shorter one is joined with the next, a longer one is cut where the indentation is least."""
 LEAST = 2
 """Lines of a definition: shorter ones stand together, as a signature and what it is of do."""
 LONGEST_LINE = 20_000
@@ -122,43 +121,8 @@ def _parts(file: _File) -> Iterator[Part]:
     bounds = [0, *(start for start in starts if start), len(file.lines)]
     for first, end in pairwise(bounds):
         definition = starts.get(first, -1)
-        for number, (a, b) in enumerate(_pieces(file.lines, first, end, definition >= 0)):
+        for number, (a, b) in enumerate(pieces(file.lines, first, end, definition >= 0)):
             yield Part(a, b, definition if not number else -1)
-
-
-def _pieces(lines: Sequence[str], first: int, end: int, whole: bool) -> Iterator[tuple[int, int]]:
-    """Lines first..end in pieces of SHORTEST to LONGEST lines, without empty lines around; `whole`: as few as can be.
-
-    A piece ends at an empty line, or where too long at the line of least indentation in its second half.
-    """
-    while first < end and not lines[first].strip():
-        first += 1
-    while end > first and not lines[end - 1].strip():
-        end -= 1
-    while first < end:
-        stop = _stop(lines, first, end, whole)
-        last = stop - 1
-        while last > first and not lines[last].strip():
-            last -= 1
-        yield first, last
-        first = stop
-        while first < end and not lines[first].strip():
-            first += 1
-
-
-def _stop(lines: Sequence[str], first: int, end: int, whole: bool) -> int:
-    """Where the piece that starts at a line ends (exclusive)."""
-    if whole and end - first <= LONGEST:
-        return end
-    limit = min(end, first + LONGEST)
-    if not whole:
-        for number in range(first + SHORTEST, limit):
-            if not lines[number].strip() and end - number > SHORTEST:
-                return number
-    if limit == end:
-        return end
-    half = range(limit, first + LONGEST // 2, -1)
-    return min(half, key=lambda n: (bool(lines[n - 1].strip()), len(lines[n]) - len(lines[n].lstrip())))
 
 
 def _document(part: Part, file: _File) -> Document | None:
