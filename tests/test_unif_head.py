@@ -174,6 +174,8 @@ def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> N
         made = head()
         cosine = expected(made.query, [1]) @ expected(made.code, [2, 1, 2])  # open file path open path
         assert dict(ranker.search("file", 5))[row] == pytest.approx(cosine, abs=1e-6)
+        once = replace(made, about={"unique": True}).sources([("open file path open path", "python")])
+        np.testing.assert_allclose(once[0], expected(made.code, [2, 1]), atol=1e-6)
     bare = Index.of(documents, tmp_path / "bare", config=BuildConfig(store_code=False))
     with bare, pytest.raises(BadInput, match="keeps no code"):
         bare.fitted("unif", head=str(tmp_path))

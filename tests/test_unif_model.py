@@ -35,6 +35,7 @@ from unif.sequences import Sequence as Reader  # noqa: E402
 
 WORDS = ("close", "file", "open", "read", "socket", "write")
 TEXTS = ["open file file", "socket", "", "write read open close socket file open", "zzz", "read " * 40 + "file open"]
+LONG = ["close " * 199 + "file open open", *TEXTS[:3]]
 UNIF = [
     ModelConfig(),
     ModelConfig(query_weights="words", heads=3),
@@ -212,10 +213,14 @@ def test_what_numpy_serves_is_what_torch_computes(config: ModelConfig, seed: int
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_every_kind_serves_padded_ids_as_well(config: ModelConfig) -> None:
+def test_padded_ids_and_texts_that_are_too_long_are_served_as_well(config: ModelConfig) -> None:
     """Bags are served by sparse products; `forward.encode` says the same of them."""
-    head = export(moved(config), beginning(config), {})
+    towers, begun = moved(config), beginning(config)
+    head = export(towers, begun, {})
     rows = [[1, 0, 2, 2], [0, 0, 0, 0], [3, 4, 5, 6]]
+    with torch.no_grad():
+        long = [begun.code.ids(text.split()) for text in LONG]
+        np.testing.assert_allclose(head.code.vectors(long), towers.code(ids(*long)).numpy(), atol=1e-5)
     for side in (head.query, head.code):
         found = forward.encode(side.kind, side.arrays, side.settings, np.array(rows))
         right = side.vectors([[id for id in row if id] for row in rows])

@@ -26,7 +26,7 @@ class Bag(nn.Module):
 
     mean: score 0. attention: a . e_w, UNIF's; of several heads the means are averaged. weighted: log sigmoid(a . e_w +
     b), CodeSearchNet's weighted mean. words: a learnt number of the word itself. A prior [V] is added to the score.
-    max: no mean but the highest number of each dimension.
+    max: no mean but the highest number of each dimension. longest: words that are read of a text, None for all.
     """
 
     kind = "bag"
@@ -40,8 +40,10 @@ class Bag(nn.Module):
         *,
         heads: int = 1,
         dropout: float = 0.0,
+        longest: int | None = None,
     ) -> None:
         super().__init__()
+        self.longest = longest
         self.table = token_table(start)  # [V + 1, d]
         self.register_buffer("prior", None if prior is None else F.pad(prior, (1, 0)), persistent=False)  # [V + 1]
         self.weighing, self.dropout, bound = weighing, nn.Dropout(dropout), start.shape[1] ** -0.5
@@ -75,6 +77,8 @@ class Bag(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Unit vectors [n, d] of texts [n, l]; [n, l, d] is made for the maximum only. A word is dropped out of all."""
         table: Tensor = self.dropout(self.table.weight)  # [V + 1, d]
+        if self.longest is not None and ids.shape[1] > self.longest:
+            ids = front(ids)[:, : self.longest]
         if not ids.shape[1]:
             return table.new_zeros(len(ids), table.shape[1])
         if self.weighing == "max":
@@ -85,7 +89,7 @@ class Bag(nn.Module):
 
     def settings(self) -> dict[str, object]:
         """What `unif.forward.encode` needs beside the arrays."""
-        return {"pooling": "max" if self.weighing == "max" else "scores"}
+        return {"pooling": "max" if self.weighing == "max" else "scores", "longest": self.longest}
 
     @torch.no_grad()
     def arrays(self) -> dict[str, Tensor]:
@@ -101,3 +105,11 @@ def highest(vectors: Tensor, there: Tensor) -> Tensor:
     there = there.unsqueeze(-1)
     found = vectors.masked_fill(~there, torch.finfo(vectors.dtype).min).amax(dim=1)  # [n, d]
     return found.masked_fill(~there.any(dim=1), 0)
+
+
+def front(ids: Tensor) -> Tensor:
+    """Every row's tokens moved to its front [n, l], and cut where the longest row ends."""
+    there = ids > 0
+    order = there.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    longest = int(there.sum(dim=1).max()) if ids.numel() else 0
+    return ids.gather(1, order)[:, :longest]

@@ -55,6 +55,8 @@ class Side:
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Matrix:
         """Unit vectors [n, d] of token ids; zeros for an empty row."""
+        longest = self.settings.get("longest")
+        rows = [row[:longest] for row in rows] if longest else rows
         if self.is_weighted_bag:
             return self.bags(_counts(rows, len(self.tokens)))
         found: Matrix = np.zeros((len(rows), self.dim), np.float32)
@@ -106,8 +108,10 @@ class Head:
 
     def sources(self, programs: Sequence[tuple[str, str]]) -> Matrix:
         """Unit vectors [n, d] of (code, language)."""
-        ids = self.code.tokens.ids
-        return self.code.vectors([ids(source_words(code, language)) for code, language in programs])
+        rows = [self.code.tokens.ids(source_words(code, language)) for code, language in programs]
+        if self.about.get("unique"):
+            rows = [list(dict.fromkeys(row)) for row in rows]
+        return self.code.vectors(rows)
 
     def documents(self, words: WordTable, start: int, stop: int, tokens_of: Any) -> Matrix:
         """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of(head.code, vocabulary)`."""

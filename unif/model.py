@@ -21,7 +21,7 @@ from unif.settings import Encoder, ModelConfig
 from unif.tokenization import Tokens
 
 LONGEST_QUERY, LONGEST_CODE = 30, 200
-"""Tokens of a text that the encoders with an order read: CodeSearchNet's."""
+"""Tokens of a text that CodeSearchNet's encoders read."""
 
 
 class Tower(Protocol):
@@ -81,7 +81,7 @@ def _unif(beginning: Beginning, config: ModelConfig) -> Towers:
 
 
 def _bag(tokens: Tokens, longest: int, config: ModelConfig) -> Bag:
-    return Bag(_random(tokens), config.pooling, dropout=config.dropout)
+    return Bag(_random(tokens), config.pooling, dropout=config.dropout, longest=longest)
 
 
 def _reading(kind: str) -> Callable[[Tokens, int, ModelConfig], Sequence]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from unif.bags import highest, token_table
+from unif.bags import front, highest, token_table
 from unif.settings import Pooling
 
 
@@ -151,14 +151,6 @@ class Layer(nn.Module):
         mixed = mixed.transpose(1, 2).reshape(n, length, dim)  # [n, l, d]
         x = self.norm1(x + self.dropout(self.output(mixed)))
         return cast(Tensor, self.norm2(x + self.dropout(self.narrow(F.gelu(self.wide(x))))))
-
-
-def front(ids: Tensor) -> Tensor:
-    """Every row's tokens moved to its front [n, l], and cut where the longest row ends."""
-    there = ids > 0
-    order = there.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-    longest = int(there.sum(dim=1).max()) if ids.numel() else 0
-    return ids.gather(1, order)[:, :longest]
 
 
 BODIES: Mapping[str, Callable[[int, int, float], nn.Module]] = {
