@@ -20,12 +20,14 @@ class Known:
     """A regular expression for a language that it does not know: where functions start, the name as group 1."""
     body: str = "{"
     """What tells a body: "{" one before a semicolon, "newline" one before the line's end, "equation" one below a
-    signature, "" every tag has one."""
+    signature, "types" one before the line's end where braces are also types, "" every tag has one."""
     mark: str = ""
     """A regular expression that the line of every function matches; ctags also gives other names."""
     quotes: str = ""
     """Around text of several lines, in which examples of code stand that ctags takes for code."""
 
+
+_NO_STATEMENT = r"^(?!\s*(?:if|else|for|while|switch)\b)"
 
 KNOWN: Mapping[str, Known] = {
     "bash": Known("Sh", "f", body="", mark=r"\(\s*\)|\bfunction\b"),
@@ -48,8 +50,8 @@ KNOWN: Mapping[str, Known] = {
     "scala": Known("ScalaByPattern", "f", r"^[^/*\"]*\bdef[ \t]+([A-Za-z_][A-Za-z0-9_]*)", body="newline"),
     "sql": Known("SQL", "fptTv", body=""),
     "swift": Known("SwiftByPattern", "f", r"^[^/*\"]*\bfunc[ \t]+([A-Za-z_][A-Za-z0-9_]*)", body="newline"),
-    "tsx": Known("TypeScript", "fmG"),
-    "typescript": Known("TypeScript", "fmG"),
+    "tsx": Known("TypeScript", "fmG", body="types", mark=_NO_STATEMENT),
+    "typescript": Known("TypeScript", "fmG", body="types", mark=_NO_STATEMENT),
     "zig": Known("ZigByPattern", "f", r"^[^/\"]*\bfn[ \t]+([A-Za-z_][A-Za-z0-9_]*)"),
 }
 _ANONYMOUS = re.compile(r"anonymous|__anon|AnonymousFunction", re.IGNORECASE)
@@ -100,7 +102,7 @@ def is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
     text = "\n".join(lines[tag.line - 1 : tag.line + 60])
     if known.body == "equation":
         return re.search(rf"^\s*{re.escape(tag.name)}\b(?!\s*::)[^=\n]*[=|]", text, re.MULTILINE) is not None
-    return not known.body or has_body(text, tag.name, known.body == "newline")
+    return not known.body or has_body(text, tag.name, known.body != "{", known.body == "types")
 
 
 def plain(name: str) -> str:
@@ -121,16 +123,20 @@ def plain(name: str) -> str:
     return name
 
 
-def has_body(text: str, name: str, newline_ends: bool) -> bool:
+def has_body(text: str, name: str, newline_ends: bool, types: bool = False) -> bool:
     """Whether a declaration at the start of the text has a body.
 
     >>> has_body("int a(int x);", "a", False), has_body("int a(int x)\\n{", "a", False)
     (False, True)
+    >>> has_body("a(): B<{ c: D }>\\n b() {}", "a", True, True), has_body("a(): { c: D } {}", "a", True, True)
+    (False, True)
     >>> has_body("fun a(x: Int): Int\\n fun b() {}", "a", True), has_body("fun a(x: Int) = x", "a", True)
     (False, True)
     """
+    brackets = r"\([^()]*\)|\[[^][]*\]|<[^<>{;]*>"
+    braces = r"(?<=[<,:|&(=])\s*\{[^{}()]*\}" if types else r"(?!)"
     rest = text.partition(name)[2].replace("=>", "=")
-    while (shorter := re.sub(r"\([^()]*\)|\[[^][]*\]|<[^<>{;]*>", "", rest)) != rest:
+    while (shorter := re.sub(brackets, "", re.sub(braces, "T", rest))) != rest:
         rest = shorter
     for line in rest.split("\n"):
         for character in line:
