@@ -249,7 +249,7 @@ def test_dropped_words_are_as_many_as_asked_for_and_the_same_for_the_same_seed()
 def test_similarity_is_jaccards_over_sets_of_words(tmp_path: Path) -> None:
     texts = pairs(tmp_path, ("w00", "w01 w02 w01"), ("w00", "w02 w03"), ("w00", "w01 w02"), ("w00", "w09")).code
     found = similarities(texts, np.array([0, 3]), texts, np.array([[1, 2, 0], [0, 3, 1]]), 9)
-    np.testing.assert_allclose(found, [[1 / 3, 1, 1], [0, 1, 0]])
+    np.testing.assert_allclose(found, np.array([[1 / 3, 1, 1], [0, 1, 0]]))
 
 
 def test_hard_negatives_are_the_nearest_codes_that_are_no_answers(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_hard_negatives_are_the_nearest_codes_that_are_no_answers(tmp_path: Path
     config, tokens = TrainConfig(mined=2), Words(Vocabulary.of(f"w{i:02}" for i in range(SIZE)))
     axes = np.eye(SIZE, dtype=np.float32)
     network = create(ModelConfig(), Beginning(tokens, tokens, "fields", axes, np.zeros(SIZE, np.float32)))
-    network.code.attention.data.zero_()  # type: ignore[union-attr]
+    network.get_parameter("code.attention").data.zero_()
     source = Source(found, config, torch.device("cpu"))
     mined = mine(network, source, found, None, np.arange(4), np.random.default_rng(0))
     assert mined[0].tolist() == [2, 3]  # row 4 is not learnt from

@@ -80,7 +80,8 @@ def shared(module: nn.Module) -> nn.Module:
     """A module whose parameters learn from all processes; its buffers never change, and are not sent around."""
     known = inspect.signature(nn.parallel.DistributedDataParallel).parameters
     option = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
-    return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True, **{option: False})
+    options: dict[str, Any] = {option: False, "find_unused_parameters": True}
+    return nn.parallel.DistributedDataParallel(module, **options)
 
 
 @contextmanager
