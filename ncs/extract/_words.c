@@ -1,7 +1,7 @@
 /* The innermost loops of extraction in C: what is done with every byte of a file, and every name of a function.
 
-   Names, tagged and cut do what NamesInPython, tagged_in_python (words.py) and cut_in_python (documents.py) do: read
-   those first, they say what comes in and goes out. Tests compare the two; where this was not compiled, extraction
+   Names, tagged, cut and documents do what NamesInPython, tagged_in_python (words.py), cut_in_python and
+   documents_in_python (documents.py) do: read those first, they say what comes in and goes out. Tests compare the two; where this was not compiled, extraction
    goes on without it. A spelling's list is asked for once, in Python; after that it is found by its bytes. */
 
 #define PY_SSIZE_T_CLEAN
@@ -11,17 +11,24 @@
 #define LAST_TAG 6
 #define SPACE 0x20
 #define MANY 200000 /* spellings remembered before they are forgotten: memory stays flat */
-#define ROOM 524288 /* places in the table, a power of two, over twice as many */
+#define ROOM 4096 /* places in a new table, a power of two; it grows before it is half full */
+#define SHORT 20 /* bytes of a spelling that lie in the table itself: looking elsewhere costs a miss of the cache */
 
 enum { CALLS, ENUMS, IDENTIFIERS, TYPES, PARAMETERS, OWN, NOWHERE, LISTS };
 static const char *const FIELDS[] = {"calls", "enums", "identifiers", "types", "parameters"};
-static PyObject *fields[OWN], *end_byte;
+static PyObject *fields[OWN], *end_byte, *path_key, *name_key, *scope_key, *literals_key;
+#define SLOTS 13
+static const char *const SLOT_NAMES[SLOTS] = {"id",   "repository", "path",           "start_line", "end_line",
+                                              "language", "kind",   "name",           "qualified_name", "words",
+                                              "code", "digest",     "copies"};
+static PyObject *slots[SLOTS];
 
 typedef struct {
-    uint64_t hash;
-    PyObject *spelling; /* bytes: the name and its tag; NULL where the place is free */
-    PyObject *name;     /* str */
-    int list;
+    PyObject *name; /* str; NULL where the place is free */
+    char *rest;     /* of a spelling, the name and its tag, what is not in text */
+    unsigned int hash;
+    unsigned int length : 29, list : 3;
+    char text[SHORT + 4];
 } Entry;
 
 typedef struct {
@@ -33,53 +40,83 @@ typedef struct {
     PyObject_HEAD
     PyObject *place; /* spelling -> (list, name) */
     Entry *table;
+    size_t size;
     Py_ssize_t used;
     Found *found; /* of one range, in order */
     Py_ssize_t room;
 } Names;
 
 static void forget(Names *self) {
-    for (Py_ssize_t i = 0; self->used > 0 && i < ROOM; i++) {
-        Entry *entry = &self->table[i];
-        if (entry->spelling != NULL) {
-            Py_CLEAR(entry->spelling);
-            Py_CLEAR(entry->name);
-            self->used--;
-        }
+    for (size_t i = 0; i < self->size; i++) {
+        Py_CLEAR(self->table[i].name);
+        PyMem_Free(self->table[i].rest);
+        self->table[i].rest = NULL;
     }
+    self->used = 0;
 }
 
-/* Ask Python which list a spelling belongs to, and remember it at a free place. */
-static int learn(Names *self, Entry *entry, uint64_t hash, const char *text, Py_ssize_t length) {
-    PyObject *spelling = PyBytes_FromStringAndSize(text, length);
-    PyObject *answer = spelling ? PyObject_CallOneArg(self->place, spelling) : NULL;
-    PyObject *name;
-    int list;
-    if (answer == NULL || !PyArg_ParseTuple(answer, "iU", &list, &name)) {
-        Py_XDECREF(spelling);
-        Py_XDECREF(answer);
+static int grow(Names *self, size_t size) {
+    Entry *table = PyMem_Calloc(size, sizeof(Entry));
+    if (table == NULL) {
+        PyErr_NoMemory();
         return -1;
     }
-    if (list < 0 || list >= LISTS) {
-        PyErr_SetString(PyExc_ValueError, "there is no such list of names");
-        Py_DECREF(spelling);
-        Py_DECREF(answer);
-        return -1;
+    for (size_t i = 0; i < self->size; i++) {
+        if (self->table[i].name != NULL) {
+            size_t at = self->table[i].hash & (size - 1);
+            while (table[at].name != NULL) {
+                at = (at + 1) & (size - 1);
+            }
+            table[at] = self->table[i];
+        }
     }
-    *entry = (Entry){hash, spelling, Py_NewRef(name), list};
-    Py_DECREF(answer);
-    self->used++;
+    PyMem_Free(self->table);
+    self->table = table;
+    self->size = size;
     return 0;
 }
 
-static Entry *look_up(Names *self, uint64_t hash, const char *text, Py_ssize_t length) {
-    for (size_t at = hash & (ROOM - 1);; at = (at + 1) & (ROOM - 1)) {
+/* Ask Python which list a spelling belongs to, and remember it at a free place. */
+static int learn(Names *self, Entry *entry, unsigned int hash, const char *text, Py_ssize_t length) {
+    PyObject *answer = NULL, *name, *spelling = PyBytes_FromStringAndSize(text, length);
+    char *rest = length > SHORT ? PyMem_Malloc(length - SHORT) : NULL;
+    int list = -1;
+    if (spelling != NULL && (length <= SHORT || rest != NULL)) {
+        answer = PyObject_CallOneArg(self->place, spelling);
+    } else if (spelling != NULL) {
+        PyErr_NoMemory();
+    }
+    if (answer != NULL && PyArg_ParseTuple(answer, "iU", &list, &name) && (list < 0 || list >= LISTS)) {
+        PyErr_SetString(PyExc_ValueError, "there is no such list of names");
+        list = -1;
+    }
+    if (list >= 0) {
+        *entry = (Entry){.name = Py_NewRef(name), .rest = rest, .hash = hash, .length = length, .list = list};
+        memcpy(entry->text, text, length > SHORT ? SHORT : length);
+        if (rest != NULL) {
+            memcpy(rest, text + SHORT, length - SHORT);
+        }
+        self->used++;
+    } else {
+        PyMem_Free(rest);
+    }
+    Py_XDECREF(spelling);
+    Py_XDECREF(answer);
+    return list < 0 ? -1 : 0;
+}
+
+static Entry *look_up(Names *self, unsigned int hash, const char *text, Py_ssize_t length) {
+    if (2 * (size_t)self->used >= self->size && grow(self, 2 * self->size) < 0) {
+        return NULL;
+    }
+    for (size_t at = hash & (self->size - 1);; at = (at + 1) & (self->size - 1)) {
         Entry *entry = &self->table[at];
-        if (entry->spelling == NULL) {
+        if (entry->name == NULL) {
             return learn(self, entry, hash, text, length) < 0 ? NULL : entry;
         }
-        if (entry->hash == hash && PyBytes_GET_SIZE(entry->spelling) == length &&
-            memcmp(PyBytes_AS_STRING(entry->spelling), text, length) == 0) {
+        if (entry->hash == hash && entry->length == length &&
+            memcmp(entry->text, text, length > SHORT ? SHORT : length) == 0 &&
+            (length <= SHORT || memcmp(entry->rest, text + SHORT, length - SHORT) == 0)) {
             return entry;
         }
     }
@@ -100,7 +137,7 @@ static Py_ssize_t collect(Names *self, const char *at, const char *end, Py_ssize
             c = (unsigned char)*at++;
             hash = (hash ^ c) * 1099511628211u;
         } while (c > LAST_TAG && at < end && *at != SPACE);
-        Entry *entry = look_up(self, hash ^ (hash >> 29), start, at - start);
+        Entry *entry = look_up(self, (unsigned int)(hash ^ (hash >> 32)), start, at - start);
         if (entry == NULL) {
             return -1;
         }
@@ -192,8 +229,7 @@ static PyObject *names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->place = Py_NewRef(place);
     self->room = 1024;
     self->found = PyMem_New(Found, self->room);
-    self->table = PyMem_Calloc(ROOM, sizeof(Entry));
-    if (self->found == NULL || self->table == NULL) {
+    if (self->found == NULL || grow(self, ROOM) < 0) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
@@ -294,38 +330,215 @@ static Py_ssize_t outdent(const char *source, Py_ssize_t start, Py_ssize_t end, 
     return size;
 }
 
+/* The code of a function without its indentation, its bytes of `without` but layout, and its line ends. */
+static int cut_range(const Py_buffer *source, const Py_buffer *without, Py_ssize_t start, Py_ssize_t end,
+                     PyObject **code, PyObject **squeezed, Py_ssize_t *lines) {
+    if (start < 0 || end < start || end > source->len || end > without->len) {
+        PyErr_SetString(PyExc_ValueError, "the range lies outside the code");
+        return -1;
+    }
+    char *buffer = PyMem_Malloc(end - start + 1);
+    if (buffer == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_ssize_t size = outdent(source->buf, start, end, buffer, lines);
+    const char *from = without->buf;
+    *code = PyUnicode_DecodeUTF8(buffer, size, "replace");
+    size = 0;
+    for (Py_ssize_t i = start; i < end; i++) {
+        buffer[size] = from[i];
+        size += from[i] != ' ' && from[i] != '\0' && (from[i] < '\t' || from[i] > '\r');
+    }
+    *squeezed = *code == NULL ? NULL : PyBytes_FromStringAndSize(buffer, size);
+    PyMem_Free(buffer);
+    if (*squeezed == NULL) {
+        Py_CLEAR(*code);
+        return -1;
+    }
+    return 0;
+}
+
 static PyObject *cut(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_buffer source, without;
     Py_ssize_t start, end, lines = 0;
-    PyObject *code = NULL, *result = NULL;
+    PyObject *code, *squeezed, *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*nn", &source, &without, &start, &end)) {
         return NULL;
     }
-    char *buffer = NULL;
-    if (start < 0 || end < start || end > source.len || end > without.len) {
-        PyErr_SetString(PyExc_ValueError, "the range lies outside the code");
-    } else if ((buffer = PyMem_Malloc(end - start + 1)) == NULL) {
-        PyErr_NoMemory();
-    } else {
-        Py_ssize_t size = outdent(source.buf, start, end, buffer, &lines);
-        code = PyUnicode_DecodeUTF8(buffer, size, "replace");
-        const char *from = without.buf;
-        size = 0;
-        for (Py_ssize_t i = start; i < end; i++) {
-            buffer[size] = from[i];
-            size += from[i] != ' ' && from[i] != '\0' && (from[i] < '\t' || from[i] > '\r');
-        }
-        result = code == NULL ? NULL : Py_BuildValue("Ny#n", code, buffer, size, lines);
+    if (cut_range(&source, &without, start, end, &code, &squeezed, &lines) == 0) {
+        result = Py_BuildValue("NNn", code, squeezed, lines);
     }
-    PyMem_Free(buffer);
     PyBuffer_Release(&source);
     PyBuffer_Release(&without);
+    return result;
+}
+
+/* What is the same for all documents of a file. */
+typedef struct {
+    PyTypeObject *type;
+    PyObject *describe, *digest, *repository, *path, *language; /* describe: None where there are no comments */
+    PyObject *path_words, *place, *dot, *null, *no_copies;
+    Py_buffer source, without;
+} File;
+
+/* The digest of the squeezed code and what the literals say. */
+static PyObject *digest_of(const File *file, PyObject *squeezed, PyObject *words) {
+    PyObject *literals = PyDict_GetItemWithError(words, literals_key);
+    Py_INCREF(squeezed);
+    if (literals != NULL) {
+        PyObject *text = PyUnicode_Join(file->null, literals);
+        PyObject *said = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+        Py_XDECREF(text);
+        if (said == NULL) {
+            Py_DECREF(squeezed);
+            return NULL;
+        }
+        PyBytes_ConcatAndDel(&squeezed, said);
+    }
+    PyObject *digest = squeezed == NULL ? NULL : PyObject_CallOneArg(file->digest, squeezed);
+    Py_XDECREF(squeezed);
+    return digest;
+}
+
+/* Add the words that every document has; describe adds those of its comments. */
+static int add_words(const File *file, PyObject *words, PyObject *const *function, int initializer) {
+    PyObject *start = function[0], *end = function[1], *name = function[3], *scope = function[4];
+    if (PyDict_SetItem(words, path_key, file->path_words) < 0) {
+        return -1;
+    }
+    if (!initializer) {
+        PyObject *names = PyTuple_Pack(1, name);
+        int failed = names == NULL || PyDict_SetItem(words, name_key, names) < 0;
+        Py_XDECREF(names);
+        if (failed) {
+            return -1;
+        }
+    }
+    if (PyTuple_GET_SIZE(scope) > 0 && PyDict_SetItem(words, scope_key, scope) < 0) {
+        return -1;
+    }
+    if (file->describe != Py_None) {
+        PyObject *none = PyObject_CallFunctionObjArgs(file->describe, start, end, function[6], words, NULL);
+        Py_XDECREF(none);
+        return none == NULL ? -1 : 0;
+    }
+    return 0;
+}
+
+static PyObject *qualified(const File *file, PyObject *scope, PyObject *name) {
+    if (PyTuple_GET_SIZE(scope) == 0) {
+        return Py_NewRef(name);
+    }
+    PyObject *outer = PyUnicode_Join(file->dot, scope);
+    PyObject *whole = outer ? PyUnicode_FromFormat("%U.%U", outer, name) : NULL;
+    Py_XDECREF(outer);
+    return whole;
+}
+
+/* A new Document with these values, new references all, in the order of its slots; it is frozen for Python only. */
+static PyObject *document_of(const File *file, PyObject *const values[SLOTS]) {
+    PyObject *document = file->type->tp_alloc(file->type, 0);
+    for (int i = 0; i < SLOTS; i++) {
+        if (document != NULL && (values[i] == NULL || PyObject_GenericSetAttr(document, slots[i], values[i]) < 0)) {
+            Py_CLEAR(document);
+        }
+        Py_XDECREF(values[i]);
+    }
+    return document;
+}
+
+/* Where the last function ended, and how the lines before the next one are counted on from there. */
+typedef struct {
+    Py_ssize_t line, at, before, twins, last_line, end;
+} Lines;
+
+static PyObject *next_document(const File *file, PyObject *const *function, Lines *lines) {
+    const Py_ssize_t start = PyLong_AsSsize_t(function[0]), end = PyLong_AsSsize_t(function[1]);
+    PyObject *kind = function[2], *name = function[3], *scope = function[4], *words = function[5];
+    PyObject *code, *squeezed;
+    Py_ssize_t within = 0;
+    const char *source = file->source.buf;
+    if (PyErr_Occurred() || cut_range(&file->source, &file->without, start, end, &code, &squeezed, &within) < 0) {
+        return NULL;
+    }
+    if (start >= lines->end) { /* not in the function before: on from its end */
+        lines->line = lines->last_line;
+        lines->at = lines->end;
+    }
+    const char *at = source + (lines->at < start ? lines->at : start);
+    for (; (at = memchr(at, '\n', source + start - at)) != NULL; at++) {
+        lines->line++;
+    }
+    lines->at = start;
+    lines->end = end;
+    lines->last_line = lines->line + within;
+    lines->twins = lines->line == lines->before ? lines->twins + 1 : 1;
+    lines->before = lines->line;
+    const int initializer = PyUnicode_CompareWithASCIIString(kind, "initializer") == 0;
+    PyObject *digest = NULL;
+    if (add_words(file, words, function, initializer) == 0) {
+        digest = digest_of(file, squeezed, words);
+    }
+    Py_DECREF(squeezed);
+    if (digest == NULL) {
+        Py_DECREF(code);
+        return NULL;
+    }
+    PyObject *id = lines->twins == 1 ? PyUnicode_FromFormat("%U%zd", file->place, lines->line)
+                                     : PyUnicode_FromFormat("%U%zd.%zd", file->place, lines->line, lines->twins);
+    const Py_ssize_t length = PyUnicode_GET_LENGTH(code);
+    const Py_ssize_t last = lines->last_line - (length > 0 && PyUnicode_READ_CHAR(code, length - 1) == '\n');
+    PyObject *const values[SLOTS] = {
+        id, Py_NewRef(file->repository), Py_NewRef(file->path), PyLong_FromSsize_t(lines->line),
+        PyLong_FromSsize_t(last), Py_NewRef(file->language), Py_NewRef(kind), Py_NewRef(name),
+        qualified(file, scope, name), Py_NewRef(words), code, digest, Py_NewRef(file->no_copies)};
+    return document_of(file, values);
+}
+
+static PyObject *documents(PyObject *Py_UNUSED(module), PyObject *args) {
+    File file = {0};
+    PyObject *functions, *result;
+    if (!PyArg_ParseTuple(args, "O!O!OOUUUy*y*", &PyType_Type, &file.type, &PyList_Type, &functions, &file.describe,
+                          &file.digest, &file.repository, &file.path, &file.language, &file.source, &file.without)) {
+        return NULL;
+    }
+    file.path_words = PyTuple_Pack(1, file.path);
+    file.place = PyUnicode_FromFormat("%U/%U:", file.repository, file.path);
+    file.dot = PyUnicode_FromString(".");
+    file.null = PyUnicode_FromStringAndSize("", 1);
+    file.no_copies = PyTuple_New(0);
+    result = PyErr_Occurred() ? NULL : PyList_New(0);
+    Lines lines = {.line = 1, .before = -1, .twins = 1, .last_line = 1};
+    for (Py_ssize_t i = 0; result != NULL && i < PyList_GET_SIZE(functions); i++) {
+        PyObject *function = PyList_GET_ITEM(functions, i), *document = NULL;
+        if (!PyTuple_Check(function) || PyTuple_GET_SIZE(function) != 7 ||
+            !PyUnicode_Check(PyTuple_GET_ITEM(function, 2)) || !PyUnicode_Check(PyTuple_GET_ITEM(function, 3)) ||
+            !PyTuple_Check(PyTuple_GET_ITEM(function, 4)) || !PyDict_Check(PyTuple_GET_ITEM(function, 5))) {
+            PyErr_SetString(PyExc_TypeError, "this is no Function");
+        } else {
+            document = next_document(&file, &PyTuple_GET_ITEM(function, 0), &lines);
+        }
+        if (document == NULL || PyList_Append(result, document) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(document);
+    }
+    Py_XDECREF(file.path_words);
+    Py_XDECREF(file.place);
+    Py_XDECREF(file.dot);
+    Py_XDECREF(file.null);
+    Py_XDECREF(file.no_copies);
+    PyBuffer_Release(&file.source);
+    PyBuffer_Release(&file.without);
     return result;
 }
 
 static PyMethodDef functions[] = {
     {"tagged", tagged, METH_VARARGS, "tagged(code, letters, [(tag, nodes), ...]): names, spaces and tags."},
     {"cut", cut, METH_VARARGS, "cut(source, without, start, end): code without indentation, squeezed, line ends."},
+    {"documents", documents, METH_VARARGS,
+     "documents(Document, functions, describe, digest, repository, path, language, source, without)"},
     {NULL},
 };
 
@@ -338,8 +551,17 @@ PyMODINIT_FUNC PyInit__words(void) {
             return NULL;
         }
     }
+    for (int i = 0; i < SLOTS; i++) {
+        if ((slots[i] = PyUnicode_InternFromString(SLOT_NAMES[i])) == NULL) {
+            return NULL;
+        }
+    }
+    path_key = PyUnicode_InternFromString("path");
+    name_key = PyUnicode_InternFromString("name");
+    scope_key = PyUnicode_InternFromString("scope");
+    literals_key = PyUnicode_InternFromString("literals");
     end_byte = PyUnicode_InternFromString("end_byte");
-    PyObject *self = end_byte == NULL || PyType_Ready(&NamesType) < 0 ? NULL : PyModule_Create(&module);
+    PyObject *self = PyErr_Occurred() || PyType_Ready(&NamesType) < 0 ? NULL : PyModule_Create(&module);
     if (self != NULL && PyModule_AddObjectRef(self, "Names", (PyObject *)&NamesType) < 0) {
         Py_CLEAR(self);
     }

@@ -3,7 +3,8 @@ from typing import final
 
 from tree_sitter import Node
 
-from ncs.types import Field, Tokens
+from ncs.extract.documents import Function
+from ncs.types import Document, Field, Tokens
 
 @final
 class Names:
@@ -12,3 +13,15 @@ class Names:
 
 def tagged(code: bytes | bytearray, letters: bytes, marks: list[tuple[int, list[Node]]], /) -> bytes: ...
 def cut(source: bytes, without: bytes | bytearray, start: int, end: int, /) -> tuple[str, bytes, int]: ...
+def documents(
+    kind_of_document: type[Document],
+    functions: list[Function],
+    describe: Callable[[int, int, int, dict[Field, Tokens]], None] | None,
+    digest: Callable[[bytes], bytes],
+    repository: str,
+    path: str,
+    language: str,
+    source: bytes,
+    without: bytes | bytearray,
+    /,
+) -> list[Document]: ...

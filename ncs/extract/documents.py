@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -80,12 +80,31 @@ def documents_of(
     functions: in source order, the enclosing before the enclosed.
     The digest is over the code without comments and layout, but for layout that is syntax; strings keep theirs.
     """
+    without = marked(bytes(comments.without)) if row.layout else comments.without
+    describe = comments.describe if comments.spans else None
+    make = documents_in_python if _words is None else _words.documents
+    return make(Document, [*functions], describe, _digest, repository, path, row.name, source, without)
+
+
+def _digest(code: bytes) -> bytes:
+    return blake2b(code, digest_size=16).digest()
+
+
+def documents_in_python(
+    kind_of_document: type[Document],
+    functions: list[Function],
+    describe: Callable[[int, int, int, dict[Field, Tokens]], None] | None,
+    digest: Callable[[bytes], bytes],
+    repository: str,
+    path: str,
+    language: str,
+    source: bytes,
+    without: bytes | bytearray,
+) -> list[Document]:
+    """What `_words.documents` does. without: the source without comments; describe: adds their words."""
     documents: list[Document] = []
     path_words = (path,)
     place = f"{repository}/{path}:"
-    language = row.name
-    described = bool(comments.spans)
-    without = marked(bytes(comments.without)) if row.layout else comments.without
     before, line, at, twins = -1, 1, 0, 1
     last_line, end = 1, 0
     for start, stop, kind, name, scope, words, docstring in functions:
@@ -93,15 +112,15 @@ def documents_of(
             line, at = last_line, end
         line += source.count(b"\n", at, start)
         at, end = start, stop
-        code, hashed, lines = cut(source, without, start, end)
+        code, hashed, lines = cut_in_python(source, without, start, end)
         last_line = line + lines
         words["path"] = path_words
         if kind != "initializer":
             words["name"] = (name,)
         if scope:
             words["scope"] = scope
-        if described:
-            comments.describe(start, end, docstring, words)
+        if describe:
+            describe(start, end, docstring, words)
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
         twins = twins + 1 if line == before else 1
@@ -118,9 +137,9 @@ def documents_of(
             f"{'.'.join(scope)}.{name}" if scope else name,
             words,
             code,
-            blake2b(hashed, digest_size=16).digest(),
+            digest(hashed),
         )
-        document.__class__ = Document  # type: ignore[assignment]
+        document.__class__ = kind_of_document  # type: ignore[assignment]
         documents.append(document)  # type: ignore[arg-type]
     return documents
 
@@ -136,9 +155,6 @@ def cut_in_python(source: bytes, without: bytes | bytearray, start: int, end: in
     if len(indent) > 1 and indent.isspace():
         code = code.replace(indent, b"\n")
     return code.decode("utf-8", "replace"), bytes(without[start:end]).translate(None, LAYOUT), lines
-
-
-cut = cut_in_python if _words is None else _words.cut
 
 
 class Comments:

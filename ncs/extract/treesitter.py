@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ LONGEST_LINE = 300_000
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
 _CLASS = "class"
+_function = partial(tuple.__new__, Function)  # a third of the time that Function(...) takes
 
 
 def read(
@@ -130,7 +131,7 @@ def _functions(
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
                 if inside:
                     words["literals"] = tuple(inside)
-            functions.append(Function(start, end, kind, name, scope, words))
+            functions.append(_function((start, end, kind, name, scope, words, -1)))
         ends.append(end)
         scopes.append((*scope, name))
     return functions, classes
