@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from corpora.codesearchnet.filters import CONSTRUCTOR, METHOD, STANDARD, TEST, u
 from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
 from corpora.codesearchnet.repositories import Repository
 from corpora.codesearchnet.rules import Rules
+from corpora.codesearchnet.signatures import band_keys
 from corpora.codesearchnet.splits import partition_of
 from corpora.jsonl import read_rows
+from ncs.errors import MissingExtra
 from ncs.extract import LANGUAGES, extract, language_of
 from tests.gitrepo import write
 
@@ -221,3 +224,12 @@ def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_the
     shares = Counter(partition_of(name) for name in names)
     assert abs(shares["train"] / 5000 - 0.8) < 0.02
     assert abs(shares["test"] / 5000 - 0.1) < 0.02
+
+
+def test_what_is_not_installed_is_told_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ukkonen", None)
+    with pytest.raises(MissingExtra, match=r"identify; install it with: pip install 'neural-code-search\[corpora\]'"):
+        recognise("a licence that nobody has asked for before")
+    monkeypatch.setitem(sys.modules, "datasketch", None)
+    with pytest.raises(MissingExtra, match=r"datasketch; install it with: pip install 'neural-code-search\[corpora\]'"):
+        band_keys([[1, 2, 3]])
