@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ncs.confidence import keep_tuned
 from ncs.errors import BadInput, IndexVersion
 from ncs.generations import Generation, new_generation
 from ncs.manifest import Manifest, current_generation
@@ -26,7 +27,7 @@ from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from ncs.batches import Collected
-    from ncs.embeddings import Embeddings, FastTextConfig
+    from ncs.embeddings import Choice, Embeddings, FastTextConfig, LsaConfig
     from ncs.reading import Changes
     from ncs.reuse import Known
     from ncs.sources import Skipped, SourceFile
@@ -50,11 +51,20 @@ def _default_fasttext() -> FastTextConfig:
     return FastTextConfig()
 
 
+def _default_lsa() -> LsaConfig:
+    from ncs.embeddings import LsaConfig
+
+    return LsaConfig()
+
+
 @dataclass(frozen=True, slots=True)
 class BuildConfig:
     """What decides an index's content; it is kept in the manifest. (Workers do not: they change nothing.)"""
 
     fasttext: FastTextConfig = field(default_factory=_default_fasttext)
+    lsa: LsaConfig = field(default_factory=_default_lsa)
+    embeddings: Choice = "auto"
+    """Which of the two learns the word vectors; "auto": see ncs.embeddings.chosen."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
@@ -67,19 +77,21 @@ class BuildConfig:
     """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
 
     def __post_init__(self) -> None:
-        """Raise BadInput for a ranker that cannot be built as it is asked for."""
+        """Raise BadInput for a ranker that cannot be built as it is asked for, or for word vectors of no kind."""
+        if self.embeddings not in ("auto", "fasttext", "lsa"):
+            raise BadInput(f"word vectors are learnt by auto, fasttext or lsa, not {self.embeddings!r}")
         for text in self.rankers:
             requested_ranker(text)
 
     @classmethod
     def of(cls, manifest: Manifest) -> BuildConfig:
         """Of an index that stands; raises IndexVersion where this ncs does not know its settings."""
-        from ncs.embeddings import FastTextConfig
+        from ncs.embeddings import FastTextConfig, LsaConfig
 
         found: dict[str, Any] = dict(manifest.config)
         try:
-            fasttext = FastTextConfig(**found.pop("fasttext"))
-            return cls(fasttext=fasttext, **{**found, "rankers": tuple(found.get("rankers", ()))})
+            fasttext, lsa = FastTextConfig(**found.pop("fasttext")), LsaConfig(**found.pop("lsa", {}))
+            return cls(fasttext=fasttext, lsa=lsa, **{**found, "rankers": tuple(found.get("rankers", ()))})
         except (KeyError, TypeError) as error:
             raise IndexVersion(
                 f"the index was built with other settings than this ncs has ({error}); build it again"
@@ -217,12 +229,14 @@ def learn(
     learnt: the files and manifest of an index whose word vectors are taken over instead of training.
     """
     from ncs.calibration import calibrated
+    from ncs.embeddings import chosen
 
     words = collected.words
     words.save(generation.path)
     with Store(generation.path / "documents.sqlite") as store, clock("structure"):
         structure = Structure.of(collected.references, words, store, deduplicate=config.deduplicate)
         structure.save(generation.path)
+        owners = structure.places.repository[structure.places.file]
     with clock("bm25"):
         lexical = Bm25Ranker()
         lexical.fit(words, track=track)
@@ -233,15 +247,17 @@ def learn(
             generation = _answer_early(collected, generation, config, clock, sources)
     folder = generation.path
     with clock("embeddings"):
-        embeddings, training = _word_vectors(words, config, track, folder, learnt)
+        how = chosen(config.embeddings, owners, config.fasttext, config.lsa)
+        embeddings, training = _word_vectors(words, how, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
         with clock("calibration"):
             calibration = calibrated(folder, store)
+    kept = keep_tuned(generation.folder, folder)
     counts = _counts(collected, clock, sources)
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
-    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes)
+    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *kept)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
 
 
@@ -289,14 +305,18 @@ def _answer_early(
 
 
 def _word_vectors(
-    words: WordTable, config: BuildConfig, track: Track, folder: Path, learnt: tuple[Path, Manifest] | None
+    words: WordTable,
+    how: FastTextConfig | LsaConfig,
+    track: Track,
+    folder: Path,
+    learnt: tuple[Path, Manifest] | None,
 ) -> tuple[Embeddings, dict[str, object]]:
     """Learnt from these words or taken over; and from how much they were learnt, how much had none then and has now."""
     from ncs.embeddings import Embeddings
     from ncs.reuse import carried_over
 
     if learnt is None:
-        embeddings = Embeddings.train(words, config.fasttext, track=track, folder=folder)
+        embeddings = Embeddings.train(words, how, track=track, folder=folder)
         then: Mapping[str, object] = {"documents": len(words), "without_vector": _without_vector(words, embeddings)}
     else:
         embeddings = carried_over(learnt[0], words)

@@ -82,7 +82,7 @@ def build(
     force: Annotated[bool, typer.Option("--force", help="Index a home folder or a drive's root all the same.")] = False,
     embeddings: Annotated[
         str | None,
-        typer.Option(help="What learns word vectors: lsa, fasttext.", show_default="auto: lsa below 30,000 documents"),
+        typer.Option(help="What learns word vectors: lsa, fasttext.", show_default="auto: lsa in small projects"),
     ] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Embedding size of fastText, as all below.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs import manifest
 from ncs.errors import BadInput, IndexDamaged
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ coverage: the part c of the question that the document's words hold, as c^3 (1 -
 than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
 meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
 score it is ahead of the next hit."""
-BUILT, TUNED = "calibration.json", "tuned.json"
+BUILT, TUNED = "calibration.json", manifest.TUNED
 """What the build learnt; and what `ncs tune` did, which goes before it and is no part of the manifest."""
 
 
@@ -98,6 +99,19 @@ class Learnt:
         ):
             raise ValueError("numbers are missing")
         return cls(weights, model)
+
+
+def keep_tuned(index: Path, data: Path) -> tuple[str, ...]:
+    """Let new files of an index keep the weights tuned for those it has now; a line that says so, if there are any.
+
+    Only the weights: how probable a hit is was learnt anew.
+    """
+    standing = manifest.current_generation(index)
+    if standing is None or not (index / standing / TUNED).is_file():
+        return ()
+    tuned, built = Learnt.load(index / standing), Learnt.load(data, tuned=False)
+    Learnt(tuned.weights, built.model).save(data / TUNED)
+    return ("The weights that `ncs tune` learnt are kept; go back to those of the build with: ncs tune --reset",)
 
 
 def fit(traits: Scores, right: NDArray[np.bool_], *, towards: Model = DEFAULT, strength: float = 3.0) -> Model:

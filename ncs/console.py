@@ -335,7 +335,7 @@ def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:
 def show_info(described: Mapping[str, Any]) -> None:
     """An index described, for people."""
     size = described["bytes"]
-    learning = described["config"].get("fasttext", {})
+    learning = described["config"].get(described["embeddings"], {})
     repositories = sorted(described["repositories"].items(), key=lambda item: (-item[1], item[0]))
     rows = [
         ("index", described["index"]),

@@ -1,4 +1,4 @@
-"""One vector a word: learnt by fastText's skip-gram, or by LSA where fastText cannot."""
+"""One vector a word: by LSA in a small project, by fastText's skip-gram else; by LSA again where fastText cannot."""
 
 from __future__ import annotations
 
@@ -15,12 +15,37 @@ from ncs.progress import Track, silent
 from ncs.skipgram import FastTextConfig
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.types import Matrix
     from ncs.vocabulary import Vocabulary, WordTable
 
-__all__ = ["Embeddings", "FastTextConfig", "LsaConfig"]
+__all__ = ["CROSSOVER", "Choice", "Embeddings", "FastTextConfig", "LsaConfig", "chosen"]
 
 Method = Literal["fasttext", "lsa", "none"]
+Choice = Literal["auto", "fasttext", "lsa"]
+CROSSOVER, MANY = 30_000, 6.0
+"""Documents from which on, and repositories, effectively, fastText's vectors are better; measured in DESIGN.md."""
+
+
+def chosen(
+    choice: Choice, repositories: NDArray[np.int32], fasttext: FastTextConfig, lsa: LsaConfig
+) -> FastTextConfig | LsaConfig:
+    """How a corpus is learnt from, given the repository of each of its documents.
+
+    "auto": by LSA where it is small and of few repositories: inside a project people ask for a place, over many for
+    whatever does it, and fastText's neighbours are wider. Who gives settings of fastText wants fastText.
+
+    >>> one, many = np.zeros(500, np.int32), np.arange(500, dtype=np.int32)
+    >>> [type(chosen("auto", each, FastTextConfig(), LsaConfig())).__name__ for each in (one, many)]
+    ['LsaConfig', 'FastTextConfig']
+    """
+    if choice == "auto":
+        shares = np.bincount(repositories) / max(1, len(repositories))
+        few = 1 / max(float(shares @ shares), 1e-9) < MANY  # inverse Simpson index
+        small = few and len(repositories) < CROSSOVER
+        choice = "lsa" if small and fasttext == FastTextConfig() else "fasttext"
+    return lsa if choice == "lsa" else fasttext
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
-from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, Manifest, checksum, current_generation
+from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, TUNED, Manifest, checksum, current_generation
 
 IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
@@ -41,7 +41,8 @@ class Generation:
         files = {}
         for folder, _, names in os.walk(self.path):
             for path in (Path(folder, name) for name in names):
-                files[path.relative_to(self.path).as_posix()] = checksum(path)
+                if path.name != TUNED:  # it may be replaced and removed afterwards
+                    files[path.relative_to(self.path).as_posix()] = checksum(path)
                 _sync(path)
             _sync(Path(folder))
         created = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,4 +1,7 @@
-"""Word vectors by latent semantic analysis: truncated SVD of documents x words. For corpora too small for fastText."""
+"""Word vectors by latent semantic analysis: truncated SVD of documents x words. For corpora too small for fastText.
+
+Measured beside fastText in DESIGN.md, "What an index learns from itself".
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LsaConfig:
-    """How LSA learns: `dim` components at most (fewer where the corpus has fewer documents or words)."""
+    """How LSA learns: `dim` components at most (fewer where the corpus has fewer documents or words).
 
-    dim: int = 100
+    min_count: documents a word must stand in. power: each component counts by its singular value to this power;
+    0 makes them all equal, 1 is the matrix itself.
+    """
+
+    dim: int = 300
     min_count: int = 1
-    """Documents a word must stand in."""
-    iterations: int = 7
+    iterations: int = 4
+    power: float = 0.25
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.power < float("inf"):
+            raise BadInput(f"LSA needs power >= 0, not {self.power}")
         for name in ("dim", "min_count", "iterations"):
             if getattr(self, name) < 1:
                 raise BadInput(f"LSA needs {name} >= 1, not {getattr(self, name)}")
 
 
 def train(words: WordTable, config: LsaConfig) -> Matrix:
-    """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix.
+    """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
+    components weighted (`LsaConfig.power`).
 
     Zero rows for numbers and words under min_count; all zero where nothing can be learnt.
     """
@@ -55,7 +65,7 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
         svd = TruncatedSVD(dim, n_iter=config.iterations, random_state=config.seed)
         with np.errstate(all="ignore"):  # it divides by the total variance, which one document does not have
             svd.fit(weights)
-        vectors[kept] = svd.components_.T
+        vectors[kept] = (svd.components_ * svd.singular_values_[:, None] ** config.power).T
     return np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
 
 

@@ -16,6 +16,8 @@ FORMAT = 2
 NAME = "manifest.json"
 LOCK = "ncs.lock"
 """The write lock, which also marks a folder as ours."""
+TUNED = "tuned.json"
+"""What `ncs tune` learnt, in a generation's folder; replaced and removed at will, so no manifest lists it."""
 GENERATION = re.compile(r"data-([1-9][0-9]{0,17})")
 QUICK_BYTES = 8 << 20
 """How much is read for checksums when an index is opened: 7 ms; `verify` reads everything."""

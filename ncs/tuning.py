@@ -1,7 +1,7 @@
 """A user's own questions, with the functions that answer them, as weights of their index; measured before it is used.
 
 What was tuned is one file beside those of the build, replaced at once and named by no manifest: the index as it was
-built stays as it is, `reset` brings it back, and the next build starts without it.
+built stays as it is, `reset` brings it back, and the next build keeps it and says so.
 """
 
 from __future__ import annotations

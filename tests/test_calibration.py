@@ -299,6 +299,26 @@ def test_tuning_writes_one_file_that_reset_takes_away(folder: Path, index: Index
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_the_next_build_keeps_what_was_tuned_and_says_so(tmp_path: Path) -> None:
+    source = tmp_path / "source" / "a.py"
+    source.parent.mkdir()
+    source.write_text('def open_file(path):\n    """Open a file."""\n    return open(path)\n')
+    with Index.build(source.parent, tmp_path / "index") as index:
+        assert not any("ncs tune" in note for note in index.manifest.notes)
+        Learnt({"naming": 0.35}).save(index.data / confidence.TUNED)
+    source.write_text('def close_file(file):\n    """Close a file."""\n    file.close()\n')
+    with Index.update(tmp_path / "index")[0] as index:
+        assert "naming" not in Learnt.load(index.data, tuned=False).weights
+        assert cast(HybridRanker, index.ranker()).weights.naming == 0.35
+        assert [note for note in index.manifest.notes if "--reset" in note]
+        assert not [path for path in index.manifest.files if path.endswith("tuned.json")]
+    with Index.load(tmp_path / "index", verify=True) as index:
+        assert tuning.reset(index)
+    with Index.build(source.parent, tmp_path / "index") as index:
+        assert cast(HybridRanker, index.ranker()).weights.naming == DEFAULTS.naming
+        assert not any("ncs tune" in note for note in index.manifest.notes)
+
+
 def test_tuning_that_does_not_win_is_not_used_unless_it_is_forced(index: Index) -> None:
     rng = np.random.default_rng(0)
     wrong = [Feedback(f"question {n} about file", (int(rng.integers(len(index))),)) for n in range(12)]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ncs import fasttext_worker, skipgram
-from ncs.embeddings import Embeddings, FastTextConfig, LsaConfig, unit_rows
+from ncs.embeddings import CROSSOVER, Choice, Embeddings, FastTextConfig, LsaConfig, chosen, unit_rows
 from ncs.errors import BadInput, IndexDamaged
 from ncs.vocabulary import WordTable
 from tests.words import id_of, table, topics
@@ -295,9 +295,10 @@ def test_progress_counts_each_percent_once_to_a_hundred(tmp_path: Path) -> None:
     assert told == list(range(1, 101))
 
 
-def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix() -> None:
+@pytest.mark.parametrize("power", [0, 0.5])
+def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix_times_their_values_to_a_power(power: float) -> None:
     words = topics(60)
-    embeddings = Embeddings.train(words, LsaConfig(dim=3, iterations=30))
+    embeddings = Embeddings.train(words, LsaConfig(dim=3, iterations=30, power=power))
     counts = np.zeros((len(words), len(words.vocabulary)))
     for row in range(len(words)):
         np.add.at(counts[row], words.ids_of(row, "doc"), 1)
@@ -305,7 +306,8 @@ def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix() -> None:
     with np.errstate(divide="ignore"):
         weights = np.where(counts > 0, 1 + np.log(counts), 0) * idf
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-    right = np.linalg.svd(weights)[2][:3].T
+    _, values, right = np.linalg.svd(weights)
+    right = (right[:3] * values[:3, None] ** power).T
     vectors = embeddings.vectors.astype(np.float64)
     np.testing.assert_allclose(np.abs(vectors), np.abs(right), atol=1e-4)
     assert embeddings.method == "lsa"
@@ -339,3 +341,26 @@ def test_nearest_words_are_those_of_highest_cosine_without_itself_and_words_with
     assert [word for word, _ in near] == ["d", "b", "e"]
     np.testing.assert_allclose([similarity for _, similarity in near], [1, 0.6, -0.995037], atol=1e-6)
     assert Embeddings(vectors, "fasttext").nearest(words.vocabulary, 2, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "documents", "repositories", "fasttext", "method"),
+    [
+        ("auto", CROSSOVER - 1, 5, FastTextConfig(), LsaConfig),
+        ("auto", CROSSOVER, 1, FastTextConfig(), FastTextConfig),
+        ("auto", 700, 7, FastTextConfig(), FastTextConfig),
+        ("auto", 10, 1, FastTextConfig(seed=1), FastTextConfig),
+        ("lsa", CROSSOVER, 9, FastTextConfig(seed=1), LsaConfig),
+        ("fasttext", 10, 1, FastTextConfig(), FastTextConfig),
+    ],
+)
+def test_size_and_repositories_of_a_corpus_choose_what_learns_unless_it_is_said(
+    choice: Choice, documents: int, repositories: int, fasttext: FastTextConfig, method: type
+) -> None:
+    owners = np.arange(documents, dtype=np.int32) % repositories
+    assert isinstance(chosen(choice, owners, fasttext, LsaConfig()), method)
+
+
+def test_a_corpus_of_one_large_and_many_tiny_repositories_counts_as_one() -> None:
+    owners = np.concatenate([np.zeros(900, np.int32), np.arange(1, 31, dtype=np.int32)])
+    assert isinstance(chosen("auto", owners, FastTextConfig(), LsaConfig()), LsaConfig)
