@@ -67,6 +67,8 @@ CONSTRUCTS = [
     ("cpp", "macro before a constructor", "struct A {\n  LIB_CONSTEXPR explicit A(int n) : n_(n) {}\n  LIB_INLINE ~A() { f(); }\n};", "2-2 function A.A; 3-3 method A.~A"),
     ("cpp", "macro before a class", "class LIB_EXPORT A : B {\n public:\n  A() : n_(0) {}\n};", "3-3 function A.A"),
     ("cpp", "macro behind const", "struct A {\n  int f() const\n      LOCKS_EXCLUDED(mutex_) { return 1; }\n};", "2-3 method A.f"),
+    ("cpp", "macro behind if", "void f() {\n  if CONSTEXPR20 (a) g();\n  else if (b) h();\n}\nvoid g() {}", "1-4 function f; 5-5 function g"),
+    ("cpp", "macro that defines", "DEFINE_ACTION_(::std::string, \"\");\nDEFINE_ACTION_(void, );\nstruct A {\n  A() : n_(0) {}\n};", "4-4 function A.A"),
     ("cpp", "macro on its own line", "LIB_BEGIN_NAMESPACE\nLIB_DISABLE_WARNINGS(4251\n  4275)\nvoid f() {}\nLIB_END_NAMESPACE", "4-4 function f"),
     ("cpp", "unicode", "int größe() { return 1; }", "1-1 function größe"),
     ("csharp", "closure", "class A {\n  Func<int> F(int n) {\n    return () => n;\n  }\n}", "2-4 method A.F"),

@@ -57,11 +57,14 @@ class Language:
 
 
 _MACRO = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()]{0,200}\))?"
-_BEFORE = rb"(?:template[ \t]*<[^;{}\n]*>[ \t]*)?(?:(?:static|inline|explicit|virtual|constexpr|extern|friend)[ \t]+)*"
+_BEFORE = rb"(?:template[ \t]*<[^;{}\n]*>[ \t]*)?"
+_BEFORE += rb"(?:(?:static|inline|explicit|virtual|constexpr|extern|friend|template)[ \t]+)*"
 _MACROS = re.compile(
     rb"(\)(?:\s+(?:const|override|final|noexcept))*)(\s+" + _MACRO + rb")(?=\s*[{:;])"  # behind parameters
     rb"|(\b(?:class|struct)\s+)(" + _MACRO + rb")(?=\s+\w)"  # before the name of a class
-    rb"|(^[ \t]*" + _BEFORE + rb")(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])",  # or a declaration
+    rb"|(^[ \t]*" + _BEFORE + rb")(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])"  # or a declaration
+    rb"|(\bif[ \t]+)([A-Z][A-Z0-9_]*)(?=[ \t]*\()"  # if CONSTEXPR (...)
+    rb"|(^)([A-Z][A-Z0-9]*_[A-Z0-9_]*\([^;{}]{0,300}\);)",  # a call outside of everything
     re.MULTILINE,
 )
 """Macros of C++ that stand where the grammar knows none; their names have an underscore."""
