@@ -284,7 +284,8 @@ def test_the_command_prints_table_1_and_what_was_removed(tmp_path: Path) -> None
     printed = run_ncs("corpus", "codesearchnet", str(root), str(tmp_path / "out"), "--workers", "1", "-q")
     lines = [line.split("\t") for line in printed.splitlines()]
     assert [line[:3] for line in lines[:3]] == [["java", "1", "3"], ["python", "1", "2"], ["All", "2", "5"]]
-    assert lines[3][:3] == ["java", "7", "1"]  # found, with test in the name
+    assert lines[3] == ["found", "7", "2", "9"]
+    assert lines[4] == ["'test' in the name", "1", "0", "1"]
     assert ["licence MIT", "1"] in lines
     again = run_ncs("corpus", "codesearchnet", str(root), str(tmp_path / "out"), "--json", "-q")
     assert json.loads(again)["languages"]["All"]["with documentation"] == 2

@@ -113,10 +113,9 @@ def table_1(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[st
 
 
 def table_removed(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """A row a language: functions found, what each filter removed, and what kept the rest from being pairs."""
-    columns = ("language", "found", *REMOVED, *NO_PAIR)
-    rows = []
-    for name, each in counted["languages"].items():
-        numbers = [each["functions found"], *(each["removed"][reason] for reason in REMOVED)]
-        rows.append((name, *(f"{n:,}" for n in [*numbers, *(each["no pair"][reason] for reason in NO_PAIR)])))
-    return rows, columns
+    """A column a language: functions found, a row for what each filter removed and for what makes the rest no pairs."""
+    languages = counted["languages"]
+    rows = [("found", [each["functions found"] for each in languages.values()])]
+    rows += [(reason, [each["removed"][reason] for each in languages.values()]) for reason in REMOVED]
+    rows += [(f"no pair: {reason}", [each["no pair"][reason] for each in languages.values()]) for reason in NO_PAIR]
+    return [(name, *(f"{n:,}" for n in numbers)) for name, numbers in rows], ("", *languages)
