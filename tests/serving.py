@@ -63,7 +63,8 @@ class Served:
 @contextmanager
 def served(*arguments: str | Path, port: int = 0, token: str = "") -> Iterator[Served]:
     """A server with these options; killed where it still runs at the end."""
-    command = [sys.executable, "-m", "ncs.cli", "serve", "--port", str(port), *map(str, arguments)]
+    command = [sys.executable, "-m", "ncs.cli", "serve", "--port", str(port), "--time-limit", "60"]  # slow machines
+    command += map(str, arguments)
     environment = {**os.environ, **({"NCS_TOKEN": token} if token else {})}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         server = Served(process)

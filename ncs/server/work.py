@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,8 @@ from ncs.server.refusals import Refusal
 from ncs.server.settings import Settings
 from ncs.server.shelf import Shelf
 
+log = logging.getLogger("ncs.server")
+TRIES = 3
 Make = Callable[..., bytes]
 """What makes an answer of a shelf and what was asked."""
 
@@ -61,13 +64,16 @@ class Work:
             raise Refusal(504, "too_slow", said, "ask again, with fewer words or a smaller k") from None
 
     async def _done(self, make: Make, shelf: Shelf, asked: tuple[object, ...]) -> bytes:
-        """Once more where a process was killed: another one takes its place, and a search changes nothing."""
-        for _ in range(2):
+        """Again where a process was killed: others take their places, and a search changes nothing.
+
+        One that ends takes all of its pool along, so a request may meet several ends that others are to blame for.
+        """
+        for _ in range(TRIES):
             pool = self._pool
             try:
                 return await asyncio.wrap_future(self._submitted(pool, make, shelf, asked))
-            except BrokenProcessPool:
-                self._replace(pool)
+            except BrokenProcessPool as error:
+                self._replace(pool, error)
         raise Refusal(503, "broken", "the search ended before its answer", "ask again; the server's log may say more")
 
     def _submitted(self, pool: Executor, make: Make, shelf: Shelf, asked: tuple[object, ...]) -> Future[bytes]:
@@ -90,9 +96,10 @@ class Work:
         with self._lock:
             self.held -= 1
 
-    def _replace(self, broken: Executor) -> None:
+    def _replace(self, broken: Executor, error: Exception) -> None:
         with self._lock:
             if self._pool is broken:
+                log.error("a searching process ended; others are started: %s", error)
                 self._pool = self._new()
 
     def _new(self) -> Executor:
