@@ -69,10 +69,12 @@ class Bag(nn.Module):
     def weights(self, ids: Tensor, table: Tensor) -> Tensor:
         """Softmax of the scores over the words that are there, averaged over heads, [n, l]; zeros without words."""
         there = (ids > 0).unsqueeze(-1)
-        scores = F.embedding(ids, self.scores(table)).masked_fill(~there, -torch.inf)  # [n, l, h]
+        each = self.scores(table).to(torch.promote_types(table.dtype, torch.float32))  # [V + 1, h]
+        scores = each.index_select(0, ids.reshape(-1)).view(*ids.shape, each.shape[1])  # embedding is slow back
+        scores = scores.masked_fill(~there, -torch.inf)  # [n, l, h]
         highest = scores.detach().amax(dim=1, keepdim=True).clamp(min=-1e30)  # [n, 1, h]
         weights = torch.exp(scores - highest)  # [n, l, h]; exp(-inf) = 0
-        return (weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-30)).mean(dim=2)
+        return (weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-30)).mean(dim=2).to(table.dtype)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Unit vectors [n, d] of texts [n, l]; [n, l, d] is made for the maximum only. A word is dropped out of all."""

@@ -71,8 +71,7 @@ class Loss(nn.Module):
     def _encoded(self, side: str, tables: Mapping[str, Mapping[str, Tensor]], ids: Tensor) -> Tensor:
         """Unit vectors [n, d]; in parts, one of them is in memory at a time and encoded once more going back."""
         tower = self.towers.get_submodule(side)
-        halve = self.kind == torch.bfloat16  # float16 has not the range for a bag's scores; learnt and kept in float32
-        cut = {name: tensor.to(self.kind) if halve else tensor for name, tensor in tables[side].items()}
+        cut = {name: tensor.to(self.kind) for name, tensor in tables[side].items()}  # learnt and kept in float32
 
         def encode(some: Tensor) -> Tensor:
             found: Tensor = functional_call(tower, cut, (some,))
