@@ -344,6 +344,7 @@ def show_info(described: Mapping[str, Any]) -> None:
         ("files", f"{described['files']:,} ({described.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", ", ".join(f"{name} {n:,}" for name, n in described["languages"].items())),
         ("kinds", ", ".join(f"{name} {n:,}" for name, n in described["kinds"].items())),
+        ("as text", ", ".join(f"{name} {n:,}" for name, n in described.get("text_files", {}).items()) or "no file"),
         ("words", f"{described['words']:,}; embeddings by {described['embeddings']}{_drift(described)}"),
         ("learning", ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)),
         ("size", f"{sum(size.values()) / 1e6:,.1f} MB"),
