@@ -65,6 +65,8 @@ class BuildConfig:
     lsa: LsaConfig = field(default_factory=_default_lsa)
     embeddings: Choice = "auto"
     """Which of the two learns the word vectors; "auto": see ncs.embeddings.chosen."""
+    warm_start: str | None = None
+    """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.warm_start)."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
@@ -248,7 +250,7 @@ def learn(
     folder = generation.path
     with clock("embeddings"):
         how = chosen(config.embeddings, owners, config.fasttext, config.lsa)
-        embeddings, training = _word_vectors(words, how, track, folder, learnt)
+        embeddings, training = _word_vectors(words, how, config.warm_start, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
@@ -307,6 +309,7 @@ def _answer_early(
 def _word_vectors(
     words: WordTable,
     how: FastTextConfig | LsaConfig,
+    other: str | None,
     track: Track,
     folder: Path,
     learnt: tuple[Path, Manifest] | None,
@@ -314,13 +317,18 @@ def _word_vectors(
     """Learnt from these words or taken over; and from how much they were learnt, how much had none then and has now."""
     from ncs.embeddings import Embeddings
     from ncs.reuse import carried_over
+    from ncs.warm_start import train_beside
 
     if learnt is None:
-        embeddings = Embeddings.train(words, how, track=track, folder=folder)
-        then: Mapping[str, object] = {"documents": len(words), "without_vector": _without_vector(words, embeddings)}
+        then: dict[str, object] = {"documents": len(words)}
+        if other:
+            embeddings, then["warm_start"] = train_beside(words, other, how, track=track, folder=folder)
+        else:
+            embeddings = Embeddings.train(words, how, track=track, folder=folder)
+        then["without_vector"] = _without_vector(words, embeddings)
     else:
         embeddings = carried_over(learnt[0], words)
-        then = cast(Mapping[str, object], learnt[1].counts.get("training") or {})
+        then = {**cast(Mapping[str, object], learnt[1].counts.get("training") or {})}
     return embeddings, {**then, "without_vector_now": _without_vector(words, embeddings)}
 
 

@@ -84,6 +84,10 @@ def build(
         str | None,
         typer.Option(help="What learns word vectors: lsa, fasttext.", show_default="auto: lsa in small projects"),
     ] = None,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(help="Learn word vectors from this code too: stdlib, a folder, an index; it is not searched."),
+    ] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Embedding size of fastText, as all below.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the corpus.")] = None,
@@ -133,7 +137,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *learnt),
-        **_given(java_frontend=java_frontend, embeddings=embeddings),
+        **_given(java_frontend=java_frontend, embeddings=embeddings, warm_start=warm_start),
     )
     folder = index or Path(DEFAULT_NAME)
     with Index.build(
