@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--think", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=default_workers())
+    parser.add_argument("--note", default="", help="what else there is to know of this run")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     try:
@@ -60,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NcsError as error:
         sys.stderr.write(f"serve: {error}\n")
         return 2
+    report["note"] = args.note
     sys.stdout.write(table(report) + "\n")
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
