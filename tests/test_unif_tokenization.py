@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ncs.vocabulary import Vocabulary
-from unif.tokenization import Bpe, Tokens, Words, learn_bpe, learn_words, load_tokens, n_grams, source_words
+from unif.source_words import source_words
+from unif.tokenization import Bpe, Tokens, Words, learn_bpe, learn_words, load_tokens, n_grams
 
 TEXTS = [
     ["low", "lower", "lowest", "newer", "newest", "wider", "widest", "slow", "slower"],

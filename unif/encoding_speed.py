@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ncs.encoder import CHUNK
 from ncs.types import NCS_FIELDS
 from unif.head import tokens_of
-from unif.tokenization import source_words
+from unif.source_words import source_words
 
 if TYPE_CHECKING:
     from ncs.index import Index

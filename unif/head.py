@@ -19,7 +19,8 @@ from ncs.encoder import term_counts
 from ncs.errors import BadInput, IndexDamaged
 from ncs.tokens import tokenize
 from unif.forward import encode
-from unif.tokenization import Tokens, load_tokens, source_words
+from unif.source_words import source_words
+from unif.tokenization import Tokens, load_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ from ncs.rankers.pairs import normalised
 from ncs.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Field
 from unif.data import Pair, Reading
-from unif.tokenization import source_words
+from unif.source_words import source_words
 
 if TYPE_CHECKING:
     from ncs.store import Store

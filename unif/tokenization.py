@@ -1,9 +1,8 @@
-"""How texts become numbers: words of a vocabulary, hashed n-grams of words it lacks, byte pairs, sub-tokens of code."""
+"""How words become numbers: those of a vocabulary, hashed n-grams of words it lacks, byte pairs."""
 
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 from ncs.errors import MissingExtra
-from ncs.tokens import tokenize
 from ncs.vocabulary import Vocabulary
 
 FILE = "tokens.json"
@@ -173,40 +171,6 @@ def n_grams(word: str) -> list[str]:
     marked = f"<{word}>"
     lengths = range(SHORTEST, min(LONGEST, len(marked)) + 1)
     return [marked[start : start + n] for n in lengths for start in range(len(marked) - n + 1)]
-
-
-def source_words(code: str, language: str) -> list[str]:
-    """The sub-tokens of code in the order of the source, keywords too; comments and docstrings left out.
-
-    >>> source_words('def openFile(path):  # opens it\\n    return open(path, "rb")', "python")
-    ['def', 'open', 'file', 'path', 'return', 'open', 'path', 'rb']
-    """
-    return tokenize(_comments(language).sub(_without_comment, code))
-
-
-_TEXT = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|`(?:\\.|[^`\\])*`'
-_STAR = r"/\*.*?(?:\*/|\Z)"
-_STYLES = {
-    "star": (_STAR + r"|//[^\n]*", _TEXT),
-    "hash": (r"#[^\n]*", _TEXT),
-    "python": (r'#[^\n]*|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'', _TEXT),
-    "php": (_STAR + r"|//[^\n]*|#(?!\[)[^\n]*", _TEXT),
-    "dash": (r"--\[\[.*?\]\]|--[^\n]*|" + _STAR + r"|\{-.*?-\}", _TEXT),
-}
-_STYLE_OF = {
-    "python": "python", "ruby": "hash", "bash": "hash", "elixir": "hash", "php": "php", "sql": "dash", "lua": "dash",
-    "haskell": "dash",
-}  # fmt: skip
-"""Every other language has C's comments."""
-_PATTERNS = {name: re.compile(f"(?P<comment>{comment})|{text}", re.DOTALL) for name, (comment, text) in _STYLES.items()}
-
-
-def _comments(language: str) -> re.Pattern[str]:
-    return _PATTERNS[_STYLE_OF.get(language, "star")]
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    return " " if match["comment"] is not None else match[0]
 
 
 def _remembered(seen: dict[str, tuple[int, ...]], word: str, ids: tuple[int, ...]) -> tuple[int, ...]:
