@@ -48,6 +48,7 @@ DIM, QUERY, CODE = 100, 8, 35
 PUBLISHED = 451_000 * 20
 """Pairs of the published training, 20 epochs."""
 ROUNDS = 5
+SECTIONS = ("speed", "training", "memory", "encoding")
 OURS = "ours, Adam"
 MEMORY = (500_000, 2_000_000)
 """Pairs whose peak memory is measured."""
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--index", type=Path, help="its functions are encoded, by a head of its words")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="the others stay in the JSON as they are")
     parser.add_argument("--threads", type=int, help="of torch on a CPU (default: its own choice)")
     parser.add_argument("--small", action="store_true", help="everything in a minute, figures for nobody")
     parser.add_argument("--memory", type=int, metavar="PAIRS", help=argparse.SUPPRESS)  # a process of its own
@@ -74,16 +76,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     try:
-        report = measure(args.device, args.index, small=args.small)
+        report = measure(args.device, args.index, args.only or SECTIONS, small=args.small)
     except NcsError as error:
         sys.stderr.write(f"unif: {error}\n")
         return 2
     if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        known = json.loads(args.json.read_bytes()) if args.only and args.json.is_file() else {}
+        args.json.write_text(json.dumps({**known, **report}, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def measure(device: str, index: Path | None = None, *, small: bool = False) -> dict[str, Any]:
+def measure(device: str, index: Path | None, only: Sequence[str], *, small: bool = False) -> dict[str, Any]:
     """Everything, printed as it comes."""
     import torch
 
@@ -91,21 +94,21 @@ def measure(device: str, index: Path | None = None, *, small: bool = False) -> d
 
     place = chosen(device)
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else str(machine().get("processor", "cpu"))
-    report: dict[str, Any] = {
-        "commit": commit(), "machine": machine(), "load": os.getloadavg()[0], "torch": torch.__version__,
-        "device": {"kind": place.type, "name": name, "threads": torch.get_num_threads(), **_peak(place)},
-    }  # fmt: skip
-    _say(f"{name}, {report['device']['threads']} threads, load {report['load']:.1f}: copies "
-         f"{report['device']['gb_s']:.1f} GB/s, multiplies {report['device']['gflop_s']:.0f} GFLOP/s")  # fmt: skip
+    peak = _peak(place)
+    about = {"commit": commit(), "load": os.getloadavg()[0], "threads": torch.get_num_threads(), **peak}
+    _say(f"{name}, {about['threads']} threads, load {about['load']:.1f}: copies {peak['gb_s']:.1f} GB/s, "
+         f"multiplies {peak['gflop_s']:.0f} GFLOP/s")  # fmt: skip
     settings = [(2_000, 64)] if small else [(18_000, 256), (73_000, 256), (73_000, 1024)]
     if place.type == "cuda" and not small:
         settings += [(73_000, 4096), (500_000, 4096)]
-    report["speed"] = [_speed(place, words, batch, report["device"], small=small) for words, batch in settings]
-    report["training"] = _trainings(place, small=small)
-    report["memory"] = _memory(MEMORY if not small else (2_000, 8_000))
-    if index:
-        report["encoding"] = _encoding(index)
-    return report
+    sections: dict[str, Callable[[], object]] = {
+        "speed": lambda: [_speed(place, words, batch, peak, small=small) for words, batch in settings],
+        "training": lambda: _trainings(place, small=small),
+        "memory": lambda: _memory(MEMORY if not small else (2_000, 8_000)),
+        "encoding": lambda: _encoding(index) if index else None,
+    }
+    found = {section: {**about, "found": sections[section]()} for section in only}
+    return {"machine": machine(), "torch": torch.__version__, "device": {"kind": place.type, "name": name}, **found}
 
 
 def _say(text: str) -> None:
@@ -311,7 +314,7 @@ def _trainings(device: torch.device, *, small: bool) -> list[dict[str, Any]]:
         pairs = made(n, words, Path(folder))
         learning, valid = pairs.split(0.05, 0)
         for kind in ("float32", "bfloat16"):
-            config = TrainConfig(batch=size, precision=kind, rate=3e-3)  # type: ignore[arg-type]
+            config = TrainConfig(batch=size, precision=kind, rate=3e-3)
             network = _network(words, device)
             source, learner = Source(pairs, config, device), Learner(network, config, World())
             if device.type == "cuda":

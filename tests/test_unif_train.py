@@ -20,9 +20,10 @@ from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.types import Document
 from unif.__main__ import main
+from unif.curves import draw
 from unif.head import Head
-from unif.run import Sources, Start
-from unif.settings import ModelConfig, TrainConfig
+from unif.run import PairFile, Sources, Start
+from unif.settings import ModelConfig, Stage, TrainConfig
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 
@@ -124,6 +125,35 @@ def test_the_best_epoch_is_kept_and_no_patience_is_wasted(index: Index, pairs: P
     assert [json.loads(line) for line in lines] == trained.curve
 
 
+def test_a_curriculum_ends_on_its_last_sources_from_the_best_so_far(index: Index, pairs: Path, tmp_path: Path) -> None:
+    lines = pairs.read_text().splitlines(keepends=True)
+    few = tmp_path / "few.v1.jsonl"
+    few.write_text("".join(line for at, line in enumerate(lines) if at % 6 < 2))
+    stages = (Stage(4), Stage(3, ("few",), 1e-9))
+    config = TrainConfig(stages=stages, batch=40, rate=0.02, patience=9, valid=0.2, query_words=5)
+    sources = Sources((pairs, PairFile(few, 2.0)))
+    trained = train(index, tmp_path / "run", sources, config, device="cpu")
+    assert [row.get("stage") for row in trained.curve] == [None, 1, 1, 1, 1, 2, 2, 2]
+    best = max(row["mrr"] for row in trained.curve[1:5])
+    assert [row["mrr"] for row in trained.curve[5:]] == pytest.approx([best] * 3)  # a rate of nothing moves nothing
+    with pytest.raises(BadInput, match="a stage names 'many'; the sources are pairs, few"):
+        train(index, tmp_path / "x", sources, replace(config, stages=(Stage(1, ("many",)),)), device="cpu")
+
+
+def test_a_plot_shows_every_epoch_and_what_was_kept(tmp_path: Path) -> None:
+    rows = [{"epoch": 0, "mrr": 0.2}] + [
+        {"epoch": e, "mrr": 0.2 + 0.1 * (e % 3), "loss": 3 / e, "stage": 1 + e // 4, "mined": e // 3}
+        for e in range(1, 7)
+    ]
+    draw(rows, 2, tmp_path / "curve.svg")
+    svg = (tmp_path / "curve.svg").read_text()
+    assert "kept: epoch 2, 0.4000" in svg
+    draw(rows, 2, tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text() == svg
+    draw(rows, 2, tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_staying_near_the_start_moves_words_less(index: Index, pairs: Path, tmp_path: Path) -> None:
     moved = []
     for stay in (0.0, 100.0):
@@ -158,21 +188,30 @@ UNIF = ("train", "unif", "-i")
 COMMAND = "import sys; from unif.__main__ import main; sys.exit(main(sys.argv[1:]))"
 
 
-def arguments(index: Index, pairs: Path, out: Path) -> list[str]:
-    return [*UNIF, str(index.folder), "--pairs", str(pairs), "--own", "--out", str(out), "--epochs", "12", "--batch",
-            "16", "--patience", "12", "--word-dropout", "0.1", "--query-weights", "words", "--device", "cpu", "-q",
-            "--rate", "0.003"]  # fmt: skip
+EVERYTHING = ["--word-dropout", "0.1", "--query-weights", "words", "--rate", "0.003", "--mine-every", "2",
+              "--mined", "3", "--accumulate", "2", "--precision", "float16", "--weight-decay", "0.01", "--stay", "0.1",
+              "--stage", "7", "--stage", "5:pairs@0.001"]  # fmt: skip
+OTHERS = ["--own", "--optimiser", "adagrad", "--loss", "margin", "--mine-every", "3", "--mined-from", "pairs",
+          "--precision", "bfloat16", "--epochs", "12"]  # fmt: skip
+
+
+def arguments(index: Index, pairs: Path, out: Path, *more: str) -> list[str]:
+    return [*UNIF, str(index.folder), "--pairs", f"{pairs}:1.5", "--out", str(out), "--batch", "16", "--patience",
+            "12", "--device", "cpu", "-q", *more]  # fmt: skip
 
 
 @pytest.mark.slow
-def test_a_training_killed_at_any_time_gives_the_same_bytes(index: Index, pairs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [EVERYTHING, OTHERS], ids=["everything", "others"])
+def test_a_training_killed_at_any_time_gives_the_same_bytes(
+    index: Index, pairs: Path, tmp_path: Path, more: list[str]
+) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def start(out: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-W", "error", "-c", COMMAND, *arguments(index, pairs, out)]
+        command = [sys.executable, "-W", "error", "-c", COMMAND, *arguments(index, pairs, out, *more)]
         return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
 
-    assert start(tmp_path / "whole").wait(timeout=60) == 0
+    assert start(tmp_path / "whole").wait(timeout=200) == 0
     out, kills = tmp_path / "killed", 0
     for epochs in (2, 7):
         process = start(out)
@@ -180,14 +219,17 @@ def test_a_training_killed_at_any_time_gives_the_same_bytes(index: Index, pairs:
             time.sleep(0.002)
         kills += process.poll() is None
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait(timeout=200)
     assert kills >= 1
     assert not (out / "head").exists() or epochs_done(out) == 12
-    assert start(out).wait(timeout=60) == 0
+    assert start(out).wait(timeout=200) == 0
     whole = tmp_path / "whole" / "head"
     for path in sorted(path for path in whole.rglob("*") if path.is_file()):
         assert (out / "head" / path.relative_to(whole)).read_bytes() == path.read_bytes(), path.name
     assert curve(out) == curve(tmp_path / "whole")
+    assert (out / "curve.svg").read_bytes() == (tmp_path / "whole" / "curve.svg").read_bytes()
+    mined = {0, 3, 5, 7, 9, 11} if "--stage" in more else {0, 4, 7, 10}
+    assert {row["mined"] for row in curve(out)[1:]} == mined
 
 
 def epochs_done(out: Path) -> int:

@@ -29,10 +29,9 @@ def draw(curve: Sequence[Mapping[str, float]], best_epoch: int, path: Path) -> N
         below.set_xlabel("epoch")
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
         best = next(row["mrr"] for row in curve if row["epoch"] == best_epoch)
-        below.plot([best_epoch], [best], marker="*", markersize=16, color="#009e73", linestyle="")
-        below.annotate(
-            f"kept: {best:.4f}", (best_epoch, best), textcoords="offset points", xytext=(0, -18), ha="center"
-        )
+        kept = f"kept: epoch {best_epoch}, {best:.4f}"
+        below.plot([best_epoch], [best], marker="*", markersize=16, color="#009e73", linestyle="", label=kept)
+        below.legend(loc="lower right", frameon=False)
         for axes in (above, below):
             axes.grid(alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
