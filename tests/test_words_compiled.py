@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.extract import documents, words
+from ncs.extract import documents, layout, words
 from ncs.extract.languages import LANGUAGES
 
 compiled = pytest.importorskip("ncs.extract._words", reason="the compiled loops were not built")
@@ -96,6 +96,23 @@ def test_code_of_real_files_is_cut_the_same_from_every_line() -> None:
             end = min(len(source), start + 900)
             assert compiled.cut(source, source, start, end) == documents.cut_in_python(source, source, start, end)
             at += len(line)
+
+
+layouts = st.lists(
+    st.sampled_from([b"\n", b"\n    ", b"\n\t", b"\n        ", b" ", b"\r", b"\0\0", b"\\\n", b"\\", b"x", b"if a:"])
+    | st.sampled_from([b'"', b"'", b'"""', b"'''", b"(", b")", b"[", b"]", b"{", b"}", b'\\"', b"#", b"\x0c"])
+).map(b"".join)
+
+
+@given(layouts)
+def test_layout_is_marked_the_same(source: bytes) -> None:
+    assert compiled.marked(source) == layout.marked_in_python(source)
+
+
+def test_layout_of_real_files_and_of_deep_nesting_is_marked_the_same() -> None:
+    deep = b"\n".join(b" " * depth + b"if a:" for depth in range(300)) + b"\nb\n"
+    for source in [deep, *(path.read_bytes() for path in sorted(LIBRARY.glob("*.py"))[:60])]:
+        assert compiled.marked(source) == layout.marked_in_python(source)
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (3, 2), (0, 99)])

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+try:
+    from ncs.extract import _words
+except ImportError:  # not compiled: the same in Python
+    _words = None  # type: ignore[assignment]
+
 _PLAIN = rb"""[^()\[\]{}\n"'\\]*"""
 _SIMPLE = rb"""(?:"(?!"")[^"\\\n]*"|'(?!'')[^'\\\n]*')"""
 _FLAT = rb"[(\[{]" + _PLAIN + rb"(?:" + _SIMPLE + _PLAIN + rb")*[)\]}]"
@@ -28,6 +33,11 @@ def marked(code: bytes) -> bytes:
     >>> marked(b"if a:\n  b(\n  c)\nd")
     b'if a:\x0f  b(\n  c)\x10d'
     """
+    return marked_in_python(code) if _words is None else _words.marked(code)
+
+
+def marked_in_python(code: bytes) -> bytes:
+    """What `_words.marked` does."""
     marks = bytearray(code)
     brackets = 0
     columns = [0]
