@@ -16,6 +16,8 @@ from evaluation.significance import paired_interval
 from ncs.errors import BadInput
 
 OFF: Mapping[str, Mapping[str, object]] = {
+    "other spellings": {"spelling": 0.0},
+    "words of prose": {"prose": 1.0},
     "meaning": {"meaning": 0.0},
     "name": {"naming": 0.0},
     "definition": {"definition": 0.0},

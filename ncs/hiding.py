@@ -13,10 +13,11 @@ from ncs.lexical import stem_all
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import Hidden
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.wording import worded
 from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,17 +48,42 @@ class Hiding:
     def hide(self, text: str, row: int, field: Field) -> Hidden:
         """What the rest of a document scores for a question."""
         asked = list(read_intent(text, self._languages).words)
-        vector = self.vector(row, field)
-        query = self._encoder.query(" ".join(asked))
-        score, coverage = self.lexical(asked, row, field)
-        return Hidden(row, score, float(vector @ query), coverage, 0.0 if field == "name" else None)
+        wording = worded(asked, self._lexical.postings, lambda: list(self.words.vocabulary))
+        meaning = float(self.vector(row, field) @ self._encoder.query(" ".join(asked)))
+        plain, coverage = self.lexical(asked, row, field)
+        return Hidden(
+            row,
+            self.counted(wording.asked, row, field),
+            meaning,
+            coverage,
+            name=0.0 if field == "name" else None,
+            spelling=self.counted(wording.added, row, field),
+            plain=plain,
+        )
 
     def lexical(self, asked: Sequence[str], row: int, field: Field | None) -> tuple[float, float]:
         """The BM25 score of a row without a field, and the part of the question's idf that its words hold.
 
         With all fields the score is the postings' own.
         """
-        ranker, postings = self._lexical, self._lexical.postings
+        postings, (tf, _) = self._lexical.postings, self._read(row, field)
+        ids, idf = [term.id for term in postings.terms(list(asked)) if term.id is not None], postings.idf(asked)
+        score = self.counted({id: ids.count(id) for id in ids}, row, field)
+        held = sum(weight for stem, weight in idf.items() if tf[stem])
+        return score, held / max(sum(idf.values()), 1e-9)
+
+    def counted(self, weights: Mapping[int, float], row: int, field: Field | None) -> float:
+        """The BM25 score of a row without a field, for stems by their ids and what each counts."""
+        postings, (tf, saturation) = self._lexical.postings, self._read(row, field)
+        score = 0.0
+        for id, weight in weights.items():
+            if often := tf[postings.stems.word(id)]:
+                score += weight * postings.rarity(id) * often / (often + saturation)
+        return score
+
+    def _read(self, row: int, field: Field | None) -> tuple[Mapping[str, float], float]:
+        """How often the row has each stem, weighted, and what that is weighed against; a field left out."""
+        ranker = self._lexical
         tf: dict[str, float] = defaultdict(float)
         length = 0.0
         for name, weight in ranker.weights.items():
@@ -67,13 +93,7 @@ class Hiding:
             length += weight * len(ids)
             for stem in stem_all(self.words.vocabulary.word(int(id)) for id in ids):
                 tf[stem] += weight
-        saturation = ranker.k1 * (1 - ranker.b + ranker.b * length / self._mean_length)
-        score, idf = 0.0, postings.idf(asked)
-        for term in postings.terms(list(asked)):
-            if term.id is not None and tf[term.stem]:
-                score += idf[term.stem] * tf[term.stem] / (tf[term.stem] + saturation)
-        held = sum(weight for stem, weight in idf.items() if tf[stem])
-        return score, held / max(sum(idf.values()), 1e-9)
+        return tf, ranker.k1 * (1 - ranker.b + ranker.b * length / self._mean_length)
 
     def vector(self, row: int, field: Field | None) -> Matrix:
         """The unit vector [d] of a row without a field, the mean of all taken out where the ranker does."""

@@ -37,6 +37,7 @@ def stem_all(words: Iterable[str]) -> list[str]:
     return list(Stemmer.Stemmer("english").stemWords(list(words)))
 
 
+IN_CODE = "in_code.npy"
 BLOCK = 1 << 17  # rows scored at a time: their sums, 1 MB, stay in the processor's cache
 
 
@@ -64,7 +65,9 @@ class Postings:
     """Stem -> the documents that have it, in row order, each with what the stem adds to its score.
 
     Stem s stands in rows[offsets[s] : offsets[s + 1]] (int32), impacts alike (float32, idf included);
-    lengths float32 [n_documents], weighted words. On disk: one .npy each and the stems as a Vocabulary.
+    lengths float32 [n_documents], weighted words. in_code float32 [n_stems]: the share of a stem's documents that
+    have it in code, not in comments and literals only; None where nobody counted (an index built before there was
+    one). On disk: one .npy each and the stems as a Vocabulary.
     """
 
     stems: Vocabulary
@@ -72,6 +75,7 @@ class Postings:
     rows: NDArray[np.int32]
     impacts: NDArray[np.float32]
     lengths: NDArray[np.float32]
+    in_code: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         """How many documents."""
@@ -93,8 +97,10 @@ class Postings:
         ids = [term.id for term in self.terms(words) if term.id is not None]
         return self.search_ids(ids, k, allowed=allowed)
 
-    def search_ids(self, ids: Sequence[int], k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """`search` for stems given by their ids; a repeated one counts each time."""
+    def search_ids(
+        self, ids: Sequence[int] | Mapping[int, float], k: int, *, allowed: Mask | None = None
+    ) -> list[tuple[int, float]]:
+        """`search` for stems given by their ids: a repeated one counts each time, or what a mapping says."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
@@ -110,7 +116,7 @@ class Postings:
                 rows, scores, beaten = _best(rows, scores, k)
         return top(rows, scores, k)
 
-    def scores(self, ids: Sequence[int], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, ids: Sequence[int] | Mapping[int, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What `search_ids` would score these rows, [len(rows)]."""
         scores = np.zeros(len(rows))
         for id, count in _counts(ids).items():
@@ -121,10 +127,10 @@ class Postings:
             scores += np.where(found[at] == rows, impacts[at] * np.float64(count), 0.0)
         return scores
 
-    def _blocks(self, counts: Mapping[int, int]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def _blocks(self, counts: Mapping[int, float]) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """First row and scores of BLOCK rows at a time; the array is used again for the next block.
 
-        Sums are in float64, where adding a few float32 is exact: no order of words can change them.
+        Sums are in float64 and in the order of the stems: no order of words can change them.
         """
         edges = np.arange(0, len(self) + BLOCK, BLOCK)
         postings = [(*self._posting(id), count) for id, count in counts.items()]
@@ -156,11 +162,22 @@ class Postings:
         counts = {term.stem: term.documents for term in self.terms(words)}
         return {stem: float(np.log(1 + (len(self) - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
 
+    def rarity(self, id: int) -> float:
+        """The idf of a stem by its id."""
+        df = int(self.offsets[id + 1] - self.offsets[id])
+        return float(np.log(1 + (len(self) - df + 0.5) / (df + 0.5)))
+
+    def share_in_code(self, id: int) -> float:
+        """The share of a stem's documents that have it in code, 0 to 1; 1 where nobody counted."""
+        return 1.0 if self.in_code is None else float(self.in_code[id])
+
     def save(self, folder: Path) -> None:
         """Write the arrays and the stems into an existing folder."""
         self.stems.save(folder)
         for name in ("offsets", "rows", "impacts", "lengths"):
             np.save(folder / f"{name}.npy", getattr(self, name))
+        if self.in_code is not None:
+            np.save(folder / IN_CODE, self.in_code)
 
     @classmethod
     def load(cls, folder: Path) -> Postings:
@@ -170,16 +187,21 @@ class Postings:
                 np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
                 for name in ("offsets", "rows", "impacts", "lengths")
             )
-            postings = cls(Vocabulary.load(folder), offsets, rows, impacts, lengths)
+            counted = (folder / IN_CODE).exists()
+            in_code = np.load(folder / IN_CODE, mmap_mode="r", allow_pickle=False) if counted else None
+            postings = cls(Vocabulary.load(folder), offsets, rows, impacts, lengths, in_code)
         except (OSError, ValueError, EOFError) as error:
             raise IndexDamaged(f"cannot read the postings in {folder} ({error}); build the index again") from error
-        if len(offsets) != len(postings.stems) + 1 or not len(rows) == len(impacts) == offsets[-1]:
+        fits = in_code is None or len(in_code) == len(postings.stems)
+        if not fits or len(offsets) != len(postings.stems) + 1 or not len(rows) == len(impacts) == offsets[-1]:
             raise IndexDamaged(f"the postings in {folder} do not fit each other; build the index again")
         return postings
 
 
-def _counts(ids: Sequence[int]) -> dict[int, int]:
-    """How often the question has each stem, in stem order."""
+def _counts(ids: Sequence[int] | Mapping[int, float]) -> dict[int, float]:
+    """What each stem counts, in stem order."""
+    if isinstance(ids, Mapping):
+        return dict(sorted(ids.items()))
     return {id: ids.count(id) for id in sorted(ids)}
 
 

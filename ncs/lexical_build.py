@@ -6,6 +6,11 @@ of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that
     tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
     score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
     idf(t) = log(1 + (N - df(t) + .5) / (df(t) + .5))          as in Lucene
+
+Where every field is to be normalised by its own length (BM25F proper, Robertson and Zaragoza 2009, section 3.6):
+
+    tf(t, d) = sum_f weight_f * tf_f(t, d) / (1 - b_f + b_f * length_f(d) / mean length_f)
+    score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1)
 """
 
 from __future__ import annotations
@@ -27,33 +32,46 @@ if TYPE_CHECKING:
 
     from ncs.vocabulary import WordTable
 
+CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
+"""Fields whose words are code: what a literal or a comment says is prose."""
 CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
 
 
 def build(
-    words: WordTable, *, weights: Mapping[Field, float], k1: float = 1.2, b: float = 0.75, track: Track = silent
+    words: WordTable,
+    *,
+    weights: Mapping[Field, float],
+    k1: float = 1.2,
+    b: float = 0.75,
+    b_of: Mapping[Field, float] | None = None,
+    track: Track = silent,
 ) -> Postings:
     """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
+
+    b_of: normalise each field by its own length, so far, and the whole document not; b for fields not named.
 
     Two passes, the first counts and the second fills, so that memory holds the postings once and one chunk.
     """
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
     factors = np.array([weights[field] for field in fields], np.float64)
+    norms = None if b_of is None else _norms(words, fields, b_of, b)
     starts = range(0, len(words), CHUNK)
     chunks = (
-        _count(words, start, fields, factors, stem_of, len(stems))
+        _count(words, start, fields, factors, norms, stem_of, len(stems))
         for start in track([*starts, *starts], "bm25", total=2 * len(starts), unit="chunks")
     )
-    df, length = np.zeros(len(stems), np.int64), np.zeros(len(words))
+    df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
     for _ in starts:
         chunk = next(chunks)
-        df += chunk.df
+        df, coded = df + chunk.df, coded + chunk.coded
         length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
     idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
     mean = length.mean() if length.any() else 1.0
-    rows, impacts = _fill(chunks, df, idf, k1 * (1 - b + b * length / mean))
-    return Postings(stems, np.concatenate([[0], np.cumsum(df)]), rows, impacts, length.astype(np.float32))
+    whole = 0.0 if norms else b
+    rows, impacts = _fill(chunks, df, idf, k1 * (1 - whole + whole * length / mean))
+    offsets, in_code = np.concatenate([[0], np.cumsum(df)]), (coded / np.maximum(df, 1)).astype(np.float32)
+    return Postings(stems, offsets, rows, impacts, length.astype(np.float32), in_code)
 
 
 def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
@@ -65,6 +83,26 @@ def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> lis
     if not (0 <= k1 < float("inf") and 0 <= b <= 1):
         raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
     return [field for field in FIELDS if weights.get(field, 0) > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Norm:
+    """How the length of a field is counted: how far, and the mean over all documents."""
+
+    b: float
+    mean: float
+
+    def of(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(1 - self.b + self.b * lengths / self.mean, np.float64)
+
+
+def _norms(words: WordTable, fields: Sequence[Field], b_of: Mapping[Field, float], b: float) -> list[_Norm]:
+    if unknown := sorted(set(b_of) - set(FIELDS)):
+        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+    if not all(0 <= value <= 1 for value in b_of.values()):
+        raise BadInput("BM25F needs 0 <= b <= 1 for every field")
+    lengths = np.diff(words.offsets).reshape(-1, len(FIELDS)).mean(axis=0, dtype=np.float64)
+    return [_Norm(b_of.get(field, b), float(lengths[FIELDS.index(field)]) or 1.0) for field in fields]
 
 
 def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
@@ -84,6 +122,8 @@ class _Chunk:
     tf: NDArray[np.float64]
     df: NDArray[np.int64]
     """Pairs a stem, [n_stems]."""
+    coded: NDArray[np.int64]
+    """Of these, the ones that stand in code."""
     lengths: NDArray[np.float64]
     """Weighted words a document."""
 
@@ -93,23 +133,29 @@ def _count(
     start: int,
     fields: Sequence[Field],
     factors: NDArray[np.float64],
+    norms: Sequence[_Norm] | None,
     stem_of: NDArray[np.int64],
     n_stems: int,
 ) -> _Chunk:
     """Weighted term frequencies by sorting one number a word: stem, then row, then field."""
     span, width = min(CHUNK, len(words) - start), max(1, len(fields))
     keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
+    counted = np.ones((1 if norms is None else span, width)) * (factors if len(factors) else 0.0)
     for number, field in enumerate(fields):
         ids, offsets = words.select((field,), start, start + span)
         counts = np.diff(offsets)
         keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
         lengths += factors[number] * counts
+        if norms is not None:
+            counted[:, number] /= np.where(counts, norms[number].of(counts), 1.0)
     key = np.sort(np.concatenate(keys))
     pair = key // width
     first = np.flatnonzero(np.diff(pair, prepend=-1))
-    tf = np.add.reduceat(factors[key % width], first) if len(first) else np.zeros(0)
+    tf = np.add.reduceat(counted[pair % len(counted), key % width], first) if len(first) else np.zeros(0)
     stem, row = np.divmod(pair[first], span)
-    return _Chunk(start, row + start, tf, np.bincount(stem, minlength=n_stems), lengths)
+    code = np.array([field in CODE for field in fields] or [False])[key % width]
+    coded = np.bincount(stem, np.maximum.reduceat(code, first) if len(first) else None, minlength=n_stems)
+    return _Chunk(start, row + start, tf, np.bincount(stem, minlength=n_stems), coded.astype(np.int64), lengths)
 
 
 def _fill(

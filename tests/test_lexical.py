@@ -258,3 +258,51 @@ def test_files_of_different_builds_do_not_fit(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.zeros(3, np.int32))
     with pytest.raises(IndexDamaged, match="do not fit"):
         Postings.load(tmp_path)
+
+
+def bm25f(
+    documents: Sequence[Words], weights: Mapping[Field, float], b_of: Mapping[Field, float], words: Sequence[str]
+) -> list[float]:
+    """BM25F as Robertson and Zaragoza write it, a document and a word at a time."""
+    mean = {field: np.mean([len(document.get(field, ())) for document in documents]) for field in weights}
+    scores = [0.0] * len(documents)
+    for word in map(stem, words):
+        df = sum(any(stem(w) == word for field in weights for w in document.get(field, ())) for document in documents)
+        for row, document in enumerate(documents):
+            tf = 0.0
+            for field, weight in weights.items():
+                held = [stem(w) for w in document.get(field, ())]
+                if held:
+                    tf += weight * held.count(word) / (1 - b_of[field] + b_of[field] * len(held) / mean[field])
+            scores[row] += math.log(1 + (len(documents) - df + 0.5) / (df + 0.5)) * tf / (tf + K1)
+    return scores
+
+
+def test_fields_with_a_length_normalisation_of_their_own_score_as_bm25f_is_written() -> None:
+    rng = np.random.default_rng(0)
+    said = ["read", "file", "line", "path", "open", "close", "text"]
+    fields: tuple[Field, ...] = ("name", "doc", "calls")
+    documents: list[Words] = [
+        {field: tuple(rng.choice(said, rng.integers(0, 9))) for field in fields} for _ in range(60)
+    ]
+    weights: Mapping[Field, float] = {"name": 3, "doc": 1, "calls": 0.5}
+    b_of: Mapping[Field, float] = {"name": 0.3, "doc": 0.75, "calls": 1.0}
+    found = build(table(documents), weights=weights, k1=K1, b_of=b_of)
+    question = ["read", "file", "lines", "file"]
+    expected = bm25f(documents, weights, b_of, question)
+    scores = dict(found.search(question, len(documents)))
+    assert [scores.get(row, 0.0) for row in range(60)] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_field_without_b_of_its_own_takes_b() -> None:
+    documents: list[Words] = [{"name": ("read", "file"), "doc": ("file",)}, {"doc": ("read", "a", "long", "file")}]
+    weights: Mapping[Field, float] = {"name": 3, "doc": 1}
+    found = build(table(documents), weights=weights, k1=K1, b=0.5, b_of={"doc": 0.9})
+    expected = bm25f(documents, weights, {"name": 0.5, "doc": 0.9}, ["file"])
+    assert [score for _, score in sorted(found.search(["file"], 2))] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("b_of", [{"nope": 0.5}, {"name": 1.5}])
+def test_an_impossible_normalisation_is_refused(b_of: Mapping[Field, float]) -> None:
+    with pytest.raises(BadInput):
+        build(table([{"name": ("a",)}]), weights={"name": 1}, b_of=b_of)

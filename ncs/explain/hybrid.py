@@ -52,6 +52,7 @@ def explain_hybrid(
         grammar=tuple(grammar),
         languages=tuple(word for word in dict.fromkeys(content) if word not in intent.words),
         symbols=tuple(map(_spelled, intent.symbols)),
+        added=ranking.added,
         kind=intent.kind,
         gates=_gates(ranking.evidence, parts.structure) if ranking.evidence else None,
         reasons=tuple(_with_causes(reasons, ranking, parts, ranker)),
@@ -93,13 +94,14 @@ def _with_causes(reasons: Sequence[Reasons], ranking: Ranking, parts: _Parts, ra
     columns, cosines = cosine_shares(" ".join(intent.words), parts.dense.encoder, parts.dense.index, rows)
     repositories = _repositories(ranking.evidence, parts.structure)
     titles = _titles(rows, asked, ranking, ranker, parts.structure)
+    counts = ranker.wording(intent.words).asked
     found = []
     for at, one in enumerate(reasons):
         title, share = titles[at]
         found.append(
             replace(
                 one,
-                words=tuple(_words(one, intent, parts, asked, {s: cosines[at, i] for s, i in columns.items()})),
+                words=tuple(_words(one, intent, parts, asked, counts, {s: cosines[at, i] for s, i in columns.items()})),
                 names=tuple(_names(one, ranking.evidence, parts.structure, repositories)),
                 title=title,
                 title_share=share,
@@ -110,11 +112,16 @@ def _with_causes(reasons: Sequence[Reasons], ranking: Ranking, parts: _Parts, ra
 
 
 def _words(
-    one: Reasons, intent: Intent, parts: _Parts, asked: Mapping[str, float], cosines: Mapping[str, float]
+    one: Reasons,
+    intent: Intent,
+    parts: _Parts,
+    asked: Mapping[str, float],
+    counts: Mapping[int, float],
+    cosines: Mapping[str, float],
 ) -> list[Met]:
     """The words that the row met, with their shares of the lexical and the meaning signal."""
     shares, stems = one.shares or {}, list(distinct(intent.words))
-    lexical = lexical_shares(intent.words, parts.lexical.postings, one.row)
+    lexical = lexical_shares(intent.words, parts.lexical.postings, one.row, counts)
     both = {
         "lexical": adding_up(np.array([lexical[stem] for stem in stems]), shares.get("lexical", 0.0)),
         "meaning": adding_up(np.array([cosines.get(stem, 0.0) for stem in stems]), shares.get("meaning", 0.0)),

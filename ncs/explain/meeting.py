@@ -77,11 +77,20 @@ def distinct(asked: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def lexical_shares(asked: Sequence[str], postings: Postings, row: int) -> dict[str, float]:
-    """stem -> what it adds to the BM25 score of a row; their sum is the score."""
+def lexical_shares(
+    asked: Sequence[str], postings: Postings, row: int, weights: Mapping[int, float] | None = None
+) -> dict[str, float]:
+    """stem -> what it adds to the BM25 score of a row; their sum is the score.
+
+    weights: stem id -> what it counts; None: each word of the question once.
+    """
     shares: dict[str, float] = {}
     for share in postings.shares(asked, row):
-        shares[share.term.stem] = shares.get(share.term.stem, 0.0) + share.score
+        stem, id = share.term.stem, share.term.id
+        if weights is None or id is None:
+            shares[stem] = shares.get(stem, 0.0) + share.score
+        else:
+            shares[stem] = weights[id] * share.score
     return shares
 
 

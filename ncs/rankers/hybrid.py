@@ -3,7 +3,8 @@
 The score of a document is a sum of signals, times what it is worth before any question, times what is left of it
 when better functions of its file stand above it:
 
-    lexical     BM25, divided by the best document's
+    lexical     BM25, divided by the best document's; words that no code says count less (ncs.rankers.wording)
+    spelling    the same of other spellings of the question's words, where the corpus has them
     meaning     cosine to the question, where it is positive
     name        how much of the question its name says, and how much of its name the question says
     definition  it defines a name that the question spells
@@ -33,6 +34,7 @@ from ncs.progress import Track, silent
 from ncs.rankers import Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.wording import PROSE, SPELLING, Wording, worded
 from ncs.rerank import consensus, direction, diversity, naming, priors
 from ncs.structure import Structure
 from ncs.tokens import tokenize
@@ -76,8 +78,9 @@ DEFAULTS = Weights(meaning=0.75, naming=0.1, definition=1.0, consensus=2.5, titl
 class Hidden:
     """What a document is worth to a question that was taken from it, with the field it was taken from left out.
 
-    coverage: the part of the question's idf that its other words hold. name: None where its name is not what is
-    hidden. Calibration asks with it (ncs.calibration).
+    lexical and spelling: as the signals count words; plain: every word of the question once. coverage: the part of
+    the question's idf that its other words hold. name: None where its name is not what is hidden. Calibration asks
+    with it (ncs.calibration).
     """
 
     row: int
@@ -85,6 +88,8 @@ class Hidden:
     meaning: float
     coverage: float
     name: float | None = None
+    spelling: float = 0.0
+    plain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class Ranking:
     signals: Mapping[str, Scores] = field(default_factory=dict)
     factors: Mapping[str, Scores] = field(default_factory=dict)
     evidence: Evidence | None = None
+    added: tuple[str, ...] = ()
+    """Other spellings that were looked for."""
 
 
 def meaning_of(documents: int) -> float:
@@ -129,6 +136,7 @@ class HybridRanker:
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
+    spelling, prose: see ncs.rankers.wording; 0 and 1 turn them off.
     role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
     fold: whether `search` gives one of near duplicates only.
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
@@ -145,6 +153,8 @@ class HybridRanker:
         consensus: float = DEFAULTS.consensus,
         title: float = DEFAULTS.title,
         neighbours: float = DEFAULTS.neighbours,
+        spelling: float = SPELLING,
+        prose: float = PROSE,
         role: float = priors.FACTOR,
         outline: float = priors.OUTLINE,
         saturation: float = diversity.SATURATION,
@@ -155,13 +165,15 @@ class HybridRanker:
             raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
         self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
         self.name, self.parts, self.saturation = name, tuple(parts), saturation
-        self.role, self.outline = role, outline
+        self.role, self.outline, self.spelling, self.prose = role, outline, spelling, prose
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "role": role}
-        self.config = {**self.config, "outline": outline, "saturation": saturation}
+        self.config = {**self.config, "outline": outline, "saturation": saturation, "spelling": spelling}
+        self.config = {**self.config, "prose": prose}
         self.config, self.fold = {**self.config, "fold": fold, "calibrated": calibrated}, fold
         self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
         self.structure: Structure | None = None
+        self._known: list[str] = []
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Nothing: the parts are fitted by themselves."""
@@ -203,15 +215,20 @@ class HybridRanker:
         if self.structure is None:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         intent = read_intent(text, self.structure.languages)
-        rows, lexical, meaning = self._candidates(intent, max(k, HEAD), allowed, hidden)
+        wording = self.wording(intent.words)
+        rows, lexical, meaning = self._candidates(intent, wording, max(k, HEAD), allowed, hidden)
         if not len(rows):
             return Ranking(intent, [], [])
-        best = max(float(lexical.max()), 1e-9)
-        signals = {"lexical": lexical / best, "meaning": self.weights.meaning * np.maximum(meaning, 0.0)}
-        order = np.argsort(-(signals["lexical"] + signals["meaning"]), kind="stable")
+        best, added = max(float(lexical.max()), 1e-9), self._lexical().postings.scores(wording.added, rows)
+        if hidden:
+            added[rows == hidden.row] = hidden.spelling
+        signals = {"lexical": (lexical - added) / best, "spelling": added / best}
+        signals["meaning"] = self.weights.meaning * np.maximum(meaning, 0.0)
+        base = lexical / best + signals["meaning"]
+        order = np.argsort(-base, kind="stable")
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
         asked = self.idf(intent.words)
-        evidence, said = self._evidence(asked, rows, signals["lexical"] + signals["meaning"])
+        evidence, said = self._evidence(asked, rows, base[order])
         signals |= said
         named = naming.agreement(self._structure().words, rows, asked)
         named += DIRECTION * direction.direction(self._structure().words, rows, tokenize(text))
@@ -224,15 +241,24 @@ class HybridRanker:
             "role": priors.factors(places.role[places.file[rows]], intent.words, factor=self.role),
             "outline": priors.outlines(places.outline[rows], evidence.inside, factor=self.outline),
         }
-        return self._ordered(Ranking(intent, rows.tolist(), [], signals, factors, evidence), rows, k, fold)
+        found = Ranking(intent, rows.tolist(), [], signals, factors, evidence, wording.words)
+        return self._ordered(found, rows, k, fold)
+
+    def wording(self, words: Sequence[str]) -> Wording:
+        """How BM25 is asked for the words of a question."""
+        return worded(words, self._lexical().postings, self._vocabulary, prose=self.prose, spelling=self.spelling)
+
+    def _vocabulary(self) -> list[str]:
+        self._known = self._known or list(self._structure().words.vocabulary)
+        return self._known
 
     def _candidates(
-        self, intent: Intent, n: int, allowed: Mask | None, hidden: Hidden | None = None
+        self, intent: Intent, wording: Wording, n: int, allowed: Mask | None, hidden: Hidden | None = None
     ) -> tuple[Rows, Scores, Scores]:
         """Ascending rows with the scores of both parts: the best of both, and what defines a name in the question."""
-        bm25, dense, words = self._lexical(), self._dense(), list(intent.words)
-        ids = [term.id for term in bm25.postings.terms(words) if term.id is not None]
-        query = dense.encoder.query(" ".join(words))
+        bm25, dense = self._lexical(), self._dense()
+        ids = {**wording.asked, **wording.added}
+        query = dense.encoder.query(" ".join(intent.words))
         found = [row for row, _ in bm25.postings.search_ids(ids, max(n, DEPTH), allowed=allowed)]
         if query.any():
             near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
@@ -261,12 +287,15 @@ class HybridRanker:
             definition[order[at[met]]] = np.maximum(definition[order[at[met]]], counted)
         return definition
 
-    def _parts(self, ids: Sequence[int], query: Matrix, rows: Rows, hidden: Hidden | None) -> tuple[Scores, Scores]:
+    def _parts(
+        self, ids: Mapping[int, float], query: Matrix, rows: Rows, hidden: Hidden | None
+    ) -> tuple[Scores, Scores]:
         """What both parts score these rows."""
         lexical = self._lexical().postings.scores(ids, rows)
         meaning = self._dense().index.similarities(query, rows).astype(np.float64)
         if hidden:
-            lexical[rows == hidden.row], meaning[rows == hidden.row] = hidden.lexical, hidden.meaning
+            at = rows == hidden.row
+            lexical[at], meaning[at] = hidden.lexical + hidden.spelling, hidden.meaning
         return lexical, meaning
 
     def _evidence(self, asked: Mapping[str, float], rows: Rows, base: Scores) -> tuple[Evidence, dict[str, Scores]]:
@@ -306,7 +335,7 @@ class HybridRanker:
         shares = np.divide(final, total[at], out=np.zeros(len(at)), where=total[at] > 0)
         signals = {name: values[positive][at] for name, values in found.signals.items()}
         factors = {name: values[positive][at] for name, values in found.factors.items()} | {"saturation": shares}
-        return Ranking(found.intent, rows[at].tolist(), final.tolist(), signals, factors, found.evidence)
+        return replace(found, rows=rows[at].tolist(), scores=final.tolist(), signals=signals, factors=factors)
 
     def _structure(self) -> Structure:
         if self.structure is None:

@@ -46,7 +46,7 @@ def traits(ranker: HybridRanker, ranking: Ranking, *, hidden: Hidden | None = No
     if hidden:
         here = rows == hidden.row
         coverage[here], meaning[here] = hidden.coverage, max(hidden.meaning, 0.0)
-        strength[here] = min(hidden.lexical / total, hidden.coverage)
+        strength[here] = min(hidden.plain / total, hidden.coverage)
         name[here] = name[here] if hidden.name is None else hidden.name
     weight = ranker.weights.definition
     definition = ranking.signals["definition"] / weight if weight else np.zeros(len(rows))
