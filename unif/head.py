@@ -18,6 +18,7 @@ from ncs.embeddings import unit_rows
 from ncs.encoder import term_counts
 from ncs.errors import BadInput, IndexDamaged
 from ncs.tokens import tokenize
+from unif.counts import counts_of, relative_weights
 from unif.forward import encode
 from unif.source_words import source_words
 from unif.tokenization import Tokens, load_tokens
@@ -59,7 +60,7 @@ class Side:
         longest = self.settings.get("longest")
         rows = [row[:longest] for row in rows] if longest else rows
         if self.is_weighted_bag:
-            return self.bags(_counts(rows, len(self.tokens)))
+            return self.bags(counts_of(rows, len(self.tokens)))
         found: Matrix = np.zeros((len(rows), self.dim), np.float32)
         lengths = np.array([len(row) for row in rows], np.int64)
         order = np.argsort(lengths, kind="stable")
@@ -75,13 +76,13 @@ class Side:
         """Unit vectors [n, d] of how often each token stands in each text, a CSR matrix [n, tokens]."""
         scores = self.arrays["scores"][1:][counts.indices]  # [entries, h]
         weights = counts.copy()
-        weights.data = counts.data * _relative(scores, counts.data, counts.indptr)
+        weights.data = counts.data * relative_weights(scores, counts.data, counts.indptr)
         return unit_rows(np.asarray(weights @ self.arrays["table"][1:], np.float32))
 
     def weights(self, ids: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of each of these tokens, which stand `times` in a text, among all; they add up to 1."""
         bounds = np.array([0, len(ids)], np.int64)
-        found = times * _relative(self.arrays["scores"][ids], times.astype(np.float32), bounds)
+        found = times * relative_weights(self.arrays["scores"][ids], times.astype(np.float32), bounds)
         return np.asarray(found / (found.sum() or 1), np.float64)
 
 
@@ -158,38 +159,7 @@ def opened(path: Path) -> Head:
 
 def tokens_of(side: Side, vocabulary: Vocabulary) -> Any:
     """CSR [words of a vocabulary, tokens of the side]: how often each token stands in each word."""
-    return _counts([side.tokens.ids([word]) for word in vocabulary], len(side.tokens))
-
-
-def _counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
-    """CSR [rows, tokens] of float32 of ids 1 .. tokens; an id that stands twice has two entries or one with 2."""
-    from scipy.sparse import csr_matrix
-
-    bounds = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=bounds[1:])
-    ids = np.fromiter((id for row in rows for id in row), np.int64, int(bounds[-1])) - 1
-    counts = csr_matrix((np.ones(len(ids), np.float32), ids, bounds), shape=(len(rows), tokens))
-    counts.sum_duplicates()
-    return counts
-
-
-def _relative(
-    scores: NDArray[np.float32], times: NDArray[np.float32], bounds: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """What one of each entry weighs: of one head exp(score - the highest of its row), of several their mean softmax.
-
-    scores [entries, h] and times [entries] of the rows of a CSR matrix; a factor common to a row is of no matter.
-    """
-    lengths = np.diff(bounds)
-    starts = bounds[:-1][lengths > 0]
-    if not len(starts):
-        return np.zeros(len(times), np.float32)
-    row = np.repeat(np.arange(len(starts)), lengths[lengths > 0])
-    weights = np.exp(scores - np.maximum.reduceat(scores, starts, axis=0)[row])  # [entries, h]
-    if weights.shape[1] == 1:
-        return np.asarray(weights[:, 0], np.float32)
-    total = np.add.reduceat(weights * times[:, None], starts, axis=0)  # [rows, h]
-    return np.asarray((weights / total[row]).mean(axis=1), np.float32)
+    return counts_of([side.tokens.ids([word]) for word in vocabulary], len(side.tokens))
 
 
 def _side(folder: Path, about: Mapping[str, Any]) -> Side:
