@@ -72,9 +72,11 @@ def direction(table: WordTable, rows: NDArray[np.int64], tokens: Sequence[str]) 
     known, numbers = np.unique(ids, return_inverse=True)
     words = [table.vocabulary.word(int(id)) for id in known]
     stems = stem_all(words)
-    for at, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        name = [stems[number] for number in numbers[start:stop]]
-        plain = [words[number] for number in numbers[start:stop]]
+    telling = against.union(*wanted)
+    tells = np.fromiter((stem in telling for stem in stems), np.bool_, len(stems))[numbers]
+    for at in np.unique(np.repeat(np.arange(len(rows)), np.diff(offsets))[tells]).tolist():
+        own = numbers[offsets[at] : offsets[at + 1]].tolist()
+        name, plain = [stems[number] for number in own], [words[number] for number in own]
         if any(stem in against and OPPOSITES[stem] not in name for stem in name):
             found[at] = -1
         for source, target in wanted:
