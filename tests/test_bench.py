@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import bench_extract
+from evaluation import bench_extract, extract_languages
 from evaluation.parse_floor import parse_files, start_processes
 from ncs.extract import extract_files
 from ncs.extract.pool import SMALL
@@ -122,11 +122,33 @@ def test_script_without_a_name_lists_every_benchmark_and_its_first_line() -> Non
 def test_script_refuses_an_unknown_name_in_one_line_before_it_installs_anything() -> None:
     done = subprocess.run(["bash", BENCHMARK, "extrac"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(
-        "bin/benchmark: there is no benchmark 'extrac'; there are: ablation cold ctags extract frontends lexical query"
-    )
+    there_are = " ".join(sorted(file.stem[6:] for file in (ROOT / "evaluation").glob("bench_*.py")))
+    assert done.stderr.startswith(f"bin/benchmark: there is no benchmark 'extrac'; there are: {there_are}")
 
 
 def test_script_is_executable_and_parses() -> None:
     assert os.access(BENCHMARK, os.X_OK)
     subprocess.run(["bash", "-n", BENCHMARK], check=True)
+
+
+def test_table_by_language_counts_files_functions_and_bytes_and_is_added_to_the_json(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "figures.json"
+    record.write_text('{"files": 7}')
+    bench_extract.main([str(folder), "--by-language", "--rounds", "1", "--json", str(record)])
+    rows = [line.split("|")[1:4] for line in capsys.readouterr().out.splitlines() if line.startswith("|")][2:]
+    assert [[cell.strip() for cell in row] for row in rows] == [["java", "3", "8"], ["python", "1", "2"]]
+    written = json.loads(record.read_text())
+    assert written["files"] == 7
+    java = written["languages"]["speeds"]["java"]
+    assert java["bytes"] == sum(len(path.read_bytes()) for path in folder.glob("*.java"))
+    assert java["broken"] == 1
+    assert java["ratio"] == pytest.approx(java["documents"] / java["bare"])
+
+
+def test_languages_are_drawn_up_to_the_limit_and_the_same_again() -> None:
+    files = [SourceFile("r", f"{n}.py", b"x" * 100) for n in range(50)]
+    drawn = extract_languages.speeds(files, 1, 1_050)["python"]
+    assert (drawn.files, drawn.bytes) == (10, 1_000)
+    assert extract_languages.speeds(files[:1], 1, 5)["python"].files == 1
