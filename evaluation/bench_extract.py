@@ -1,12 +1,14 @@
 """Extraction to finished documents against bare tree-sitter parsing of the same files, and against javalang.
 
     bin/benchmark extract PATH... [--language java] [--workers N] [--rounds R] [--no-javalang] [--json FILE]
+    bin/benchmark extract PATH... --by-language [--rounds R] [--json FILE]
     bin/benchmark extract PATH... --stream
 
 The files are read into memory first, so disk and git do not count. Every round measures everything, every other
 one backwards; figures are medians over rounds, ratios medians of each round's ratio. Figures of several
 processes include starting them, on both sides; "less start-up" takes the start-up of the bare side off both.
 CPU is user and system time of this process and its children. javalang, ten times slower, reads a sample.
+With --by-language the table of evaluation/extract_languages.py is shown, and added to the JSON file that is there.
 With --stream nothing is kept in memory and only the peak memory is shown: after a quarter of the bytes, at the end.
 """
 
@@ -25,6 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from evaluation.extract_languages import speeds, table
 from evaluation.machine import commit, machine
 from evaluation.parse_floor import parse_files, start_processes
 from ncs.extract import LANGUAGES, extract_files, language_of
@@ -32,6 +35,8 @@ from ncs.sources import SourceFile, count, walk
 
 SAMPLE_BYTES = 5_000_000
 """Bytes of Java that javalang reads."""
+LANGUAGE_BYTES = 2_000_000
+"""Bytes of each language in the table by language."""
 Counts = tuple[int, int, int]
 """Documents, broken files, failed files."""
 Round = Mapping[str, "Run"]
@@ -67,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     files = list(walk(args.paths, wanted=wanted))
     if not files:
         parser.error(f"no source files in {', '.join(map(str, args.paths))}")
+    if args.by_language:
+        _by_language(files, args.rounds, args.json)
+        return 0
     tasks = _tasks(files, args.workers, args.javalang)
     extraction(files[:50], 1)  # imports and compiles the queries; javalang is imported by its first file
     rounds = [_round(tasks[:: -1 if number % 2 else 1]) for number in range(args.rounds)]
@@ -75,7 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.json:
         plain = [{name: asdict(run) for name, run in one.items()} for one in rounds]
         about = {"commit": commit(), "machine": machine(), "files": len(files), "bytes": _size(files)}
-        args.json.write_text(json.dumps({**about, "ratios": ratios, "rounds": plain}, indent=1) + "\n")
+        kept = json.loads(args.json.read_text()) if args.json.exists() else {}
+        languages = {"languages": kept["languages"]} if "languages" in kept else {}
+        args.json.write_text(json.dumps({**about, "ratios": ratios, "rounds": plain, **languages}, indent=1) + "\n")
     return 0
 
 
@@ -86,12 +96,23 @@ def _arguments(argv: Sequence[str] | None) -> tuple[argparse.ArgumentParser, arg
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-javalang", dest="javalang", action="store_false")
+    parser.add_argument("--by-language", action="store_true", help="one process, a row a language")
     parser.add_argument("--stream", action="store_true", help="show peak memory only")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     if min(args.workers, args.rounds) < 1:
         parser.error("--workers and --rounds are at least 1")
     return parser, args
+
+
+def _by_language(files: Sequence[SourceFile], rounds: int, path: Path | None) -> None:
+    found = speeds(files, rounds, LANGUAGE_BYTES)
+    print(table(found))  # noqa: T201
+    if path:
+        record = json.loads(path.read_text()) if path.exists() else {}
+        rows = {name: {**asdict(one), "ratio": one.ratio} for name, one in found.items()}
+        record["languages"] = {"commit": commit(), "machine": machine(), "speeds": rows}
+        path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def _is_source(path: str) -> bool:
