@@ -144,6 +144,10 @@ class Postings:
                 scores[rows[here] - start if start else rows[here]] += added
             yield start, scores[: len(self) - start]
 
+    def having(self, id: int) -> NDArray[np.int64]:
+        """The rows that have a stem, ascending."""
+        return self._posting(id)[0].astype(np.int64)
+
     def _posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         here = slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]

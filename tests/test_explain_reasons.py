@@ -129,26 +129,24 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, question:
             assert met.shares["lexical"] == pytest.approx(times * alone.get(one.row, 0.0), abs=1e-9)
     if "python" in question:  # which is left out of a question to this index
         return
-    counted = {stem(word): 0.5 + 0.5 * said_in_code(index, stem(word)) for word in content_words(tokenize(question))}
+    counts = {stem(word): 0.5 + 0.5 * said_in_code(index, stem(word)) for word in content_words(tokenize(question))}
     for one in explain(ranker, question, 10, index.words()).reasons:
         total = sum(met.shares["lexical"] for met in one.words)
-        alone: dict[str, float] = {}
+        apart: dict[str, float] = {}
         for met in one.words:
             times = [stem(word) for word in content_words(tokenize(question))].count(stem(met.word))
             share = dict(lexical.search(met.word, len(index))).get(one.row, 0.0)
-            alone[met.word] = counted[stem(met.word)] * times * share
+            apart[met.word] = counts[stem(met.word)] * times * share
         for met in one.words:
-            if sum(alone.values()):
-                expected = alone[met.word] / sum(alone.values())
+            if sum(apart.values()):
+                expected = apart[met.word] / sum(apart.values())
                 assert met.shares["lexical"] / max(total, 1e-12) == pytest.approx(expected, rel=1e-5)
 
 
 def said_in_code(index: Index, stemmed: str) -> float:
     """The share of a stem's documents that have it in code, counted document by document."""
-    code, prose = (
-        ("name", "calls", "enums", "identifiers", "types", "parameters"),
-        ("scope", "literals", "doc", "comments"),
-    )
+    code: tuple[Field, ...] = ("name", "calls", "enums", "identifiers", "types", "parameters")
+    prose: tuple[Field, ...] = ("scope", "literals", "doc", "comments")
     words, there, coded = index.words(), 0, 0
     for row in range(len(index)):
         stems = {field: [stem(words.vocabulary.word(i)) for i in words.ids_of(row, field)] for field in (*code, *prose)}

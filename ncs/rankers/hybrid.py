@@ -8,6 +8,7 @@ when better functions of its file stand above it:
     meaning     cosine to the question, where it is positive
     name        how much of the question its name says, and how much of its name the question says
     definition  it defines a name that the question spells
+    association  where asked for: it has words of code that go with words of the question (ncs.rerank.association)
     consensus   it uses the names that many good candidates of many repositories use (ncs.rerank.consensus)
     file        its file is named like the question, and holds other good candidates
 
@@ -35,7 +36,7 @@ from ncs.rankers import Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
 from ncs.rankers.wording import PROSE, SPELLING, Wording, worded
-from ncs.rerank import consensus, direction, diversity, naming, priors
+from ncs.rerank import association, consensus, direction, diversity, naming, priors
 from ncs.structure import Structure
 from ncs.tokens import tokenize
 
@@ -136,7 +137,8 @@ class HybridRanker:
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
-    spelling, prose: see ncs.rankers.wording; 0 and 1 turn them off.
+    spelling, prose: see ncs.rankers.wording; 0 and 1 turn them off. association: see ncs.rerank.association; off, as
+    it gained on one set of questions and not on the next (DESIGN.md).
     role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
     fold: whether `search` gives one of near duplicates only.
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
@@ -155,6 +157,7 @@ class HybridRanker:
         neighbours: float = DEFAULTS.neighbours,
         spelling: float = SPELLING,
         prose: float = PROSE,
+        association: float = 0.0,
         role: float = priors.FACTOR,
         outline: float = priors.OUTLINE,
         saturation: float = diversity.SATURATION,
@@ -168,7 +171,7 @@ class HybridRanker:
         self.role, self.outline, self.spelling, self.prose = role, outline, spelling, prose
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "role": role}
         self.config = {**self.config, "outline": outline, "saturation": saturation, "spelling": spelling}
-        self.config = {**self.config, "prose": prose}
+        self.config, self.association = {**self.config, "prose": prose, "association": association}, association
         self.config, self.fold = {**self.config, "fold": fold, "calibrated": calibrated}, fold
         self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
@@ -236,6 +239,9 @@ class HybridRanker:
             named[rows == hidden.row] = hidden.name
         signals["name"] = self.weights.naming * named
         signals["definition"] = self.weights.definition * self._definition(intent, rows, evidence.inside)
+        if self.association:
+            related = association.agreement(self.structure.words, self._lexical().postings, intent.words, rows)
+            signals["association"] = self.association * (1 - evidence.inside) * related
         places = self.structure.places
         factors = {
             "role": priors.factors(places.role[places.file[rows]], intent.words, factor=self.role),
