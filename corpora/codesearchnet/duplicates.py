@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -130,8 +130,8 @@ class _Names:
     def __init__(self, scratch: Path) -> None:
         self._stack = ExitStack()
         names = ("names", "ends", "digest.0", "digest.1")
-        self._names, self._ends, *self._digests = (
-            self._stack.enter_context((scratch / name).open("rb")) for name in names
+        self._names, self._ends, *self._digests = (  # without buffers, which every read would fill for a few bytes
+            self._stack.enter_context((scratch / name).open("rb", buffering=0)) for name in names
         )
 
     def __enter__(self) -> _Names:
@@ -154,10 +154,9 @@ class _Names:
         return Counter(array("I", _at(self._names, span[0] * 4, (span[1] - span[0]) * 4)))
 
 
-def _at(file: Any, offset: int, size: int) -> bytes:
+def _at(file: IO[bytes], offset: int, size: int) -> bytes:
     file.seek(offset)
-    data: bytes = file.read(size)
-    return data
+    return file.read(size)
 
 
 def _join_alike(group: Sequence[int], names: _Names, clusters: _Clusters) -> None:
