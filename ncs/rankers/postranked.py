@@ -16,7 +16,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
 from ncs.rankers.part import create_part, save_part
-from ncs.rerank.postrank import DEPTH, Facts, grades, postrank
+from ncs.rerank.postrank import DEPTH, Facts, added, grades, postrank
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 from ncs.types import NCS_FIELDS
@@ -40,23 +40,32 @@ class PostrankedRanker:
     same fields between white space and punctuation, case aside. With stop_words=False a question's grammar counts for
     neither: few functions contain `how` and `do`. A score is the grade (0 to 63) plus 1 / (1 + rank before).
     An index without code knows no spellings; the last two keys then tell nothing.
+    soft: above 0 the keys do not sort, they add: the part's score over its best, and soft times grade / 63.
     Its folder holds `lines.npy`, the spellings and `config.json`; the part's own files are in the data folder.
     """
 
     def __init__(
-        self, name: str = "ncs_postrank", *, part: str = "ncs", depth: int = DEPTH, stop_words: bool = False
+        self,
+        name: str = "ncs_postrank",
+        *,
+        part: str = "ncs",
+        depth: int = DEPTH,
+        stop_words: bool = False,
+        soft: float = 0.0,
     ) -> None:
         self.name = name
-        self._configure(part, depth, stop_words)
+        self._configure(part, depth, stop_words, soft)
         self._words: WordTable | None = None
         self._lines: NDArray[np.int32] = np.zeros(0, np.int32)
         self._spellings = _Spellings.of([])
 
-    def _configure(self, part: str, depth: int, stop_words: bool) -> None:
+    def _configure(self, part: str, depth: int, stop_words: bool, soft: float) -> None:
         if depth < 1:
             raise BadInput(f"depth is {depth}; it must be at least 1")
-        self.part, self.depth, self.stop_words = create_part(part), depth, stop_words
-        self.config: Mapping[str, object] = {"part": part, "depth": depth, "stop_words": stop_words}
+        if not 0 <= soft < float("inf"):
+            raise BadInput(f"soft is {soft}; it must be 0, which sorts, or more")
+        self.part, self.depth, self.stop_words, self.soft = create_part(part), depth, stop_words, soft
+        self.config: Mapping[str, object] = {"part": part, "depth": depth, "stop_words": stop_words, "soft": soft}
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Fit the part."""
@@ -86,8 +95,13 @@ class PostrankedRanker:
         rows = np.array([row for row, _ in ranking], np.int64)
         grade = np.zeros(len(rows), np.int64)
         grade[: self.depth] = self._grades(self._words, text, rows[: self.depth])
-        score = grade + 1 / (2 + np.arange(len(rows)))
-        return [(int(rows[at]), float(score[at])) for at in postrank(np.arange(len(rows)), grade)[:k].tolist()]
+        if self.soft:
+            score = added(np.array([score for _, score in ranking]), grade, self.soft)
+            order = np.lexsort((rows, -score))
+        else:
+            score = grade + 1 / (2 + np.arange(len(rows)))
+            order = postrank(np.arange(len(rows)), grade)
+        return [(int(rows[at]), float(score[at])) for at in order[:k].tolist()]
 
     def _grades(self, words: WordTable, text: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         asked, typed = tokenize(text), _TYPED.findall(text.lower())
@@ -119,7 +133,8 @@ class PostrankedRanker:
             made_with = json.loads((room / "config.json").read_bytes())
             lines = np.asarray(np.load(room / "lines.npy", mmap_mode="r", allow_pickle=False))
             spellings = _Spellings.load(room)
-            self._configure(made_with["part"], int(made_with["depth"]), bool(made_with["stop_words"]))
+            soft = float(made_with.get("soft", 0.0))  # folders made before there was such a setting have none
+            self._configure(made_with["part"], int(made_with["depth"]), bool(made_with["stop_words"]), soft)
         except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
         if not len(words) == len(lines) == len(spellings.offsets) - 1:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 DEPTH = 500
 """How many documents of a ranking are sorted, as published."""
 LEAST_LINES, LEAST_TOKENS = 3, 10
+HIGHEST = 63
+"""The grade that meets all six keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,15 @@ def postrank(rows: NDArray[np.int64], grade: NDArray[np.int64]) -> NDArray[np.in
     [2, 4, 7, 9]
     """
     return rows[np.argsort(-grade, kind="stable")]
+
+
+def added(scores: NDArray[np.float64], grade: NDArray[np.int64], weight: float) -> NDArray[np.float64]:
+    """The keys as features instead of a sort: scores over the best of them, and weight times the share of the grade.
+
+    scores: of a ranking, best first, so a far better match stays above one that meets more keys.
+
+    >>> added(np.array([4.0, 2.0]), np.array([0, 63]), 0.25).tolist()
+    [1.0, 0.75]
+    """
+    best = max(float(scores[0]), 1e-9) if len(scores) else 1.0
+    return scores / best + weight * grade / HIGHEST
