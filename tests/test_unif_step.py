@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from torch.nn import functional as F  # noqa: E402, N812
 
+from unif import losses  # noqa: E402
 from unif.batches import Batch, Padded, Source, dropped  # noqa: E402
 from unif.losses import alike  # noqa: E402
 from unif.mining import mine, similarities  # noqa: E402
@@ -123,6 +125,10 @@ def test_row_wise_adagrad_is_the_published_rule() -> None:
             total[row] += np.square(slope).mean()
             before[row] -= 0.1 * np.array(slope) / np.sqrt(total[row])
     np.testing.assert_allclose(table.numpy(), before, atol=1e-6)
+
+
+def test_the_doctests_of_losses_pass() -> None:
+    assert doctest.testmod(losses, extraglobs={"torch": torch}).failed == 0
 
 
 def test_compact_ids_are_places_among_the_distinct_ones() -> None:
