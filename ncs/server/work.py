@@ -131,7 +131,7 @@ def _begin(folders: Mapping[str, Path]) -> None:
 
 
 def settle() -> None:
-    """What is there now stays: looking through it for garbage again and again would stop everything for 20 ms."""
+    """What is there now stays: looking through all of it for garbage would stop everything, now and then."""
     gc.collect()
     gc.freeze()
 
