@@ -47,6 +47,8 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
 LEAST = 40
 """Questions below which the defaults stay."""
 HITS = 10
+UNANSWERED = 0.25
+"""Questions without an answer in the index, for one that has; that many are a fifth of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,8 @@ def _confidence(
 ) -> tuple[Model, dict[str, Any]]:
     """The model from all questions; how reliable one is on questions it was not fitted to, by two halves.
 
-    Every question is asked twice, the second time with the right document out of the index: half of all questions
-    are taken to have no answer there.
+    Every question is asked twice, the second time with the right document out of the index, which counts UNANSWERED
+    as much.
     """
     parts = [
         (traits(ranker, shown, hidden=hide), np.array(shown.rows, np.int64) == question.row)
@@ -129,18 +131,22 @@ def _confidence(
         for shown in (_first(ranking), _first(ranking, without=question.row))
     ]
     lengths = [len(right) for _, right in parts]
+    weights = np.repeat(np.tile([1.0, UNANSWERED], len(parts) // 2), lengths)
     rows, right = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     half = np.repeat(np.arange(len(parts)) // 2 % 2, lengths)
     said = np.zeros(len(right))
     for fold in (0, 1):
-        said[half == fold] = confidence.fit(rows[half != fold], right[half != fold]).probabilities(rows[half == fold])
+        other = half != fold
+        learnt = confidence.fit(rows[other], right[other], weights=weights[other])
+        said[half == fold] = learnt.probabilities(rows[half == fold])
     first = np.cumsum(lengths) - lengths
     first = first[np.array(lengths) > 0]
     figures = {
-        "hits": confidence.reliability(said, right),
-        "first_hits": confidence.reliability(said[first], right[first]),
+        "hits": confidence.reliability(said, right, weights=weights),
+        "first_hits": confidence.reliability(said[first], right[first], weights=weights[first]),
     }
-    return confidence.fit(rows, right, towards=DEFAULT), {"reliability": {k: asdict(v) for k, v in figures.items()}}
+    model = confidence.fit(rows, right, weights=weights, towards=DEFAULT)
+    return model, {"reliability": {k: asdict(v) for k, v in figures.items()}}
 
 
 def _first(ranking: Ranking, *, without: int = -1) -> Ranking:

@@ -15,7 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ncs import confidence, learning, tuning
+from ncs import calibration, confidence, learning, tuning
 from ncs.answer import ask
 from ncs.calibration import calibrate
 from ncs.cli import app
@@ -337,3 +337,25 @@ def test_a_signal_that_is_silent_in_all_questions_keeps_its_weight() -> None:
     factors = learning.learn(silent, 3)
     assert factors[1] > 1.5
     assert factors[2] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_weight_of_two_is_the_same_as_a_hit_that_is_there_twice() -> None:
+    rng = np.random.default_rng(2)
+    traits, right = rng.random((60, len(TRAITS))), rng.random(60) < 0.3
+    twice = np.repeat(np.arange(60), np.where(np.arange(60) < 20, 2, 1))
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    weighed = confidence.fit(traits, right, weights=weights)
+    repeated = confidence.fit(traits[twice], right[twice])
+    assert weighed.intercept == pytest.approx(repeated.intercept, abs=1e-3)
+    assert weighed.coefficients == pytest.approx(repeated.coefficients, abs=1e-3)
+    said = weighed.probabilities(traits)
+    found = confidence.reliability(said, right, weights=weights)
+    assert found.error == pytest.approx(confidence.reliability(said[twice], right[twice]).error, abs=1e-4)
+
+
+def test_the_more_questions_have_an_answer_the_surer_a_hit_is(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    typical, sure = np.full((1, len(TRAITS)), 0.5), []
+    for unanswered in (1.0, 0.25):
+        monkeypatch.setattr(calibration, "UNANSWERED", unanswered)
+        sure.append(float(calibrate(*parts(index)).learnt.model.probabilities(typical)[0]))
+    assert sure[1] > sure[0]
