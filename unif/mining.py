@@ -25,7 +25,8 @@ POOL = 200_000
 """Codes that are looked through at most, and drawn anew each time."""
 DEEP = 4
 """So many times the negatives wanted are looked at: some are answers, or nearly."""
-BLOCK = 1_024
+BLOCK = 256
+"""Texts at once: of questions their cosines with all codes are in memory."""
 
 
 @torch.no_grad()
