@@ -30,13 +30,16 @@ OFF: Mapping[str, Mapping[str, object]] = {
     "folding": {"fold": False},
 }
 """Signal -> the settings of `hybrid` that turn it off."""
+ON: Mapping[str, Mapping[str, object]] = {"association": {"association": 1.0}}
+"""Signals that are off by default -> the settings that turn them on."""
 WHOLE, WORDS = "hybrid", "words alone"
 
 
 def systems() -> dict[str, System]:
-    """Label -> system: all of it, without each signal, words alone, and with each signal beside them."""
+    """Label -> system: all of it, without each signal, with those that are off, words alone, and each beside them."""
     found = {"bm25": System("bm25"), WHOLE: System("hybrid")}
     found |= {f"without {name}": System("hybrid", dict(off)) for name, off in OFF.items()}
+    found |= {f"with {name}": System("hybrid", dict(on)) for name, on in ON.items()}
     found["without calibration"] = System("hybrid", {"calibrated": False})
     for alone in (None, *OFF):
         config = {key: value for name, off in OFF.items() if name != alone for key, value in off.items()}
@@ -104,10 +107,10 @@ def read(path: Path) -> Ablation:
 def table(found: Ablation) -> str:
     """Two tables: what each signal's absence changes, and what it adds to words alone."""
     head = [f"{each.name}: {each.measure.partition(' ')[0]}" for each in found.columns]
-    labels = list(systems())
+    labels = [label for label in systems() if all(label in each.values for each in found.columns)]
     tables = []
     for base, others in (
-        (WHOLE, [label for label in labels if label.startswith("without ")]),
+        (WHOLE, [label for label in labels if label.startswith(("without ", "with "))]),
         (WORDS, [label for label in labels if label.startswith("words and ")]),
     ):
         rows = [[label, *(f"{each.mean(label):.3f}" for each in found.columns)] for label in ("bm25", base)]

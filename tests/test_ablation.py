@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.ablation import OFF, WHOLE, WORDS, Ablation, Column, column, read, section, systems, table, write
+from evaluation.ablation import OFF, ON, WHOLE, WORDS, Ablation, Column, column, read, section, systems, table, write
 from evaluation.readme import BEGIN, END, readme
 from evaluation.record import Build, Experiment, Ranked
 from ncs.errors import BadInput
@@ -32,7 +32,9 @@ def test_every_signal_is_off_once_and_alone_once_and_can_be_typed() -> None:
     known = create_ranker("hybrid").config
     off = {key for settings in OFF.values() for key in settings}
     assert off <= known.keys()
-    assert known.keys() - off == {"parts", "calibrated"}
+    on = {key for settings in ON.values() for key in settings}
+    assert known.keys() - off == {"parts", "calibrated", *on}
+    assert {labels[f"with {name}"].config.keys() <= on for name in ON} == {True}
     for name, settings in OFF.items():
         assert labels[f"without {name}"].config == settings
         assert off - labels[f"words and {name}"].config.keys() == settings.keys()
