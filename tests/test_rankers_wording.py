@@ -107,3 +107,9 @@ def test_weights_add_up_in_the_search() -> None:
     expected = 0.5 * POSTINGS.scores([lower], rows) + 2 * POSTINGS.scores([case], rows)
     assert POSTINGS.scores(weights, rows) == pytest.approx(expected)
     assert dict(POSTINGS.search_ids(weights, 5)) == pytest.approx({r: s for r, s in enumerate(expected) if s > 0})
+
+
+def test_of_many_unknown_words_the_first_five_are_looked_at() -> None:
+    junk = " ".join(f"{letter}{letter}qqqqqq" for letter in "abcd")
+    assert read(f"{junk} intialize").words == ("initialize",)
+    assert read(f"{junk} zzqqqqqq intialize").words == ()

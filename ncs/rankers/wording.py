@@ -28,6 +28,8 @@ PART, LEAST = 3, 2
 """Letters of a part of a split word, and documents that have it."""
 LONG, LONGER = 5, 8
 """Letters from which on one edit, and two, are a slip and not another word."""
+MOST = 5
+"""Unknown words of a question that are looked at: each is compared with all words, and pasted text has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that bind to what stands before them: `in list` asks for no `inlist`."""
 
@@ -73,12 +75,9 @@ def _joined(terms: Sequence[Term], postings: Postings) -> list[Term]:
 
 
 def _unknown(terms: Sequence[Term], postings: Postings, known: Callable[[], list[str]]) -> list[Term]:
-    """What words that no document has are likely to be."""
-    found: list[Term] = []
-    for term in terms:
-        if term.id is None:
-            found += _split(term.word, postings) or _alike(term.word, postings, known)
-    return found
+    """What the first MOST words that no document has are likely to be."""
+    unknown = list(dict.fromkeys(term.word for term in terms if term.id is None))[:MOST]
+    return [other for word in unknown for other in _split(word, postings) or _alike(word, postings, known)]
 
 
 def _split(word: str, postings: Postings) -> list[Term]:
