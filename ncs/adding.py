@@ -32,7 +32,7 @@ def add_rankers(folder: Path | str, asked: Sequence[str], *, track: Track = sile
         if isinstance(ranker, NeedsMore):
             ranker.prepare()
     with new_generation(folder) as generation, Index.load(folder) as standing:
-        _begin_with(generation, standing.data, without=[ranker.name for ranker in rankers])
+        begin_with(generation, standing.data, without=[ranker.name for ranker in rankers])
         seconds = {ranker.name: _fitted(ranker, standing, generation.path, track) for ranker in rankers}
         _commit(generation, standing.manifest, asked, seconds)
     return seconds
@@ -45,7 +45,7 @@ def _fitted(ranker: Ranker, standing: Index, path: Path, track: Track) -> float:
     return round(time.perf_counter() - began, 2)
 
 
-def _begin_with(generation: Generation, data: Path, *, without: Sequence[str]) -> None:
+def begin_with(generation: Generation, data: Path, *, without: Sequence[str]) -> None:
     """The files of another generation, but for folders of these names; links, as such files are never written to."""
     for entry in sorted(data.iterdir()):
         if entry.is_dir() and entry.name not in without:

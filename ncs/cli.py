@@ -108,6 +108,7 @@ def build(
         list[str] | None,
         typer.Option(help="Fit this ranker over the index that stands, without sources; repeatable.", metavar="RANKER"),
     ] = None,
+    draw: Annotated[bool, typer.Option("--map", help="Draw the map, too, as ncs map does; updates drop it.")] = False,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")
@@ -145,6 +146,8 @@ def build(
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
+    if draw:
+        _draw(folder, quiet)
 
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
@@ -314,6 +317,30 @@ def words(
     else:
         console.show_table(f"words used like {word!r}", [(one["word"], f"{one['similarity']:.3f}") for one in found])
     raise typer.Exit(FOUND if found else NOTHING_FOUND)
+
+
+@app.command(name="map")
+def draw_map(
+    index: IndexOption = None,
+    points: Annotated[
+        int | None, typer.Option(min=5, help="Documents drawn; a sample of larger indexes.", show_default="20000")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the sample and the picture.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the index as a picture of its document vectors, for the page of `ncs serve`.
+
+    Example: ncs map -i .ncs
+    """
+    _draw(_folder(index), quiet, **_given(points=points, seed=seed))
+
+
+def _draw(folder: Path, quiet: bool, **options: int) -> None:
+    from ncs.map import make_map
+
+    drawn = make_map(folder, track=console.tracker(quiet), **options)
+    if not quiet:
+        console.say(f"{len(drawn.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
 
 
 @app.command()

@@ -77,10 +77,17 @@ class VectorIndex:
 
     def similarities(self, query: Matrix, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The inner product of one query [dim] with these rows, [len(rows)]."""
-        found: NDArray[np.float32] = (
-            self._index.reconstruct_batch(rows) @ query if len(rows) else np.zeros(0, np.float32)
-        )
+        found: NDArray[np.float32] = self.rows(rows) @ query
         return found
+
+    def rows(self, rows: NDArray[np.int64]) -> Matrix:
+        """The vectors of these rows, [len(rows), dim]."""
+        found: Matrix = self._index.reconstruct_batch(rows) if len(rows) else np.zeros((0, self.dim), np.float32)
+        return found
+
+    def filled(self) -> NDArray[np.int64]:
+        """The rows that are not zero, rising."""
+        return np.setdiff1d(np.arange(len(self), dtype=np.int64), self._empty, assume_unique=True)
 
     def _search(
         self, query: Matrix, wanted: int, findable: int, selector: Any

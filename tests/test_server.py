@@ -129,6 +129,7 @@ def test_a_document_by_id_is_what_its_hit_says(client: TestClient) -> None:
 def test_what_openapi_says_is_what_is_answered(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     wanted = {"/api/search", "/api/explain", "/api/similar", "/api/document", "/api/words", "/api/info", "/api/indexes"}
+    wanted |= {"/api/map", "/api/map/places"}
     assert wanted | {"/api/feedback", "/health", "/ready", "/metrics"} == set(described["paths"])
     for path, methods in described["paths"].items():
         for route in methods.values():

@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ncs.answer import ask, describe, document_as_dict, similar_to, words_like
+from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, words_like
 from ncs.errors import BadInput
+from ncs.explain.marking import marks
 from ncs.index import Index
-from ncs.server.asked import DocumentWanted, Search, SimilarCode, WordsWanted
+from ncs.map import Map, map_as_dict, places_of
+from ncs.server.asked import Asked, DocumentWanted, PlacesWanted, Search, SimilarCode, WordsWanted
 from ncs.server.refusals import Refusal, to_json
 from ncs.server.shelf import Shelf
 from ncs.similar import function_in
 from ncs.types import Document
 
 FILTERS = ("language", "repository", "path", "code")
+MARKED = 100_000
+"""Characters of a document's code in which words are marked."""
 
 
 def search(shelf: Shelf, asked: Search, explain: bool) -> bytes:
     """What `ncs query --json` prints."""
-    options = asked.model_dump(exclude={"index", "query", "explain"})
+    options = asked.model_dump(exclude={"index", "query", "explain", "marks"})
     with shelf.lent() as index:
         answer = ask(index, asked.query, explain=explain, **options)
+    if asked.marks:
+        _mark(answer, asked.query)
     return to_json({**answer, "index": shelf.name})
+
+
+def _mark(answer: Answer, text: str) -> None:
+    """Where words of a text stand, in characters of the code, as one more key of every hit."""
+    for hit in answer["hits"]:
+        hit["marks"] = marks((hit["code"] or "")[:MARKED], text)
 
 
 def similar(shelf: Shelf, asked: SimilarCode) -> bytes:
@@ -31,6 +43,8 @@ def similar(shelf: Shelf, asked: SimilarCode) -> bytes:
         function, called = _function(index, asked)
         filters = asked.model_dump(include=set(FILTERS))
         answer = similar_to(index, function, called, asked.k, **filters)
+    if asked.marks:
+        _mark(answer, answer["marked"])
     return to_json({**answer, "index": shelf.name})
 
 
@@ -74,6 +88,25 @@ def words(shelf: Shelf, asked: WordsWanted) -> bytes:
         near = f"near it in spelling: {', '.join(found['near'])}" if found["near"] else "ask for another word"
         raise Refusal(404, "no_word", f"the index does not know the word {asked.word!r}", near)
     return to_json({"word": found["word"], "words": found["words"]})
+
+
+def drawn(shelf: Shelf, asked: Asked) -> bytes:
+    """The map of an index."""
+    with shelf.lent() as index:
+        return to_json({"index": shelf.name, **map_as_dict(index, _map(index))})
+
+
+def places(shelf: Shelf, asked: PlacesWanted) -> bytes:
+    """Where documents stand on it."""
+    with shelf.lent() as index:
+        return to_json({"index": shelf.name, "places": places_of(index, _map(index), asked.ids)})
+
+
+def _map(index: Index) -> Map:
+    found = Map.load(index.data)
+    if found is None:
+        raise Refusal(404, "no_map", "this index has no map", "the operator makes one with: ncs map -i INDEX")
+    return found
 
 
 TOLD: tuple[str, ...] = (

@@ -30,6 +30,7 @@ class Filtered(Asked):
     repository: Pattern | None = Field(None, description="Only repositories that match this glob.")
     path: Pattern | None = Field(None, description="Only paths that match this glob.", examples=["src/main"])
     code: bool = Field(True, description="Whether hits hold their code.")
+    marks: bool = Field(False, description="Say where the question's words stand in the code: [start, end] each.")
 
 
 class Search(Filtered):
@@ -69,6 +70,12 @@ class DocumentWanted(Asked):
 
     id: Id
     code: bool = Field(True, description="Whether it holds its code.")
+
+
+class PlacesWanted(Asked):
+    """Where documents stand on the map."""
+
+    ids: list[Id] = Field(max_length=MOST_K, description="Ids of documents, as hits give them.")
 
 
 class WordsWanted(Asked):

@@ -74,6 +74,37 @@ class WordsShape(Shape):
     words: list[WordShape]
 
 
+class MapShape(Shape):
+    """The map of an index, a column an entry; language and repository are numbers of the lists of names."""
+
+    documents: int
+    points: int
+    method: str
+    side: int
+    languages: list[str]
+    language: list[int]
+    repositories: list[str]
+    repository: list[int]
+    x: list[int]
+    y: list[int]
+    ids: list[str]
+    names: list[str]
+
+
+class PointShape(Shape):
+    """A document on the map."""
+
+    id: str
+    x: int
+    y: int
+
+
+class PlacesShape(Shape):
+    """Several."""
+
+    places: list[PointShape]
+
+
 class IndexShape(Shape):
     """An index that is served; problem: why a newer generation of it is not."""
 
@@ -142,6 +173,22 @@ SIMILAR: dict[str, Any] = {
     "hits": [{**HIT, "confidence": None, "reverse": 0.8, "exact_copy": False}],
 }
 WORDS: dict[str, Any] = {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}]}
+MAP: dict[str, Any] = {
+    "index": "app",
+    "documents": 1234,
+    "points": 1,
+    "method": "PCA and t-SNE",
+    "side": 65535,
+    "languages": ["java"],
+    "language": [0],
+    "repositories": ["app"],
+    "repository": [0],
+    "x": [30817],
+    "y": [41220],
+    "ids": ["app/src/Keyboards.java:12"],
+    "names": ["Keyboards.hideKeyboard"],
+}
+PLACES: dict[str, Any] = {"index": "app", "places": [{"id": "app/src/Keyboards.java:12", "x": 30817, "y": 41220}]}
 INDEXES: dict[str, Any] = {
     "indexes": [
         {

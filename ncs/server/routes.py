@@ -9,7 +9,17 @@ from fastapi import APIRouter, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from ncs.server import answers, examples
-from ncs.server.asked import Asked, DocumentWanted, Question, Search, SimilarCode, SimilarTo, Vote, WordsWanted
+from ncs.server.asked import (
+    Asked,
+    DocumentWanted,
+    PlacesWanted,
+    Question,
+    Search,
+    SimilarCode,
+    SimilarTo,
+    Vote,
+    WordsWanted,
+)
 from ncs.server.examples import responses
 from ncs.server.page import page
 from ncs.server.refusals import Refusal, to_json
@@ -83,6 +93,18 @@ async def document(request: Request, asked: Annotated[DocumentWanted, Query()]) 
 async def words(request: Request, asked: Annotated[WordsWanted, Query()]) -> Response:
     """Words that the index has learnt to use like this one."""
     return await _answer(request, asked.index, answers.words, asked)
+
+
+@router.get("/api/map", responses=responses(examples.MapShape, examples.MAP), tags=["index"])
+async def whole_map(request: Request, asked: Annotated[Asked, Query()]) -> Response:
+    """The documents as points of a plane, where the index has a map: near ones say alike things."""
+    return await _answer(request, asked.index, answers.drawn, asked)
+
+
+@router.post("/api/map/places", responses=responses(examples.PlacesShape, examples.PLACES), tags=["index"])
+async def map_places(request: Request, asked: PlacesWanted) -> Response:
+    """Where documents stand on the map; those that are not points of it, amid the points most like them."""
+    return await _answer(request, asked.index, answers.places, asked)
 
 
 @router.get("/api/info", responses=responses(examples.Shape, {"index": "app", "documents": 1234}), tags=["index"])

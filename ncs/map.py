@@ -1,0 +1,206 @@
+"""An index as a 2-D picture: its document vectors, or a seeded sample of them, by PCA and t-SNE, beside its files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.adding import begin_with
+from ncs.errors import BadInput, IndexDamaged, MissingExtra
+from ncs.folder import new_generation
+from ncs.index import Index
+from ncs.progress import Track, silent
+from ncs.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+
+ROOM = "map"
+VECTORS = "ncs_centred"
+"""Whose vectors are drawn: the default ranker's."""
+MOST = 20_000
+"""Points, unless who asks says otherwise: as many as a screen shows apart."""
+SIDE = 65_535
+"""Places are whole numbers from 0 to this."""
+COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
+NEAREST = 5
+"""Points among which a document stands that is not one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """rows: documents that are points, int32 [n], rising; places: uint16 [n, 2]; config: how it was made."""
+
+    rows: NDArray[np.int32]
+    places: NDArray[np.uint16]
+    config: Mapping[str, Any]
+
+    def save(self, folder: Path) -> None:
+        """Two arrays and a small JSON file into `<folder>/map/`."""
+        room = folder / ROOM
+        room.mkdir()
+        np.save(room / "rows.npy", self.rows)
+        np.save(room / "places.npy", self.places)
+        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Map | None:
+        """From a data folder; None where none was made. Raises IndexDamaged for what is no map."""
+        room = folder / ROOM
+        if not room.is_dir():
+            return None
+        try:
+            rows, places = (np.load(room / f"{name}.npy", allow_pickle=False) for name in ("rows", "places"))
+            config = json.loads((room / "config.json").read_bytes())
+        except (OSError, ValueError, EOFError) as error:
+            raise IndexDamaged(f"cannot read {room} ({error}); make it again with: ncs map") from error
+        if rows.ndim != 1 or places.shape != (len(rows), 2) or not isinstance(config, dict):
+            raise IndexDamaged(f"the files in {room} do not fit each other; make them again with: ncs map")
+        return cls(rows, places, config)
+
+    def where(self, vectors: VectorIndex, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """The places of any documents: their own, or amid the NEAREST points by cosine (the median of each axis)."""
+        at = {int(row): place for row, place in zip(self.rows, self.places.tolist(), strict=True)}
+        others = [row for row in rows if row not in at]
+        if others:
+            near = self._nearest(vectors, others)
+            medians = np.median(self.places[near], axis=1).astype(np.uint16)
+            at |= dict(zip(others, medians.tolist(), strict=True))
+        return [(at[row][0], at[row][1]) for row in rows]
+
+    def _nearest(self, vectors: VectorIndex, rows: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers of points, [len(rows), at most NEAREST], the best first."""
+        points = vectors.rows(self.rows.astype(np.int64))
+        similar = vectors.rows(np.array(rows, np.int64)) @ points.T
+        order: NDArray[np.int64] = np.argsort(-similar, axis=1, kind="stable")[:, :NEAREST]
+        return order
+
+
+def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:
+    """Draw an index and write the map into it, as a new generation; one that it had is replaced.
+
+    points: how many documents are drawn, a sample by `seed` where there are more. The same on the same machine.
+    Raises what `Index.load` raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
+    """
+    _needed()
+    folder = Path(folder)
+    Index.load(folder).close()  # before the lock: there is one to draw
+    with new_generation(folder) as generation, Index.load(folder) as standing:
+        began = time.perf_counter()
+        vectors = VectorIndex.load(standing.data / VECTORS)
+        rows = sample(vectors, points, seed)
+        places = project(vectors.rows(rows), seed, track)
+        config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed}
+        made = Map(rows.astype(np.int32), places, config)
+        begin_with(generation, standing.data, without=[ROOM])
+        made.save(generation.path)
+        manifest = standing.manifest
+        seconds = manifest.counts.get("seconds")
+        took = {**(seconds if isinstance(seconds, dict) else {}), ROOM: round(time.perf_counter() - began, 2)}
+        counts = {**manifest.counts, "seconds": took, "map": len(rows)}
+        generation.commit(config=manifest.config, counts=counts, notes=manifest.notes, versions=manifest.versions)
+    return made
+
+
+def sample(vectors: VectorIndex, points: int, seed: int) -> NDArray[np.int64]:
+    """Rows to draw, rising: documents with a vector, all or a sample. Raises BadInput where they are too few."""
+    if points < LEAST:
+        raise BadInput(f"{points} points are no picture; ask for at least {LEAST}")
+    rows = vectors.filled()
+    if len(rows) < LEAST:
+        raise BadInput(f"{len(rows)} documents with vectors are too few for a map; it takes {LEAST}")
+    if len(rows) > points:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, points, replace=False))
+    return rows
+
+
+def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uint16]:
+    """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE, begun with the first two of them."""
+    from sklearn.decomposition import PCA
+
+    tsne = _needed()
+    n, dim = vectors.shape
+    components = min(COMPONENTS, dim, n - 1)
+    (reduced,) = (
+        PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
+        for _ in track(range(1), "PCA", total=1)
+    )
+    (found,) = (
+        tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
+        for _ in track(range(1), "t-SNE", total=1)
+    )
+    return _scaled(np.asarray(found))
+
+
+def _scaled(found: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Both axes by one scale, so that distances stay what they are; the shorter one in the middle."""
+    low, high = found.min(axis=0), found.max(axis=0)
+    middle, scale = (low + high) / 2, max(float((high - low).max()), 1e-9)
+    places: NDArray[np.uint16] = np.rint((found - middle) / scale * SIDE + SIDE / 2).clip(0, SIDE).astype(np.uint16)
+    return places
+
+
+def _needed() -> Any:
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise MissingExtra("a map needs openTSNE; pip install 'neural-code-search[map]'") from error
+    return TSNE
+
+
+def map_as_dict(index: Index, drawn: Map) -> dict[str, Any]:
+    """A map as columns, one entry a point: x and y from 0 to `side`, numbers of language and repository, id, name."""
+    rows = drawn.rows.tolist()
+    store, counts = index.store, index.store.counts
+    groups: dict[str, Any] = {}
+    for field in ("language", "repository"):
+        plural = "languages" if field == "language" else "repositories"
+        groups[plural], groups[field] = _grouped(index, field, list(counts[plural]), drawn.rows)
+    return {
+        "documents": len(index),
+        "points": len(rows),
+        "method": str(drawn.config.get("method", "")),
+        "side": SIDE,
+        **groups,
+        "x": drawn.places[:, 0].tolist(),
+        "y": drawn.places[:, 1].tolist(),
+        "ids": store.ids(rows),
+        "names": [place.qualified_name for place in store.locations(rows)],
+    }
+
+
+def _grouped(index: Index, field: str, names: list[str], rows: NDArray[np.int32]) -> tuple[list[str], list[int]]:
+    """Names with points, those of most points first, and the number of each row's."""
+    if field == "repository":
+        file, places = index.store.files()
+        number = {name: at for at, name in enumerate(names)}
+        owner = np.array([number.get(repository, 0) for repository, _ in places], np.int64)  # else: copies only
+        found = owner[file[rows]]
+    else:
+        found = np.zeros(len(rows), np.int64)
+        for at, name in enumerate(names):
+            mask = index.store.mask(language=name)
+            found[mask[rows] if mask is not None else slice(0)] = at
+    counts = np.bincount(found, minlength=len(names))
+    order = np.lexsort((np.arange(len(names)), -counts))
+    order = order[counts[order] > 0]
+    rank = np.zeros(len(names), np.int64)
+    rank[order] = np.arange(len(order))
+    return [names[at] for at in order], rank[found].tolist()
+
+
+def places_of(index: Index, drawn: Map, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Where documents stand on the map; ids that the index has not, and documents without vector, are left out."""
+    vectors = VectorIndex.load(index.data / VECTORS)
+    filled = set(vectors.filled().tolist())
+    rows = {id: row for id in ids if (row := index.store.row_of(id)) is not None and row in filled}
+    found = drawn.where(vectors, list(rows.values()))
+    return [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, found, strict=True)]
