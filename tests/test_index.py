@@ -43,7 +43,7 @@ def test_exact_duplicates_are_kept_once_with_their_copies_listed(index: Index) -
     ]
     assert index.manifest.counts["copies"] == 3  # two functions and their class
     assert np.count_nonzero(index.functions()) == 6
-    assert {hit.document.kind for hit in index.search("keyboard", functions_only=True)} == {"method", "function"}
+    assert {hit.document.kind for hit in index.search("keyboard file", functions_only=True)} == {"method", "function"}
 
 
 def test_a_filter_that_only_a_copy_meets_shows_the_copy(index: Index) -> None:
