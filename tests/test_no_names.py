@@ -15,8 +15,8 @@ from corpora import CORPORA, data_folder
 from ncs.errors import BadInput
 
 ROOT = Path(__file__).parent.parent / "ncs"
-ELSEWHERE = ("extract", "sources", "aroma")
-"""Rooms that read code and rank nothing."""
+ELSEWHERE = ("extract", "sources", "aroma", "cli.py", "commands", "server")
+"""Rooms that read code and rank nothing, and the edges: `ncs corpus codesearchnet` is a command's name."""
 BENCHMARKS = {*CORPORA, "ncs287", "codesearchnet", "conala", "staqc", "codenn", "tlcodesum", "deepcs", "semble", "beir"}
 LEAST = 3  # words; shorter questions are words that anybody may write
 
