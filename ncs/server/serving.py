@@ -12,6 +12,7 @@ import uvicorn
 from ncs.errors import BadInput, NcsError
 from ncs.index import Index
 from ncs.server.app import create_app
+from ncs.server.edge import Edge
 from ncs.server.protocol import Protocol
 from ncs.server.settings import Settings
 
@@ -31,17 +32,22 @@ def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> 
     for name, folder in settings.folders.items():
         with Index.load(folder) as index:
             sizes[name] = len(index)
-    with closing(_listen(settings)) as listening:
+    with closing(listen(settings)) as listening:
         port = listening.getsockname()[1]
         for line in told(settings, sizes, port, token):
             say(line)
-        for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
-            signal.signal(number, lambda *_: None)
-        server = uvicorn.Server(_config(settings, token))
-        server.run(sockets=[listening])
+        run(create_app(settings, token), listening, settings)
+    say("ncs: stopped")
+
+
+def run(app: Edge, listening: socket.socket, settings: Settings) -> None:
+    """Let an application answer at a socket until SIGTERM or SIGINT. Raises NcsError where it does not start."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
+        signal.signal(number, lambda *_: None)
+    server = uvicorn.Server(_config(app, settings))
+    server.run(sockets=[listening])
     if not server.started:
         raise NcsError("the server did not start; what it said above tells why")
-    say("ncs: stopped")
 
 
 def told(settings: Settings, sizes: dict[str, int], port: int, token: str | None) -> list[str]:
@@ -56,7 +62,8 @@ def told(settings: Settings, sizes: dict[str, int], port: int, token: str | None
     return lines
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
+    """The socket of a server. Raises BadInput where its address cannot be listened on."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listening = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
@@ -68,9 +75,9 @@ def _listen(settings: Settings) -> socket.socket:
     return listening
 
 
-def _config(settings: Settings, token: str | None) -> uvicorn.Config:
+def _config(app: Edge, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(settings, token), http=Protocol, h11_max_incomplete_event_size=MOST_HEAD, loop="asyncio",
+        app, http=Protocol, h11_max_incomplete_event_size=MOST_HEAD, loop="asyncio",
         ws="none", lifespan="on", limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=30, access_log=False, server_header=False, proxy_headers=False,
         log_config=log_config(settings),
