@@ -33,7 +33,8 @@ def clouds() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     drawn = np.random.default_rng(5)
     centres = np.eye(3, 16)[np.repeat(np.arange(3), 40)]
     vectors = (centres + 0.1 * drawn.standard_normal((120, 16))).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: np.ndarray[tuple[int, int], np.dtype[np.float32]] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def test_vectors_of_one_cloud_are_nearer_to_each_other_on_the_map_than_to_others() -> None:
