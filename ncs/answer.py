@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ncs.confidence import is_sure
@@ -16,7 +16,6 @@ from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Location
 
 Answer = Mapping[str, Any]
-_PIECES = frozenset({"module", "block"})
 
 
 def ask(
@@ -65,7 +64,7 @@ def ask(
         for hit, reasons in zip(shown, explanation.reasons, strict=True):
             hit["explanation"] = reasons_as_dict(reasons)
     unknown = index.unknown_words(text)
-    notes = [*not_ready(index), *_notes(text, unknown, bool(hits))]
+    notes = [*not_ready(index), *_notes(text, unknown, _read_as(index, ranker, unknown), bool(hits))]
     if min_confidence is not None:
         shown, unsure = _sure(shown, min_confidence)
         notes += unsure
@@ -166,12 +165,21 @@ def similar_to(
     }
 
 
-def _notes(text: str, unknown: Mapping[str, Sequence[str]], found: bool) -> list[str]:
-    """What to tell who asked: words the index does not know, a question of common words only, nothing found."""
-    notes = [
-        f"unknown word: {word}" + (f" (known words near it: {', '.join(near)})" if near else "")
-        for word, near in unknown.items()
-    ]
+def _read_as(index: Index, ranker: str, unknown: Iterable[str]) -> dict[str, str]:
+    """What the default ranker took unknown words for: known ones of another spelling. Other rankers pass them over."""
+    asked = index.ranker(ranker)
+    if not isinstance(asked, HybridRanker) or asked.structure is None:
+        return {}
+    return {word: " ".join(taken) for word in unknown if (taken := asked.wording([word]).words)}
+
+
+def _notes(text: str, unknown: Mapping[str, Sequence[str]], read_as: Mapping[str, str], found: bool) -> list[str]:
+    """What to tell who asked: words the index does not know and what they were read as, a question of common words
+    only, nothing found."""
+    notes = []
+    for word, near in unknown.items():
+        near_it = f" (known words near it: {', '.join(near)})" if near else ""
+        notes.append(f"unknown word: {word}" + (f", read as {read_as[word]}" if word in read_as else near_it))
     words = tokenize(text)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the question ({', '.join(words)}); add what the function does")
@@ -246,52 +254,3 @@ def describe(index: Index) -> dict[str, Any]:
         "versions": manifest.versions,
         "notes": list(manifest.notes),
     }
-
-
-def excerpt(lines: int, marked: Sequence[int], most: int = 14) -> list[tuple[int, int]]:
-    """Which lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
-
-    The first line is always there; then come the lines that hold marked words, each with its neighbours,
-    in order. A function of a few lines more than that is shown whole.
-
-    >>> excerpt(8, [5])
-    [(0, 8)]
-    >>> excerpt(100, [50, 52], 10)
-    [(0, 3), (49, 54)]
-    """
-    if lines <= most + 3:
-        return [(0, lines)]
-    shown = {0, 1, 2}
-    for line in marked:
-        around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
-        if len(shown | around) > most:
-            break
-        shown |= around
-    line = 3
-    while not marked and len(shown) < most:
-        shown.add(line)
-        line += 1
-    return _ranges(sorted(shown))
-
-
-def numbered(hit: Mapping[str, Any]) -> bool:
-    """Whether the lines of a hit's code are the lines of its file, one for one.
-
-    An outline of a class leaves out the bodies of methods, and that of a file what stands between its pieces; their
-    lines have no numbers that are true. Pieces are joined by empty lines: only one that has none is sure to be whole.
-    """
-    code: str = hit["code"]
-    whole = hit["kind"] not in _PIECES or "\n\n" not in code
-    return whole and code.count("\n") == hit["end_line"] - hit["start_line"]
-
-
-def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
-    """Sorted lines as ranges; a gap of one line is closed, an ellipsis would be no shorter."""
-    ranges = [(lines[0], lines[0] + 1)]
-    for line in lines[1:]:
-        start, end = ranges[-1]
-        if line <= end + 1:
-            ranges[-1] = (start, line + 1)
-        else:
-            ranges.append((line, line + 1))
-    return ranges

@@ -106,12 +106,20 @@ def test_the_index_is_found_from_a_folder_below(home: Path) -> None:
     assert ncs("query", "hide soft keyboard", cwd=home / "repos" / "app" / "src").returncode == 0
 
 
-def test_nothing_found_is_status_1_and_names_unknown_words_with_near_ones(home: Path) -> None:
-    done = ncs("query", "the keybord", cwd=home)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "unknown word: keybord" in done.stderr
-    assert "keyboard" in done.stderr
+def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(home: Path) -> None:
+    done = ncs("query", "the keybord", "-k", "1", cwd=home)
+    assert done.returncode == 0
+    assert done.stdout.startswith("1. class Keyboards  app/src/Keyboards.java:7  ")
+    assert done.stderr == "ncs: unknown word: keybord, read as keyboard\n"
+
+
+def test_a_ranker_without_other_spellings_finds_nothing_and_names_near_words(home: Path) -> None:
+    done = ncs("query", "the keybord", "--ranker", "bm25", cwd=home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "ncs: unknown word: keybord (known words near it: keyboard, keyboards)\n"
+        "ncs: nothing found; ask with other words, or see what is indexed: ncs info\n"
+    )
 
 
 @pytest.mark.parametrize(("question", "says"), [("how to", "only common words"), ("?!", "no word in the question")])

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ncs.answer import excerpt
+from ncs.excerpt import excerpt
 from ncs.explain import marks, matched_words
 from ncs.types import Document
 

@@ -1,0 +1,87 @@
+"""`ncs eval`, `evaluate` and `tune`: how good the answers are, and made better by your own questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ncs import console
+from ncs.commands.options import FOUND, NOTHING_FOUND, IndexOption, Json, Quiet, folder_of, open_index
+from ncs.errors import BadInput
+
+
+def evaluate(
+    questions: Annotated[
+        Path, typer.Argument(help="JSON file: stackoverflow_id, question, answer.", show_default=False)
+    ],
+    index: Annotated[
+        list[Path] | None,
+        typer.Option("-i", "--index", help="Index folder; repeatable.", show_default=".ncs, here or above"),
+    ] = None,
+    ranker: Annotated[
+        list[str] | None, typer.Option(help="Ranker, bm25 beside it; repeatable.", show_default="all there are")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Hits a question that are judged.")] = 10,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write everything as JSON; a stopped run goes on from beside it.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write a line a ranker.")] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(help="Write the rank of the first correct hit of every question.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one page with tables and plots.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """How good the rankers are at questions whose answers you have: Answered@k and MRR.
+
+    Example: ncs evaluate questions.json --html report.html
+    """
+    from dataclasses import asdict
+
+    from evaluation import stackoverflow
+
+    files = {"json": out, "csv": csv, "sheet": sheet, "html": html}
+    request = stackoverflow.Request(questions, index or [folder_of(None)], ranker or (), k, files, quiet=quiet)
+    found = stackoverflow.evaluate(request)
+    if as_json:
+        console.show_json(asdict(found))
+    else:
+        typer.echo(stackoverflow.shown(found), nl=False)
+
+
+def tune(
+    from_feedback: Annotated[
+        Path | None, typer.Option(help="Lines of a question, a tab, and the id, path:line or name of its function.")
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC qrels; the lines of --from-feedback then are: query id, tab, question.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Use the weights even if they do not win.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Go back to the weights of the build.")] = False,
+    as_json: Json = False,
+    index: IndexOption = None,
+) -> None:
+    """Fit the ranking to your own questions. Exit status: 0 done, 1 not used because it does not win, 2 error.
+
+    Example: ncs tune --from-feedback questions.tsv
+    """
+    from dataclasses import asdict
+
+    from ncs import tuning
+    from ncs.feedback import read_feedback
+
+    if reset == (from_feedback is not None):
+        raise BadInput("name a file with --from-feedback, or take back what was tuned with --reset")
+    with open_index(index) as opened:
+        if from_feedback is None:
+            console.say("back at the weights of the build" if tuning.reset(opened) else "nothing was tuned")
+            return
+        tuned = tuning.tune(opened, read_feedback(from_feedback, opened.store, qrels=qrels), force=force)
+        if as_json:
+            console.show_json(asdict(tuned))
+        else:
+            typer.echo(tuning.told(tuned))
+    raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)

@@ -1,0 +1,12 @@
+"""What a person sees: hits, tables and progress. The only package that imports rich, and only on a terminal."""
+
+from __future__ import annotations
+
+from ncs.console.bars import tracker
+from ncs.console.formats import FORMATS, Format, chosen, show
+from ncs.console.streams import fancy, say, show_json
+from ncs.console.tables import show_table
+from ncs.console.told import say_built, say_notes, say_updated, show_info
+
+__all__ = ["FORMATS", "Format", "chosen", "fancy", "say", "say_built", "say_notes", "say_updated"]
+__all__ += ["show", "show_info", "show_json", "show_table", "tracker"]

@@ -1,0 +1,41 @@
+"""Hits as path:line:column:text, which editors read into their lists of places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ncs.console.streams import say, visible
+
+if TYPE_CHECKING:
+    from ncs.answer import Answer
+    from ncs.originals import Originals
+
+
+def show_vimgrep(answer: Answer, originals: Originals, *, quiet: bool = False) -> int:
+    """A line a hit whose file is there; how many. The others are counted on stderr, once."""
+    lines = [vimgrep(hit, originals) for hit in answer["hits"]]
+    found = [line for line in lines if line is not None]
+    for line in found:
+        print(line)
+    if (left := len(lines) - len(found)) and not quiet:
+        which = "1 hit is" if left == 1 else f"{left} hits are"
+        say(f"ncs: {which} left out, as no file to open (moved, or in an archive or bare repository): --format plain")
+    return len(found)
+
+
+def vimgrep(hit: Mapping[str, Any], originals: Originals) -> str | None:
+    """path:line:column:text of a hit; the path opens from the working folder, the column counts bytes from 1.
+
+    None where there is no file, and where its name would break the line.
+    """
+    stand = originals.stand(hit)
+    if stand is None or "\n" in str(stand.path):
+        return None
+    path = Path(os.path.relpath(stand.path)) if stand.path.is_relative_to(Path.cwd()) else stand.path
+    at = stand.text.find(hit["name"]) if hit["name"] else -1
+    if at < 0:
+        at = len(stand.text) - len(stand.text.lstrip())
+    return f"{path}:{stand.line}:{len(stand.text[:at].encode()) + 1}:{visible(stand.text.rstrip())}"
