@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,8 @@ from corpora.codesearchnet.repositories import Repository, commit_of, find_repos
 from ncs.errors import SourceError
 from ncs.index import Index
 from ncs.types import Document
+
+_FLAT = re.compile(r"([A-Za-z0-9][\w-]*)\+([\w.-]+)", re.ASCII)
 
 
 def link(document: Document, repositories: Mapping[str, tuple[Repository, str]]) -> str | None:
@@ -43,7 +46,7 @@ def repositories_of(index: Index, names: Iterable[str]) -> dict[str, tuple[Repos
     """name -> repository and its commit now, of those whose place on this machine and address on the web are known.
 
     An index names a repository by its path below the root, or by the root's own name; a name that fits several
-    places is nobody's.
+    places is nobody's. A folder that is called owner+name is that repository of GitHub, as for corpora.codesearchnet.
     """
     sources = index.manifest.counts.get("sources")
     roots = [Path(root) for root in cast("list[str]", sources["roots"])] if isinstance(sources, dict) else []
@@ -53,6 +56,8 @@ def repositories_of(index: Index, names: Iterable[str]) -> dict[str, tuple[Repos
         places += [place for root in roots for end in ("", ".git") if (place := root / f"{name}{end}").is_dir()]
         if len(places) == 1 and (repository := _at(places[0])) is not None:
             found[name] = repository, commit_of(repository)
+        elif flat := next(filter(None, map(_FLAT.fullmatch, name.split("/"))), None):
+            found[name] = Repository(name, Path(name), f"https://github.com/{flat[1]}/{flat[2]}"), ""
     return found
 
 
