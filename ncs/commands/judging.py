@@ -8,8 +8,59 @@ from typing import Annotated
 import typer
 
 from ncs import console
-from ncs.commands.options import FOUND, NOTHING_FOUND, IndexOption, Json, Quiet, folder_of, open_index
+from ncs.commands.options import (
+    FOUND,
+    NOTHING_FOUND,
+    IndexOption,
+    Json,
+    Quiet,
+    complete_ranker,
+    folder_of,
+    open_index,
+)
 from ncs.errors import BadInput
+
+
+def eval_questions(
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="Lines of a question, a tab, and the id, path:line or name of its function.", show_default=False
+        ),
+    ],
+    index: IndexOption = None,
+    ranker: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Ranker to judge; repeatable, the first is compared with the others.",
+            show_default="hybrid",
+            autocompletion=complete_ranker,
+        ),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC qrels; the lines of QUESTIONS then are: query id, tab, question.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge your index by your own questions with right functions: Answered@1/5/10, MRR, and what was missed.
+
+    The file is what `ncs tune --from-feedback` reads. Where answers are code from Stack Overflow instead of functions
+    of the index, use `ncs evaluate`.
+
+    Example: ncs eval questions.tsv --ranker hybrid --ranker bm25
+    """
+    from dataclasses import asdict
+
+    from evaluation import own
+    from ncs.feedback import read_feedback
+    from ncs.rankers import DEFAULT_RANKER
+
+    with open_index(index) as opened:
+        judged = own.judge(opened, read_feedback(questions, opened.store, qrels=qrels), ranker or [DEFAULT_RANKER])
+    if as_json:
+        console.show_json({"questions": len(judged[0].ranks), "rankers": [asdict(one) for one in judged]})
+    else:
+        typer.echo(own.told(judged))
 
 
 def evaluate(
@@ -21,7 +72,10 @@ def evaluate(
         typer.Option("-i", "--index", help="Index folder; repeatable.", show_default=".ncs, here or above"),
     ] = None,
     ranker: Annotated[
-        list[str] | None, typer.Option(help="Ranker, bm25 beside it; repeatable.", show_default="all there are")
+        list[str] | None,
+        typer.Option(
+            help="Ranker, bm25 beside it; repeatable.", show_default="all there are", autocompletion=complete_ranker
+        ),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Hits a question that are judged.")] = 10,
     as_json: Json = False,
@@ -35,7 +89,9 @@ def evaluate(
     html: Annotated[Path | None, typer.Option(help="Write one page with tables and plots.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """How good the rankers are at questions whose answers you have: Answered@k and MRR.
+    """Judge the rankers by questions whose answers are code (Stack Overflow), by likeness: Answered@k and MRR.
+
+    For your own questions with right functions of the index, use `ncs eval`.
 
     Example: ncs evaluate questions.json --html report.html
     """

@@ -52,3 +52,29 @@ def words(
     else:
         console.show_table(f"words used like {word!r}", [(one["word"], f"{one['similarity']:.3f}") for one in found])
     raise typer.Exit(FOUND if found else NOTHING_FOUND)
+
+
+def doctor(
+    index: IndexOption = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="How long files are looked at for changes.", show_default="5")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed, what the index holds, what is stale or left out, and what to type.
+
+    Lines start with ok, note (good to know) or todo. Exit status: 0 healthy, 1 something to do, 2 error.
+
+    Example: ncs doctor -i .ncs
+    """
+    from ncs.doctor.findings import as_dict
+    from ncs.doctor.standing import diagnose
+
+    found = diagnose(index, seconds=seconds)
+    if as_json:
+        told = as_dict(found)
+        console.show_json(told)
+        healthy = told["healthy"]
+    else:
+        healthy = console.show_findings(found)
+    raise typer.Exit(FOUND if healthy else NOTHING_FOUND)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ncs.console.bars import tracker
+from ncs.console.findings import show_findings
 from ncs.console.formats import FORMATS, Format, chosen, show
 from ncs.console.streams import fancy, say, show_json
 from ncs.console.tables import show_table
 from ncs.console.told import say_built, say_notes, say_updated, show_info
 
 __all__ = ["FORMATS", "Format", "chosen", "fancy", "say", "say_built", "say_notes", "say_updated"]
-__all__ += ["show", "show_info", "show_json", "show_table", "tracker"]
+__all__ += ["show", "show_findings", "show_info", "show_json", "show_table", "tracker"]

@@ -1,0 +1,23 @@
+"""`ncs` alone, in a terminal: the interactive search."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+from ncs.commands.options import folder_of
+
+
+def possible() -> bool:
+    """Whether somebody sits there who can use it: both ends are a terminal that can do more than lines."""
+    terminals = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+    return terminals and find_spec("textual") is not None
+
+
+def search() -> None:
+    """Search the index that is meant; raises IndexNotFound and what Index.load raises."""
+    folder = folder_of(None)
+    from ncs.tui.app import run
+
+    run(folder)
