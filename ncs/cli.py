@@ -11,6 +11,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: id
     os.environ.setdefault(_threads, "1")
 
 import typer
+import typer.main
 
 from ncs import __version__, console
 from ncs.commands import agents, annotating, asking, corpora, heads, judging, looking, making, serving
@@ -76,6 +77,11 @@ app.command()(serving.serve)
 app.command()(agents.mcp)
 corpus_app.command()(corpora.codesearchnet)
 app.add_typer(corpus_app, name="corpus")
+
+
+def command() -> Any:
+    """The whole command as the parser knows it, for who reads its options (ncs.manpage)."""
+    return typer.main.get_command(app)
 
 
 def main(run: Callable[[], None] = app) -> None:
