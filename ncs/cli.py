@@ -14,7 +14,19 @@ import typer
 import typer.main
 
 from ncs import __version__, console
-from ncs.commands import agents, annotating, asking, corpora, heads, judging, looking, making, serving
+from ncs.commands import (
+    agents,
+    annotating,
+    asking,
+    corpora,
+    following,
+    heads,
+    interactive,
+    judging,
+    looking,
+    making,
+    serving,
+)
 from ncs.commands.options import FAILED, FOUND
 from ncs.errors import NcsError
 
@@ -61,6 +73,7 @@ def _corpus() -> None:
 
 app.command()(making.build)
 app.command()(making.update)
+app.command()(following.watch)
 app.command()(asking.query)
 app.command()(asking.similar)
 app.command()(looking.info)
@@ -84,7 +97,15 @@ def command() -> Any:
     return typer.main.get_command(app)
 
 
-def main(run: Callable[[], None] = app) -> None:
+def _run() -> None:
+    """`ncs` alone, in a terminal, is the interactive search; anything else is a command."""
+    if len(sys.argv) == 1 and interactive.possible():
+        interactive.search()
+    else:
+        app()
+
+
+def main(run: Callable[[], None] = _run) -> None:
     """The `ncs` command: an NcsError is one line on stderr and exit status 2."""
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot write is escaped: no question ends in a traceback
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")

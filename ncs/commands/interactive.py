@@ -10,9 +10,9 @@ from ncs.commands.options import folder_of
 
 
 def possible() -> bool:
-    """Whether somebody sits there who can use it: both ends are a terminal that can do more than lines."""
-    terminals = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
-    return terminals and find_spec("textual") is not None
+    """Whether somebody sits there who can use it: all three streams are a terminal that can do more than lines."""
+    terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual") is not None
 
 
 def search() -> None:

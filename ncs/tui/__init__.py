@@ -1,0 +1,1 @@
+"""Interactive search in a terminal: `ncs` alone; needs the `tui` extra."""
