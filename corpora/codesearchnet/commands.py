@@ -1,7 +1,7 @@
 """What is typed about CodeSearchNet: its corpus made, read back as pairs and as an index, the Challenge's CSV.
 
 ncs corpus codesearchnet SRC OUT                           the corpus of repositories
-python -m corpora codesearchnet pairs CORPUS FILE          pairs for: python -m unif train INDEX --pairs FILE
+python -m corpora codesearchnet pairs CORPUS FILE          pairs for: ncs train unif -i INDEX --pairs FILE
 python -m corpora codesearchnet index CORPUS INDEX         an index of its functions, ids are URLs
 python -m corpora codesearchnet submission QUERIES CSV --index INDEX      a ranker's answers for the Challenge
 """
