@@ -1,0 +1,81 @@
+"""Places as agents write them, path:line relative to the project, and the functions that stand there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ncs.errors import BadInput, NcsError
+from ncs.index import Index
+from ncs.mcp.freshness import on_disk, roots_of
+from ncs.mcp.project import Project
+from ncs.places import OUTLINES
+from ncs.similar import function_at, parse_place
+from ncs.types import Document, Location
+
+
+def shown(project: Project, index: Index | None, at: Document | Location) -> str:
+    """The path of a document, relative to the project; repository/path where it is no file there."""
+    found = on_disk(roots_of(index) if index else (project.root,), at.repository, at.path)
+    if found is not None and found.is_relative_to(project.root):
+        return found.relative_to(project.root).as_posix()
+    return f"{at.repository}/{at.path}"
+
+
+def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
+    """A path of the project as the filters of its index, repository and path: the repositories in it are folders to who asks."""
+    asked = (path or "").removeprefix("./").strip("/")
+    names: Iterable[str] = index.store.counts.get("repositories", ())
+    for name in sorted(names, key=len, reverse=True):
+        if name != project.root.name and (asked == name or asked.startswith(f"{name}/")):
+            return f"/{name}", asked[len(name) :] or None
+    return None, path
+
+
+def document_at(project: Project, index: Index | None, place: str) -> Document:
+    """The function at path:line; of the index where it has one that begins there, else of the file.
+
+    Raises BadInput for a place outside the project, and for one where nothing stands.
+    """
+    path, line = parse_place(place)
+    if index is not None and (known := _indexed(project, index, path, line)) is not None:
+        return known
+    file = inside(project, index, path)
+    found, name = function_at(file, line), project.root.name
+    within = file.relative_to(project.root.resolve()).as_posix()
+    return replace(found, id=f"{name}/{within}:{found.start_line}", repository=name, path=within)
+
+
+def inside(project: Project, index: Index | None, path: Path) -> Path:
+    """The file of a path, which must lie in the project and in what is indexed of it."""
+    roots = roots_of(index) if index and not project.own else (project.root,)
+    whole = (project.root / path).resolve()
+    if not any(whole.is_relative_to(root.resolve()) for root in roots):
+        raise BadInput(f"{path} is outside the project; name a path:line that search_code showed")
+    if not whole.is_file():
+        raise BadInput(f"{path} is no file of the project; name a path:line that search_code showed")
+    return whole
+
+
+def whole_code(project: Project, index: Index | None, document: Document) -> str:
+    """All lines of a document; from its file where the index keeps no code, or an outline that leaves lines out."""
+    found = on_disk(roots_of(index) if index else (project.root,), document.repository, document.path)
+    if found is None or (document.code and document.kind not in OUTLINES):
+        return document.code
+    try:
+        lines = inside(project, index, found).read_text("utf-8", "replace").split("\n")
+    except (OSError, NcsError):
+        return document.code
+    return "\n".join(lines[document.start_line - 1 : document.end_line])
+
+
+def _indexed(project: Project, index: Index, path: Path, line: int) -> Document | None:
+    """The document that begins at a line, whichever repository the path is written from."""
+    parts = path.relative_to(project.root) if path.is_relative_to(project.root) else path
+    names = [root.name for root in (project.root, *roots_of(index))]
+    for before in dict.fromkeys(["", *(f"{name}/" for name in names)]):
+        row = index.store.row_of(f"{before}{parts.as_posix()}:{line}")
+        if row is not None:
+            return index.store.document(row)
+    return None
