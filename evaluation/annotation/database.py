@@ -170,9 +170,13 @@ def is_empty(path: Path, db: sqlite3.Connection) -> bool:
 def _connect(path: Path) -> sqlite3.Connection:
     with _named(path):
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    db.text_factory = to_str
-    db.execute("PRAGMA synchronous = EXTRA")
-    db.execute("PRAGMA foreign_keys = ON")
+        db.text_factory = to_str
+        try:
+            db.execute("PRAGMA synchronous = EXTRA")
+            db.execute("PRAGMA foreign_keys = ON")
+        except sqlite3.Error:
+            db.close()
+            raise
     return db
 
 

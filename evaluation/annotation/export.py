@@ -50,6 +50,7 @@ def export(desk: Desk, index: Index, path: Path) -> str:
 def export_runs(desk: Desk, folder: Path) -> list[Path]:
     """A TREC run a ranker, of the queries with a judgment: what `python -m evaluation --compare` takes."""
     judged = qrels_of(desk.judgments.pairs, desk.judgments.answers())
+    _check_trec(desk)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for ranker, run in runs(desk.judgments.pairs, desk.judgments.recipe).items():
@@ -65,10 +66,19 @@ def _write_whole(desk: Desk, qrels: Qrels, path: Path) -> None:
         if path.suffix.lower() == ".csv":
             _write_csv(desk, part)
         else:
+            _check_trec(desk)
             write_qrels(qrels, part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _check_trec(desk: Desk) -> None:
+    for pair in desk.judgments.pairs:
+        if pair.document.split() != [pair.document]:
+            raise BadInput(
+                f"TREC files cannot hold {pair.document!r} (white space); make a folder and export into it, as BEIR"
+            )
 
 
 def _write_csv(desk: Desk, path: Path) -> None:
