@@ -1,0 +1,99 @@
+"""Chromium for tests: the page as people see it, with everything it asks for and complains about written down."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WATCH = """window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless browser; the test is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    with playwright.sync_playwright() as driver:
+        try:
+            browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        except playwright.Error as error:
+            if found:
+                raise
+            reason = f"no Chromium here: apt-get install chromium ({str(error).splitlines()[0]})"
+            pytest.skip(reason)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Window:
+    """A page of a server, and what it did. expected: parts of console errors that a test brings about."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self.url = page, url
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.expected: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("console", lambda message: self._said(message.type, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def open(self, state: str = "") -> Page:
+        """Open a state, as a link does, and wait until what it asked for is there."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}/{state}")
+        until(self.page, "document.querySelector('main').getAttribute('aria-busy') === null")
+        return self.page
+
+    def check(self) -> None:
+        """Nothing was asked of anybody else, the policy forbade nothing, and the console stayed empty."""
+        own = urlsplit(self.url).netloc
+        asked = [url for url in self.asked if not url.startswith(("about:blank", "data:"))]
+        assert asked
+        assert [url for url in asked if urlsplit(url).netloc != own] == []
+        assert self.page.evaluate("window.violations") == []
+        assert [said for said in self.complaints if not any(part in said for part in self.expected)] == []
+
+
+def until(page: Page, true: str, arg: object = None) -> None:
+    """Wait for an expression to hold; Playwright's own way to wait needs eval, which the page's policy forbids."""
+    end = time.monotonic() + 20
+    while not page.evaluate(true, arg):
+        assert time.monotonic() < end, f"never came true: {true}"
+        page.wait_for_timeout(30)
+
+
+@contextmanager
+def window(browser: Browser, url: str, **options: Any) -> Iterator[Window]:
+    """A page with nothing remembered; checked at the end."""
+    settings = {
+        "viewport": {"width": 1100, "height": 800},
+        "permissions": ["clipboard-read", "clipboard-write"],
+        **options,
+    }
+    context = browser.new_context(**settings)
+    context.set_default_timeout(20_000)
+    try:
+        page = context.new_page()
+        page.add_init_script(WATCH)
+        found = Window(page, url)
+        yield found
+        found.check()
+    finally:
+        context.close()
