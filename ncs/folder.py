@@ -103,4 +103,4 @@ def find_index(start: Path) -> Path:
     for folder in (start, *start.parents):
         if (folder / DEFAULT_NAME / NAME).is_file():
             return folder / DEFAULT_NAME
-    raise IndexNotFound(f"no index in {start} or above; make one with: ncs build <sources>")
+    raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")

@@ -257,5 +257,5 @@ def test_the_nearest_index_above_is_found(tmp_path: Path) -> None:
 
 
 def test_no_index_above_names_the_command_that_makes_one(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFound, match=f"no index in {tmp_path} or above; make one with: ncs build <sources>"):
+    with pytest.raises(IndexNotFound, match=f"no index in {tmp_path} or above; make one with: ncs build \\."):
         find_index(tmp_path)

@@ -76,7 +76,7 @@ def build(
         _add(sources, [*(add or ()), *learnt], index, quiet)
         return
     if not sources:
-        raise BadInput("name a folder with source files: ncs build SOURCES")
+        raise BadInput("name a folder with source files, such as this one: ncs build .")
     from ncs.embeddings import FastTextConfig
     from ncs.folder import DEFAULT_NAME
     from ncs.index import BuildConfig, Index

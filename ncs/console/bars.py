@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from ncs.console.streams import fancy, terminal
+from ncs.console.streams import terminal
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def tracker(quiet: bool) -> Track:
     """Bars with rate and remaining time on stderr for stages over a second; nothing where stderr is no terminal."""
-    if quiet or not fancy(sys.stderr):
+    if quiet or not sys.stderr.isatty():
         return silent
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:

@@ -24,7 +24,7 @@ def show_findings(findings: Iterable[Finding]) -> bool:
             from rich.text import Text
 
             line = Text(f"{finding.level:<5} ", STYLES[finding.level]).append(text, "default not bold not dim")
-            terminal().print(line, overflow="fold", soft_wrap=True)
+            terminal().print(line, soft_wrap=True)
         else:
             print(f"{finding.level:<5} {text}", flush=True)
     return healthy
