@@ -1,0 +1,253 @@
+"""The annotation page's server: guards as of `ncs serve`, bounds, and answers that outlive kill -9."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from evaluation.annotation.app import create_app
+from evaluation.annotation.command import Request, opened
+from evaluation.annotation.database import Judgments
+from ncs.server.settings import Settings
+from tests.annotating import QUERIES, Place, annotating, place
+
+TOKEN = "0123456789abcdef0123"
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return place(tmp_path_factory.mktemp("annotate"))
+
+
+@pytest.fixture
+def at(standing: Place, tmp_path: Path) -> Place:
+    queries = tmp_path / "queries.txt"
+    queries.write_text("\n".join(QUERIES) + "\n")
+    return Place(standing.index, queries)
+
+
+@pytest.fixture
+def client(at: Place) -> Iterator[TestClient]:
+    with opened(Request(at.index, at.queries, k=3), make=True) as (desk, _):
+        app = create_app(desk, Settings({}))
+        with TestClient(app, "http://localhost", raise_server_exceptions=False) as found:
+            yield found
+
+
+def shown(client: TestClient, annotator: str = "ada", **more: str) -> Any:
+    return client.get("/api/next", params={"annotator": annotator, **more}).json()
+
+
+def give(client: TestClient, state: Any, grade: int | None, annotator: str = "ada", **more: Any) -> Any:
+    body = {"annotator": annotator, "pair": state["pair"]["number"], "grade": grade, **more}
+    return client.post("/api/answer", json=body).json()
+
+
+def test_all_pairs_are_judged_one_after_the_other(client: TestClient) -> None:
+    size = client.get("/api/pool").json()["pairs"]
+    state, seen = shown(client), list[int]()
+    while state["pair"]:
+        assert state["progress"]["judged"] == len(seen)
+        seen.append(state["pair"]["number"])
+        state = give(client, state, len(seen) % 4)
+    assert sorted(seen) == list(range(1, size + 1))
+    assert state["progress"] == {"judged": size, "skipped": 0, "of": size, "by_anybody": size}
+    assert client.get("/api/pool").json()["annotators"] == {"ada": size}
+    assert shown(client, "bob")["progress"]["judged"] == 0
+
+
+def test_skipped_ones_come_back_with_their_note_and_undo_brings_the_last_back(client: TestClient) -> None:
+    first = shown(client)
+    second = give(client, first, None, notes=" what is this? ")
+    assert second["pair"]["number"] != first["pair"]["number"]
+    assert second["progress"]["skipped"] == 1
+    third = give(client, second, 2, notes="good")
+    back = client.post("/api/undo", json={"annotator": "ada"}).json()
+    assert back["pair"] == {**second["pair"], "notes": "good", "grade": 2}
+    back = client.post("/api/undo", json={"annotator": "ada"}).json()
+    assert back["pair"] == {**first["pair"], "notes": "what is this?"}
+    assert (back["undo"], back["progress"]["skipped"]) == (False, 0)
+    assert client.post("/api/undo", json={"annotator": "ada"}).json()["error"]["code"] == "bad_input"
+    assert third["undo"] is True
+
+
+def test_a_language_shows_only_its_pairs(client: TestClient) -> None:
+    languages = client.get("/api/pool").json()["languages"]
+    assert set(languages) == {"java", "python"}
+    state, count = shown(client, language="java"), 0
+    while state["pair"]:
+        assert state["pair"]["language"] == "java"
+        state, count = give(client, state, 0, language="java"), count + 1
+    assert count == languages["java"]
+    assert shown(client, language="cobol")["error"]["message"] == "the pool has no cobol"
+
+
+def test_the_same_answer_twice_is_one_and_another_one_is_refused(client: TestClient) -> None:
+    state = shown(client)
+    assert give(client, state, 1) == give(client, state, 1)
+    refused = give(client, state, 2)["error"]
+    assert refused["code"] == "judged_already"
+    assert shown(client)["progress"]["judged"] == 1
+
+
+def test_rankers_and_paths_of_the_machine_are_not_told(client: TestClient, at: Place) -> None:
+    answers = [
+        client.get("/").text,
+        client.get("/api/pool").text,
+        str(shown(client)),
+        str(give(client, shown(client), 0)),
+    ]
+    answers.append(client.get("/openapi.json").text)
+    for text in answers:
+        assert str(at.index.parent) not in text
+        assert str(at.queries.parent) not in text
+    assert not {"bm25", "hybrid"} & set(re.findall(r"\w+", " ".join(answers[2:4])))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"grade": 4}, {"grade": -1}, {"grade": True}, {"grade": "3"}, {"grade": 1.0}, {"pair": 0}, {"pair": 10**9},
+        {"pair": True}, {"annotator": ""}, {"annotator": " \t"}, {"annotator": "a\x00"}, {"annotator": "x" * 65},
+        {"annotator": "a\u202eb"}, {"notes": "x" * 2001}, {"notes": "\ud800"}, {"more": 1}, {"notes": None},
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_refused_in_one_line_and_nothing_is_kept(client: TestClient, body: dict[str, Any]) -> None:
+    import json
+
+    whole = {"annotator": "ada", "pair": 1, "grade": 1, "notes": "", **body}
+    found = client.post("/api/answer", content=json.dumps(whole), headers={"content-type": "application/json"})
+    assert found.status_code == 422
+    assert set(found.json()["error"]) == {"code", "message", "remedy"}
+    assert "\n" not in found.json()["error"]["message"]
+    assert client.get("/api/pool").json()["annotators"] == {}
+
+
+def test_without_a_grade_nothing_is_skipped_by_accident(client: TestClient) -> None:
+    found = client.post("/api/answer", json={"annotator": "ada", "pair": 1})
+    assert found.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"host": "evil.example"}, "bad_host"),
+        ({"origin": "http://evil.example"}, "bad_origin"),
+        ({"sec-fetch-site": "cross-site"}, "bad_origin"),
+        ({"sec-fetch-site": "same-site"}, "bad_origin"),
+        ({"content-type": "text/plain"}, "not_json"),
+        ({"content-type": "application/x-www-form-urlencoded"}, "not_json"),
+    ],
+)
+def test_other_sites_cannot_answer(client: TestClient, headers: dict[str, str], code: str) -> None:
+    body = b'{"annotator":"ada","pair":1,"grade":3}'
+    found = client.post("/api/answer", content=body, headers={"content-type": "application/json", **headers})
+    assert found.json()["error"]["code"] == code
+    assert client.get("/api/pool").json()["annotators"] == {}
+
+
+def test_the_page_runs_its_own_script_only(client: TestClient) -> None:
+    found = client.get("/")
+    allowed = found.headers["content-security-policy"]
+    (script,) = re.findall(r"<script>(.*?)</script>", found.text, re.DOTALL)
+    assert f"script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in allowed
+    assert "default-src 'none'" in allowed
+    assert "unsafe" not in allowed
+    assert not re.findall(r"(?:src|href)=\"(?!data:,)", found.text)
+    assert "innerHTML" not in found.text
+    assert client.get("/api/pool").headers["x-frame-options"] == "DENY"
+
+
+def test_with_a_token_only_the_page_is_open(at: Place) -> None:
+    with opened(Request(at.index, at.queries, k=1), make=True) as (desk, _):
+        client = TestClient(create_app(desk, Settings({}), TOKEN), "http://localhost")
+        assert client.get("/").status_code == 200
+        assert client.get("/api/pool").json()["error"]["code"] == "no_token"
+        assert client.get("/api/pool", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+@pytest.mark.slow
+def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
+    moments, confirmed = random.Random(6), dict[tuple[str, int], tuple[int, str]]()
+    for kill in range(3):
+        with annotating(at, "-k", "10") as server:
+            stop = threading.Event()
+
+            def judge(name: str, url: str = server.url, stop: threading.Event = stop) -> None:
+                with httpx.Client(base_url=url, timeout=30) as client:
+                    while not stop.is_set():
+                        try:
+                            pair = client.get("/api/next", params={"annotator": name}).json()["pair"]
+                            if pair is None:
+                                return
+                            body = {
+                                "annotator": name,
+                                "pair": pair["number"],
+                                "grade": pair["number"] % 4,
+                                "notes": name,
+                            }
+                            client.post("/api/answer", json=body).raise_for_status()
+                        except httpx.TransportError:  # it is dead
+                            return
+                        confirmed[name, pair["number"]] = (pair["number"] % 4, name)
+
+            with ThreadPoolExecutor(3) as pool:
+                asked = [pool.submit(judge, f"annotator {kill} {n}") for n in range(3)]
+                before = len(confirmed)
+                while len(confirmed) == before:
+                    time.sleep(0.005)
+                time.sleep(moments.uniform(0, 0.1))
+                server.process.send_signal(signal.SIGKILL)
+                server.process.wait()
+                stop.set()
+            for each in asked:
+                each.result()
+    with closing(Judgments(at.database)) as judgments:
+        kept = {(answer.annotator, answer.pair): (answer.grade, answer.notes) for answer in judgments.answers()}
+    assert confirmed.items() <= kept.items()
+    assert len(confirmed) >= 3
+    assert len(kept) - len(confirmed) <= 3 * 3  # one a client and kill may be kept, its reply lost
+
+
+@pytest.mark.slow
+def test_the_answer_before_the_kill_is_there_when_it_starts_again_and_undo_takes_it_back(at: Place) -> None:
+    with annotating(at) as server:
+        pair = httpx.get(f"{server.url}/api/next?annotator=ada").json()["pair"]
+        body = {"annotator": "ada", "pair": pair["number"], "grade": 2, "notes": "kept"}
+        assert httpx.post(f"{server.url}/api/answer", json=body).status_code == 200
+        server.process.send_signal(signal.SIGKILL)
+        assert server.process.wait() == -signal.SIGKILL
+    with annotating(at) as server:
+        assert "1 judgments so far" in server.said[0]
+        assert httpx.get(f"{server.url}/api/next?annotator=ada").json()["progress"]["judged"] == 1
+        back = httpx.post(f"{server.url}/api/undo", json={"annotator": "ada"}).json()["pair"]
+        assert (back["number"], back["grade"], back["notes"]) == (pair["number"], 2, "kept")
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_one_line(at: Place) -> None:
+    with annotating(at, "-k", "1") as server:
+        port = server.url.rpartition(":")[2]
+        command = [sys.executable, "-m", "ncs.cli", "annotate", str(at.index), str(at.queries), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"ncs: cannot listen on 127.0.0.1 port {port}")
+    assert done.stderr.count("\n") == 1
