@@ -15,7 +15,10 @@ def info(
     verify: Annotated[bool, typer.Option("--verify", help="Read every file and compare its checksum.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What is in the index: repositories, languages, documents, configuration, sizes."""
+    """What is in the index: repositories, languages, documents, configuration, sizes.
+
+    Example: ncs info -i .ncs
+    """
     from ncs.answer import describe
     from ncs.index import Index
 
