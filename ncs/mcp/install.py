@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CLIENTS = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Zed")
+START = "import sys; sys.path.pop(0); from ncs.cli import main; main()"
+"""Without the folder it is started in among the places of modules: a typing.py of the project would be imported."""
 
 
 def command(options: Sequence[str]) -> list[str]:
     """How this installation is started: its own `ncs`, else its Python, by absolute paths."""
     script = Path(sys.executable).with_name("ncs.exe" if sys.platform == "win32" else "ncs")
-    start = [str(script)] if script.is_file() else [sys.executable, "-m", "ncs.cli"]
+    start = [str(script)] if script.is_file() else [sys.executable, "-c", START]
     return [*start, "mcp", *options]
 
 

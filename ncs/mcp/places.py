@@ -24,7 +24,7 @@ def shown(project: Project, index: Index | None, at: Document | Location) -> str
 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
-    """A path of the project as the filters of its index, repository and path: the repositories in it are folders to who asks."""
+    """A path of the project as repository and path of its index: repositories in it are folders to who asks."""
     asked = (path or "").removeprefix("./").strip("/")
     names: Iterable[str] = index.store.counts.get("repositories", ())
     for name in sorted(names, key=len, reverse=True):
