@@ -133,7 +133,7 @@ _CODE = (
     ("perl", ".pl .pm .t .psgi .cgi", "# =pod", r"^\s*(?:my\s+)?sub\s+(\w+)|^\s*package\s+([\w:]+)"),
     ("plsql", ".pls .pks .pkb .plsql .psql", "-- /*", r"^\s*(?i:(?:create\s+(?:or\s+replace\s+)?)?(?:procedure|function|package(?:\s+body)?|trigger|view|table)\s+([\w.\"]+))"),  # noqa: E501
     ("powershell", ".ps1 .psm1", "# <#", r"^\s*(?i:function|filter|class|workflow)\s+([\w:-]+)"),
-    ("prolog", ".pro .prolog", "% /*", r"^([a-z]\w*)(?:\([^\n]*\))?\s*(?::-|-->|\.)"),
+    ("prolog", ".prolog .plt", "% /*", r"^([a-z]\w*)(?:\([^\n]*\))?\s*(?::-|-->|\.)"),
     ("proto", ".proto", _C, r"^\s*(?:message|service|enum|rpc|extend)\s+(\w+)"),
     ("purescript", ".purs", "-- {-", r"^(?:(?:data|newtype|type|class)\s+)?(\w+)\s*(?:::|=)"),
     ("qml", ".qml", _C, r"^\s*function\s+(\w+)|^(\w+)\s*\{"),
@@ -190,6 +190,7 @@ _CONFIGURATION = (
     ("m4", ".m4 .ac configure.ac", "dnl #", r"^\s*(?:AC_DEFUN|AC_INIT|define)\(\s*\[?([\w.-]+)"),
     ("make", ".mk .mak .make makefile gnumakefile makefile.am makefile.in", "#", r"^(?:define\s+)?([\w./%$()-]+)\s*(?:::?(?!=)|$)"),  # noqa: E501
     ("meson", "meson.build meson_options.txt", "#", r"^(?:\w+\s*=\s*)?\w+\(\s*'([^']+)'"),
+    ("proguard", ".pro", "#", r"^-(?:keep\w*|assumenosideeffects)\b[^\n{]*?([\w.$*]+)\s*(?:\{|$)"),
     ("template", ".erb .ejs .hbs .mustache .jinja .jinja2 .j2 .twig .liquid .haml .slim .pug .jsp .jspf .aspx .ascx .cshtml .razor .vm .ftl .tmpl", "<!", r"<(?:form|table|section|nav|header|main|template)\b[^>\n]*\b(?:id|name)=\"([^\"]+)\""),  # noqa: E501
     ("terraform", ".tf .hcl .tofu", "# // /*", r"^(?:\w+)\s+\"[^\"]+\"\s+\"([^\"]+)\"|^(?:module|variable|output|provider)\s+\"([^\"]+)\"|^(\w+)\s*\{"),  # noqa: E501
     ("toml", ".toml", "#", _SECTION + "|" + _KEY),
