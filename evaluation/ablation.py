@@ -24,6 +24,7 @@ OFF: Mapping[str, Mapping[str, object]] = {
     "consensus": {"consensus": 0.0},
     "file's title": {"title": 0.0},
     "file's neighbours": {"neighbours": 0.0},
+    "learnt head": {"head": 0.0},
     "roles of files": {"role": 1.0},
     "outlines": {"outline": 1.0},
     "saturation": {"saturation": 1.0},

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ncs.embeddings import Embeddings
 from ncs.folder import new_generation
+from ncs.head_calibration import weigh_head
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, fit_ranker, read_ranker, requested_ranker
+from ncs.rankers.head_signal import NAME as HEAD
 
 if TYPE_CHECKING:
     from ncs.folder import Generation, Manifest
@@ -34,7 +36,8 @@ def add_rankers(folder: Path | str, asked: Sequence[str], *, track: Track = sile
     with new_generation(folder) as generation, Index.load(folder) as standing:
         begin_with(generation, standing.data, without=[ranker.name for ranker in rankers])
         seconds = {ranker.name: _fitted(ranker, standing, generation.path, track) for ranker in rankers}
-        _commit(generation, standing.manifest, asked, seconds)
+        weighed = weigh_head(generation.path, standing.store) if HEAD in seconds else None
+        _commit(generation, standing.manifest, asked, seconds, weighed)
     return seconds
 
 
@@ -61,14 +64,23 @@ def _link(source: str | Path, target: str | Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _commit(generation: Generation, manifest: Manifest, asked: Sequence[str], seconds: dict[str, float]) -> None:
+def _commit(
+    generation: Generation,
+    manifest: Manifest,
+    asked: Sequence[str],
+    seconds: dict[str, float],
+    weighed: Mapping[str, object] | None,
+) -> None:
     """The manifest as it was, with the new rankers in its configuration, so that the next update fits them too."""
     before = cast("Sequence[str]", manifest.config.get("rankers", ()))
     kept = [text for text in before if read_ranker(text)[0] not in seconds]
     took = cast("dict[str, float]", manifest.counts.get("seconds", {}))
+    counts = {**manifest.counts, "seconds": {**took, **seconds}}
+    if weighed:
+        counts["calibration"] = {**cast("Mapping[str, object]", counts.get("calibration", {})), "head": weighed}
     generation.commit(
         config={**manifest.config, "rankers": [*kept, *asked]},
-        counts={**manifest.counts, "seconds": {**took, **seconds}},
+        counts=counts,
         notes=manifest.notes,
         versions=manifest.versions,
     )

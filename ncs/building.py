@@ -232,6 +232,7 @@ def learn(
     """
     from ncs.calibration import calibrated
     from ncs.embeddings import chosen
+    from ncs.head_calibration import weigh_head
 
     words = collected.words
     words.save(generation.path)
@@ -255,7 +256,7 @@ def learn(
     with Store(folder / "documents.sqlite") as store:
         _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
         with clock("calibration"):
-            calibration = calibrated(folder, store)
+            calibration = {**calibrated(folder, store), "head": weigh_head(folder, store)}
     kept = keep_tuned(generation.folder, folder)
     counts = _counts(collected, clock, sources)
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}

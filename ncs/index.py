@@ -28,6 +28,7 @@ from ncs.places import Places
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
 from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.head_signal import NAME as HEAD_NAME
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.rrf import RrfRanker
 from ncs.rankers.traits import probabilities
@@ -196,7 +197,8 @@ class Index:
             ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
         elif isinstance(ranker, HybridRanker):
             parts = [self.ranker(part) for part in ranker.parts]
-            ranker.open(parts, Structure.load(self._data), Learnt.load(self._data))
+            head = self.ranker(HEAD_NAME) if (weight := ranker.head_weight(self._data)) else None
+            ranker.open(parts, Structure.load(self._data), Learnt.load(self._data), head, weight)
         return isinstance(ranker, (RrfRanker, HybridRanker))
 
     def has_ranker(self, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ from ncs.encoder import CHUNK
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
+from ncs.types import NCS_FIELDS
 from ncs.vectors import VectorIndex
 from unif.head import NAME, Head, opened, tokens_of
 
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.store import Store
-    from ncs.types import Mask, Matrix
+    from ncs.types import Document, Field, Mask, Matrix
     from ncs.vocabulary import WordTable
 
 READ = 1_000
@@ -54,6 +55,30 @@ class UnifRanker:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         return self._head
 
+    @property
+    def vectors(self) -> VectorIndex:
+        """Of the documents; raises BadInput before `fit` or `load`."""
+        if self._index is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        return self._index
+
+    def question(self, text: str) -> Matrix:
+        """The unit vector [d] of a question, zeros where the head knows no word of it."""
+        return self.head.question(text)
+
+    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+        """Unit vectors [n, d] of these documents, one field of each left out; of a source its name wherever it
+        stands, while comments it has none."""
+        head = self.head
+        if head.reads == "source":
+            gone = [document.name if field == "name" else "" for document in documents]
+            pairs = zip(documents, gone, strict=True)
+            return head.sources([(d.code.replace(name, "") if name else d.code, d.language) for d, name in pairs])
+        kept = [name for name in NCS_FIELDS if name != field]
+        spelled = [[words.vocabulary.word(int(id)) for name in kept for id in words.ids_of(row, name)] for row in rows]
+        ids = [[id for word in each for id in head.code.tokens.ids([word])] for each in spelled]
+        return head.code.vectors([list(dict.fromkeys(each)) for each in ids] if head.about.get("unique") else ids)
+
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
         self._head = head = self._opened()
@@ -81,14 +106,13 @@ class UnifRanker:
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the question."""
-        if self._index is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        vectors = self.vectors
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         query = self.head.question(text)
         if not query.any():
             return []
-        rows, scores = self._index.search(query[None], k, allowed=allowed)
+        rows, scores = vectors.search(query[None], k, allowed=allowed)
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
 
     def save(self, folder: Path) -> None:

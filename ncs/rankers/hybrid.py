@@ -6,6 +6,7 @@ when better functions of its file stand above it:
     lexical     BM25, divided by the best document's; words that no code says count less (ncs.rankers.wording)
     spelling    the same of other spellings of the question's words, where the corpus has them
     meaning     cosine to the question, where it is positive
+    learnt      where the index has a learnt head: how far it lifts the document above all others (head_signal)
     name        how much of the question its name says, and how much of its name the question says
     definition  it defines a name that the question spells
     association  where asked for: it has words of code that go with words of the question (ncs.rerank.association)
@@ -34,6 +35,7 @@ from ncs.lexical import top
 from ncs.progress import Track, silent
 from ncs.rankers import Ranker, create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
+from ncs.rankers.head_signal import FAR, NAME, HeadSignal, LearntVectors, weight_of
 from ncs.rankers.ncs import NcsRanker
 from ncs.rankers.wording import PROSE, SPELLING, Wording, worded
 from ncs.rerank import association, consensus, direction, diversity, naming, priors
@@ -70,6 +72,7 @@ class Weights:
     consensus: float
     title: float
     neighbours: float
+    head: float = 0.0
 
 
 DEFAULTS = Weights(meaning=0.75, naming=0.1, definition=1.0, consensus=2.5, title=0.8, neighbours=0.5)
@@ -81,7 +84,7 @@ class Hidden:
 
     lexical and spelling: as the signals count words; plain: every word of the question once. coverage: the part of
     the question's idf that its other words hold. name: None where its name is not what is hidden. Calibration asks
-    with it (ncs.calibration).
+    with it (ncs.calibration). learnt: where a learnt head puts the rest (HeadSignal.standing).
     """
 
     row: int
@@ -91,6 +94,7 @@ class Hidden:
     name: float | None = None
     spelling: float = 0.0
     plain: float = 0.0
+    learnt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,7 @@ class HybridRanker:
     it gained on one set of questions and not on the next (DESIGN.md).
     role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
     fold: whether `search` gives one of near duplicates only.
+    head: what a learnt head counts, where the index has one; None: what calibration found (ncs.calibration).
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
     """
 
@@ -163,10 +168,13 @@ class HybridRanker:
         saturation: float = diversity.SATURATION,
         fold: bool = True,
         calibrated: bool = True,
+        head: float | None = None,
     ) -> None:
         if name in parts or len(parts) != 2:
             raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
-        self.weights = Weights(meaning, naming, definition, consensus, title, neighbours)
+        self.weights = Weights(meaning, naming, definition, consensus, title, neighbours, head or 0.0)
+        self._asked_head = head
+        self.head: HeadSignal | None = None
         self.name, self.parts, self.saturation = name, tuple(parts), saturation
         self.role, self.outline, self.spelling, self.prose = role, outline, spelling, prose
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "role": role}
@@ -189,17 +197,37 @@ class HybridRanker:
         rankers = tuple(create_ranker(part) for part in self.parts)
         for ranker in rankers:
             ranker.load(folder)
-        self.open(rankers, Structure.load(folder), Learnt.load(folder))
+        head = create_ranker(NAME) if (weight := self.head_weight(folder)) else None
+        if head:
+            head.load(folder)
+        self.open(rankers, Structure.load(folder), Learnt.load(folder), head, weight)
 
-    def open(self, rankers: Sequence[Ranker], structure: Structure, learnt: Learnt | None = None) -> None:
-        """Use parts and structure that are open already. For weights left at their defaults stands what was learnt,
-        and for `meaning` otherwise what a corpus of this size can teach."""
+    def open(
+        self,
+        rankers: Sequence[Ranker],
+        structure: Structure,
+        learnt: Learnt | None = None,
+        head: Ranker | None = None,
+        head_weight: float = 0.0,
+    ) -> None:
+        """Use parts and structure that are open already.
+
+        For weights left at their defaults stands what was learnt, and for `meaning` otherwise what a corpus of this
+        size can teach. head: the ranker `unif`, where `head_weight` of the folder is not 0.
+        """
         self.rankers, self.structure, self.learnt = tuple(rankers), structure, learnt or Learnt()
         known = {"meaning": meaning_of(len(structure.places)), **(self.learnt.weights if self.calibrated else {})}
         given = asdict(self.weights)
         left = [name for name, default in asdict(DEFAULTS).items() if given[name] == default and name in known]
-        self.weights = replace(self.weights, **{name: known[name] for name in left})
+        self.weights = replace(self.weights, **{name: known[name] for name in left}, head=head_weight if head else 0.0)
         self.config = {**self.config, **asdict(self.weights)}
+        self.head = HeadSignal.of(head) if isinstance(head, LearntVectors) and head_weight else None
+
+    def head_weight(self, folder: Path) -> float:
+        """What the head of a data folder counts: as this ranker was told, else as it was weighed at its build."""
+        if self._asked_head is None:
+            return weight_of(folder)
+        return self._asked_head if (folder / NAME).is_dir() else 0.0
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows, by (-score, row); raises BadInput for k < 1."""
@@ -219,7 +247,7 @@ class HybridRanker:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         intent = read_intent(text, self.structure.languages)
         wording = self.wording(intent.words)
-        rows, lexical, meaning = self._candidates(intent, wording, max(k, HEAD), allowed, hidden)
+        rows, lexical, meaning, learnt = self._candidates(intent, wording, max(k, HEAD), allowed, hidden)
         if not len(rows):
             return Ranking(intent, [], [])
         best, added = max(float(lexical.max()), 1e-9), self._lexical().postings.scores(wording.added, rows)
@@ -227,7 +255,9 @@ class HybridRanker:
             added[rows == hidden.row] = hidden.spelling
         signals = {"lexical": (lexical - added) / best, "spelling": added / best}
         signals["meaning"] = self.weights.meaning * np.maximum(meaning, 0.0)
-        base = lexical / best + signals["meaning"]
+        if self.head:
+            signals["learnt"] = self.weights.head * learnt
+        base = lexical / best + signals["meaning"] + signals.get("learnt", 0.0)
         order = np.argsort(-base, kind="stable")
         rows, signals = rows[order], {name: values[order] for name, values in signals.items()}
         asked = self.idf(intent.words)
@@ -260,8 +290,8 @@ class HybridRanker:
 
     def _candidates(
         self, intent: Intent, wording: Wording, n: int, allowed: Mask | None, hidden: Hidden | None = None
-    ) -> tuple[Rows, Scores, Scores]:
-        """Ascending rows with the scores of both parts: the best of both, and what defines a name in the question."""
+    ) -> tuple[Rows, Scores, Scores, Scores]:
+        """Ascending rows with the scores of all parts: the best of each, and what defines a name in the question."""
         bm25, dense = self._lexical(), self._dense()
         ids = {**wording.asked, **wording.added}
         query = dense.encoder.query(" ".join(intent.words))
@@ -269,16 +299,22 @@ class HybridRanker:
         if query.any():
             near, _ = dense.index.search(query[None], min(max(n, DEPTH), max(1, len(dense.index))), allowed=allowed)
             found += near[0][near[0] >= 0].tolist()
+        learnt_query = self.head.question(" ".join(intent.words)) if self.head else query
+        if self.head:
+            found += self.head.near(learnt_query, max(n, DEPTH), allowed=allowed)
         found += [hidden.row] if hidden else []
         defining = [self._structure().symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
         defined = np.unique(np.concatenate([*defining, np.zeros(0, np.int64)]))
         rows = np.union1d(np.array(found, np.int64), defined)
         lexical, meaning = self._parts(ids, query, rows, hidden)
+        learnt = self.head.values(learnt_query, rows) if self.head else np.zeros(len(rows))
+        if hidden:
+            learnt[rows == hidden.row] = max(0.0, hidden.learnt) / FAR
         at = np.flatnonzero(np.isin(rows, found))
         best = max(float(lexical[at].max(initial=0)), 1e-9)
-        base = lexical[at] / best + self.weights.meaning * np.maximum(meaning[at], 0)
+        base = lexical[at] / best + self.weights.meaning * np.maximum(meaning[at], 0) + self.weights.head * learnt[at]
         kept = np.isin(rows, np.array([row for row, _ in top(rows[at], base, n)], np.int64)) | np.isin(rows, defined)
-        return rows[kept], lexical[kept], meaning[kept]
+        return rows[kept], lexical[kept], meaning[kept], learnt[kept]
 
     def _definition(self, intent: Intent, rows: Rows, inside: float) -> Scores:
         """How well each row defines a name that the question spells. In a sentence a name asks for its definition

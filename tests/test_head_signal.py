@@ -1,0 +1,127 @@
+"""A learnt head in the default ranker: its values against numpy, its share of scores, and its weight."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from ncs.adding import add_rankers
+from ncs.embeddings import FastTextConfig
+from ncs.errors import IndexDamaged
+from ncs.head_calibration import LEAST, WEIGHT
+from ncs.index import BuildConfig, Index
+from ncs.rankers.head_signal import FAR, HeadSignal, save_weight, weight_of
+from ncs.rankers.hybrid import HybridRanker
+from ncs.rankers.ncs import NcsRanker
+from tests.heads import head
+from unif.ranker import UnifRanker
+
+pytestmark = pytest.mark.slow  # they ask an index of some of the standard library, built once
+
+MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
+QUESTION = "close the socket of a file"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("heads")
+    (root / "src" / "lib").mkdir(parents=True)
+    for name in MODULES.split():
+        shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / f"{name}.py", root / "src" / "lib")
+    quick = FastTextConfig(dim=16, epochs=1)
+    with Index.build(root / "src", root / "index", config=BuildConfig(fasttext=quick), workers=1) as index:
+        words = tuple(index.words().vocabulary)
+    head(words=words, dim=8).save(root / "noise" / "head")
+    add_rankers(root / "index", [f"unif:head={root / 'noise'}"])
+    return root / "index"
+
+
+@pytest.fixture
+def index(folder: Path) -> Iterator[Index]:
+    with Index.load(folder) as opened:
+        yield opened
+
+
+def listening(index: Index, weight: float) -> HybridRanker:
+    return cast(HybridRanker, index.fitted("hybrid", head=weight))
+
+
+def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
+    ranker = cast(UnifRanker, index.ranker("unif"))
+    signal, query = HeadSignal.of(ranker), ranker.question(QUESTION)
+    rows = ranker.vectors.filled()
+    cosines = (ranker.vectors.rows(rows) @ query).astype(np.float64)
+    assert len(rows) < 2_048  # the sample is all of them
+    expected = np.maximum(0, (cosines - cosines.mean()) / cosines.std()) / FAR
+    np.testing.assert_allclose(signal.values(query, rows), expected, atol=1e-4)
+    assert not signal.values(np.zeros_like(query), rows).any()
+    assert signal.near(np.zeros_like(query), 5) == []
+
+
+def test_shares_with_a_head_add_up_and_its_own_candidates_are_found(index: Index) -> None:
+    ranker = listening(index, 5.0)
+    found = ranker.rank(QUESTION, 10)
+    factors = np.prod(list(found.factors.values()), axis=0)
+    np.testing.assert_allclose(sum(found.signals.values()) * factors, found.scores)
+    unif = cast(UnifRanker, index.ranker("unif"))
+    values = HeadSignal.of(unif).values(unif.question("close socket file"), np.array(found.rows))
+    np.testing.assert_allclose(found.signals["learnt"], 5 * values, atol=1e-6)
+    best = unif.search("close socket file", 1)[0][0]
+    assert best in ranker.rank(QUESTION, 200).rows
+    assert listening(index, 0.0).search(QUESTION, 10) != ranker.search(QUESTION, 10)
+
+
+def test_noise_is_not_listened_to(index: Index) -> None:
+    weighed = cast("dict[str, dict[str, object]]", index.manifest.counts["calibration"])["head"]
+    gains = cast("dict[str, dict[str, float]]", weighed["gains"])
+    assert gains["all"]["questions"] >= LEAST
+    assert cast("list[float]", weighed["stands"])[1] < 1
+    assert weighed["weight"] == 0 == weight_of(index.data)
+    assert "learnt" not in cast(HybridRanker, index.ranker()).rank(QUESTION, 3).signals
+
+
+def test_a_head_that_does_no_harm_is_listened_to(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "index")
+    with Index.load(folder) as index:
+        vocabulary = tuple(index.words().vocabulary)
+        encoder = cast(NcsRanker, index.ranker("ncs_centred")).encoder
+        start = head(words=vocabulary, dim=encoder.vectors.shape[1])
+        for side in (start.query, start.code):
+            side.arrays["table"][1:] = encoder.vectors
+            side.arrays["scores"][1:, 0] = np.log(np.maximum(encoder.idf, 1e-3))
+    start.save(tmp_path / "run" / "head")
+    add_rankers(tmp_path / "index", [f"unif:head={tmp_path / 'run'}"])
+    with Index.load(tmp_path / "index") as index:
+        assert weight_of(index.data) == WEIGHT
+        assert cast(HybridRanker, index.ranker()).rank(QUESTION, 3).signals["learnt"].any()
+
+
+def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
+    ranker = cast(UnifRanker, index.ranker("unif"))
+    words = index.words()
+    empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
+    documents = index.store.documents(empty)
+    np.testing.assert_allclose(
+        ranker.without(words, empty, documents, "doc"), ranker.vectors.rows(np.array(empty)), atol=1e-5
+    )
+    full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
+    there = ranker.without(words, full, index.store.documents(full), "doc")
+    assert not np.allclose(there, ranker.vectors.rows(np.array(full)), atol=1e-3)
+
+
+def test_a_weight_that_is_no_number_is_told(tmp_path: Path) -> None:
+    assert weight_of(tmp_path) == 0
+    (tmp_path / "unif").mkdir()
+    save_weight(tmp_path, 0.25)
+    assert weight_of(tmp_path) == 0.25
+    for wrong in ("{}", json.dumps({"weight": -1}), "[", json.dumps({"weight": "x"})):
+        (tmp_path / "unif" / "weight.json").write_text(wrong)
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            weight_of(tmp_path)
