@@ -64,11 +64,8 @@ def test_the_configuration_of_every_client_starts_this_installation(tmp_path: Pa
     assert block(printed, "Claude Code").endswith(f"mcp --root {tmp_path}")
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="reads TOML")
 def test_the_configuration_of_codex_is_toml(tmp_path: Path) -> None:
-    import tomllib
-
-    found = tomllib.loads(block(instructions(), "Codex"))["mcp_servers"]["ncs"]
+    found = pytest.importorskip("tomllib").loads(block(instructions(), "Codex"))["mcp_servers"]["ncs"]
     assert [found["command"], *found["args"]] == command([])
 
 

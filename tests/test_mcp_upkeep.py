@@ -10,9 +10,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ncs.building import PENDING
 from ncs.index import Index
 from ncs.mcp.project import BUILDING, Project
 from ncs.mcp.settings import Settings
@@ -84,6 +86,24 @@ def large(tmp_path: Path) -> Path:
         body = "".join(f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
         (root / f"module_{number}.py").write_text(body)
     return root
+
+
+@pytest.mark.slow
+def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_which(large: Path) -> None:
+    async def run() -> list[str]:
+        async with agent("--wait", "0", cwd=large) as client:
+            said: list[str] = []
+            while not said or said[-1] != "":
+                found = await ask(client, "search_code", query="do 7 value")
+                assert found.json["hits"]
+                note = "; ".join(found.json["notes"])
+                said += [note] * (note not in said[-1:])
+            return said
+
+    said = asyncio.run(run())
+    wanted = [note for note in (BUILDING, PENDING, "") if note in said]
+    assert said == wanted  # in this order, and nothing else
+    assert said[0] == BUILDING
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
@@ -239,7 +259,7 @@ def test_stdout_carries_the_protocol_only_and_the_end_of_stdin_ends_the_server(r
     assert raw.stdout
     raw.stdin.write("\n".join(lines) + "\n")
     raw.stdin.flush()
-    answers = []
+    answers: list[dict[str, Any]] = []
     while not any(answer.get("id") == 2 for answer in answers):
         answers.append(json.loads(raw.stdout.readline()))
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)

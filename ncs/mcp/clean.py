@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 LINE = 240
 """Characters of a line that are shown."""
-_HIDDEN = r"\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
-_UNSAFE = re.compile(rf"[^\t -~\u00a1-\U0010ffff]|[{_HIDDEN}]")
+SPACES = "\t\u3000"
+"""What is shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
 
 def clean(text: str) -> str:
@@ -16,12 +14,14 @@ def clean(text: str) -> str:
     >>> clean("a\x1b[2Jb\u202ec\n")
     'a\\x1b[2Jb\\u202ec\\x0a'
     """
-    return _UNSAFE.sub(_number, text)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in SPACES else _number(letter) for letter in text)
 
 
-def _number(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+def _number(letter: str) -> str:
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
 def short(text: str, most: int = LINE) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ncs.errors import BadInput, NcsError
 from ncs.index import Index
 from ncs.mcp.freshness import on_disk, roots_of
@@ -42,8 +44,14 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
     if index is not None and (known := _indexed(project, index, path, line)) is not None:
         return known
     file = inside(project, index, path)
-    found, name = function_at(file, line), project.root.name
-    within = file.relative_to(project.root.resolve()).as_posix()
+    try:
+        found = function_at(file, line)
+    except BadInput as error:
+        around = _around(project, index, path, line) if index else None
+        if around is None:
+            raise BadInput(str(error).replace(str(file), path.as_posix())) from None
+        return around
+    within, name = file.relative_to(project.root.resolve()).as_posix(), project.root.name
     return replace(found, id=f"{name}/{within}:{found.start_line}", repository=name, path=within)
 
 
@@ -71,11 +79,26 @@ def whole_code(project: Project, index: Index | None, document: Document) -> str
 
 
 def _indexed(project: Project, index: Index, path: Path, line: int) -> Document | None:
-    """The document that begins at a line, whichever repository the path is written from."""
-    parts = path.relative_to(project.root) if path.is_relative_to(project.root) else path
-    names = [root.name for root in (project.root, *roots_of(index))]
-    for before in dict.fromkeys(["", *(f"{name}/" for name in names)]):
-        row = index.store.row_of(f"{before}{parts.as_posix()}:{line}")
+    """The document that begins at a line."""
+    for name in _names(project, index, path):
+        row = index.store.row_of(f"{name}:{line}")
         if row is not None:
             return index.store.document(row)
     return None
+
+
+def _around(project: Project, index: Index, path: Path, line: int) -> Document | None:
+    """The innermost class or piece of top-level code of the index that holds a line."""
+    names = set(_names(project, index, path))
+    files, places = index.store.files()
+    wanted = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
+    documents = index.store.documents(np.flatnonzero(np.isin(files, wanted)).tolist())
+    around = [document for document in documents if document.start_line <= line <= document.end_line]
+    return max(around, key=lambda document: (document.start_line, -document.end_line), default=None)
+
+
+def _names(project: Project, index: Index, path: Path) -> list[str]:
+    """What a path may be called in the index, repository included, whichever folder it is written from."""
+    within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
+    roots = [project.root, *roots_of(index)]
+    return list(dict.fromkeys([within, *(f"{root.name}/{within}" for root in roots)]))
