@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
 
 from corpora.corpus import Corpus, write_beir
 from corpora.trec import write_qrels, write_run
@@ -16,6 +19,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.types import Document, Qrels
 
+T = TypeVar("T")
 COLUMNS = ("Language", "Query", "GitHubUrl", "Relevance", "Notes")
 """Of annotationStore.csv."""
 _SPELLED = {"javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP"}
@@ -27,7 +31,7 @@ def export(desk: Desk, index: Index, path: Path) -> str:
     """Write the judgments and say what was written.
 
     FILE.csv: a row a judgment in annotationStore's columns. A folder that is there: BEIR, with every document of the
-    index. Any other name: TREC qrels, of several people's grades the mean, halves rounded up.
+    index. Any other name: TREC qrels, of several people's grades the mean, halves rounded up (`trec_id`).
     Raises BadInput where nothing is judged and for ids that the form cannot hold.
     """
     answers = desk.judgments.answers()
@@ -50,12 +54,12 @@ def export(desk: Desk, index: Index, path: Path) -> str:
 def export_runs(desk: Desk, folder: Path) -> list[Path]:
     """A TREC run a ranker, of the queries with a judgment: what `python -m evaluation --compare` takes."""
     judged = qrels_of(desk.judgments.pairs, desk.judgments.answers())
-    _check_trec(desk)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for ranker, run in runs(desk.judgments.pairs, desk.judgments.recipe).items():
         written.append(folder / f"{ranker}.run")
-        write_run({query: scores for query, scores in run.items() if query in judged}, written[-1], tag=ranker)
+        of_judged = {query: scores for query, scores in run.items() if query in judged}
+        write_run(_trec_ids(of_judged), written[-1], tag=ranker)
     return written
 
 
@@ -66,19 +70,26 @@ def _write_whole(desk: Desk, qrels: Qrels, path: Path) -> None:
         if path.suffix.lower() == ".csv":
             _write_csv(desk, part)
         else:
-            _check_trec(desk)
-            write_qrels(qrels, part)
+            write_qrels(_trec_ids(qrels), part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _check_trec(desk: Desk) -> None:
-    for pair in desk.judgments.pairs:
-        if pair.document.split() != [pair.document]:
-            raise BadInput(
-                f"TREC files cannot hold {pair.document!r} (white space); make a folder and export into it, as BEIR"
-            )
+def trec_id(id: str) -> str:
+    """An id as the TREC files written here have it: they cannot hold white space, which paths may.
+
+    >>> trec_id("my app/a.py:1"), trec_id("app/a%b.py:1")
+    ('my%20app/a.py:1', 'app/a%b.py:1')
+    """
+    return re.sub(r"\s", lambda space: quote(space[0]), id)
+
+
+def _trec_ids(by_query: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
+    found = {query: {trec_id(id): value for id, value in values.items()} for query, values in by_query.items()}
+    if any(len(found[query]) < len(values) for query, values in by_query.items()):
+        raise BadInput("two ids differ only in white space and %20; make a folder and export into it, as BEIR")
+    return found
 
 
 def _write_csv(desk: Desk, path: Path) -> None:
