@@ -200,3 +200,68 @@ def test_a_query_imports_no_heavy_library(home: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=home, capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def complete(words: str, cwd: Path) -> list[str]:
+    """What bash is offered for the last word of a line."""
+    at = {"_NCS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    program = "import sys; sys.argv = ['ncs']; from ncs.cli import main; main()"
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NCS_")} | at
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("ncs doc", ["doctor"]),
+        ("ncs query --ranker ncs_", ["ncs_centred", "ncs_enhanced", "ncs_postrank"]),
+        ("ncs query --format ", ["table", "plain", "json", "jsonl", "vimgrep"]),
+        ("ncs query --language j", ["java"]),
+        ("ncs query --kind cl", ["class"]),
+        ("ncs query --repository ", ["app", "copy", "tools"]),
+        ("ncs eval x.tsv --ranker bm", ["bm25"]),
+    ],
+)
+def test_shells_complete_commands_rankers_formats_and_what_the_index_holds(
+    home: Path, words: str, offered: list[str]
+) -> None:
+    assert complete(words, home) == offered
+
+
+def test_without_an_index_shells_complete_the_languages_there_are(tmp_path: Path) -> None:
+    assert complete("ncs query --language jav", tmp_path) == ["java", "javascript"]
+
+
+def test_completion_installs_itself_for_bash(tmp_path: Path) -> None:
+    done = ncs("--install-completion", "bash", cwd=tmp_path, HOME=str(tmp_path))
+    assert done.returncode == 0
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    assert str(script) in (tmp_path / ".bashrc").read_text()
+    assert "COMPLETE=complete_bash" in script.read_text()
+
+
+def test_an_error_with_line_ends_is_one_line(home: Path) -> None:
+    done = ncs("query", "x", "--ranker", "two\nlines\x1b[2J", cwd=home)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ncs: no ranker called 'two\\nlines\\x1b[2J'; there are: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_output_that_an_encoding_cannot_hold_is_escaped(home: Path) -> None:
+    done = ncs("query", "?!…", cwd=home, PYTHONIOENCODING="ascii", NO_COLOR="1")
+    assert "Traceback" not in done.stderr
+    asked = ncs("query", "keyboard …", "--json", cwd=home, PYTHONIOENCODING="ascii")
+    assert json.loads(asked.stdout)["query"] == "keyboard …"
+
+
+def test_an_editor_opens_a_hit_from_the_command_line(home: Path, tmp_path: Path) -> None:
+    editor = tmp_path / "vim"
+    editor.write_text('#!/bin/sh\necho "$@"\n')
+    editor.chmod(0o755)
+    done = ncs("query", "hide soft keyboard", "--open", "1", cwd=home, VISUAL=str(editor))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"+11 {home}/repos/app/src/Keyboards.java\n", "")
+    none = ncs("query", "hide soft keyboard", "--kind", "class", "--open", "9", cwd=home, VISUAL=str(editor))
+    assert none.returncode == 2
+    assert none.stderr == "ncs: there is no hit 9; the last one is 1\n"

@@ -17,7 +17,8 @@ import pytest
 from ncs.index import Index
 from tests import corpus
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
+"""Colours, and links."""
 
 
 def in_terminal(arguments: list[str], cwd: Path, columns: int, **more: str) -> str:
@@ -61,7 +62,8 @@ def test_hits_are_coloured_and_no_line_is_wider_than_the_terminal(home: Path, co
     assert "\x1b[" in shown
     plain = ESCAPES.sub("", shown)
     assert max(len(line) for line in plain.split("\n")) <= columns
-    assert " 1  Keyboards.hideSoftKeyboard" in plain
+    assert " 1  Keyboards.hideSoftKeyboard  confidence 0." in plain
+    assert re.search(r"\x1b\]8;id=\d+;file://[^/]*/.*/repos/app/src/Keyboards\.java#11\x1b\\", shown)
     assert "matched: hide, soft, keyboard" in plain
     assert ("…" in plain) == (columns == 80)  # the long lines of the code are cut, not wrapped
 

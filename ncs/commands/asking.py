@@ -148,7 +148,7 @@ def _open(answer: Answer, number: int, originals: Originals) -> int:
     if not hits:
         return 0
     if number > len(hits):
-        raise BadInput(f"there is no hit {number}; the question has {len(hits)}")
+        raise BadInput(f"there is no hit {number}; the last one is {len(hits)}")
     if note := open_hit(hits[number - 1], originals, os.environ):
         console.say(f"ncs: {note}")
     return 1
