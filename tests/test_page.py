@@ -449,3 +449,29 @@ def test_each_index_has_its_own_hits_and_filters(seen: Window) -> None:
     until(page, "document.querySelector('article.hit h2')?.textContent === 'open_window'")
     assert state(page)["index"] == "evil"
     assert page.locator("#f-language option").all_inner_texts() == ["any", "python (4)"]
+
+
+def test_pressing_back_after_typing_leaves_no_trace_of_half_words(seen: Window) -> None:
+    page = seen.open("#q=read+file")
+    settled(page)
+    first = names(page)
+    page.click("#q")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("hide keyboard", delay=60)
+    until(page, "location.hash.includes('q=hide+keyboard')")
+    settled(page)
+    page.go_back()
+    until(page, "document.querySelector('#q').value === 'read file'")
+    until(page, "(first) => document.querySelector('article.hit h2').textContent === first", first[0])
+    assert names(page) == first
+
+
+def test_the_wheel_holds_the_page_and_no_pictures() -> None:
+    from configparser import ConfigParser
+
+    settings = ConfigParser()
+    settings.read(Path(__file__).parent.parent / "setup.cfg")
+    patterns = settings["options.package_data"]["ncs"].split()
+    package = Path(__file__).parent.parent / "ncs"
+    held = {path.name for pattern in patterns if "web" in pattern for path in package.glob(pattern)}
+    assert held == {"index.html"}
