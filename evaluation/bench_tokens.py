@@ -7,6 +7,7 @@ TOKEN_BYTES bytes on every side, and neither what the agent writes nor descripti
 
 search     search_code with the question and default arguments; then the same with next_cursor, page by page. All text
            counts that stands before the end of the first hit that lies in a right file, the hit's code included.
+answers    the same, but the answer that holds this hit counts whole: what an agent pays, who reads it to its end.
 read       `rg --count-matches` with the question's words without grammar (ncs.stopwords), as fixed strings, any case,
            any of them. The files in order of matches (ties by path) are read whole. The list of files costs nothing,
            and a right file counts as shown as soon as its turn comes: only the files before it cost.
@@ -118,13 +119,14 @@ def sides(tree: Path) -> dict[str, Side]:
     projects = Projects(Settings(roots=(tree,)))
     return {
         "search": lambda query, right: searched(projects, query.text, right),
+        "answers": lambda query, right: searched(projects, query.text, right, whole=True),
         "read": lambda query, right: read_whole(tree, query.text, right),
         "lines": lambda query, right: read_lines(tree, query.text, right),
     }
 
 
-def searched(projects: Projects, text: str, right: frozenset[str]) -> float:
-    """Tokens of search_code's pages to the end of the first hit in a right file; infinite for none."""
+def searched(projects: Projects, text: str, right: frozenset[str], *, whole: bool = False) -> float:
+    """Tokens of search_code's pages to the end of the first hit in a right file, or of its page; infinite for none."""
     spent, cursor = 0, None
     while spent <= MOST:
         asked: dict[str, object] = {"query": text, **({"cursor": cursor} if cursor else {})}
@@ -132,7 +134,8 @@ def searched(projects: Projects, text: str, right: frozenset[str]) -> float:
         hits = page.structured["hits"]
         for number, hit in enumerate(hits, 1):
             if str(hit["place"]).rpartition(":")[0] in right:
-                return spent + tokens(upto(page.text, hits[number] if number < len(hits) else None))
+                following = hits[number] if number < len(hits) and not whole else None
+                return spent + tokens(upto(page.text, following))
         spent, cursor = spent + tokens(page.text), page.structured["next_cursor"]
         if cursor is None:
             break

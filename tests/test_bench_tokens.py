@@ -43,8 +43,11 @@ def test_lines_cost_those_of_the_files_before_and_one_of_the_right_file(tree: Pa
 
 
 def test_a_search_costs_its_text_to_the_end_of_the_first_right_hit(tree: Path) -> None:
-    found = bench_tokens.sides(tree)["search"]
+    sides = bench_tokens.sides(tree)
+    found, whole = sides["search"], sides["answers"]
     query = Query("q", QUESTION)
     shown = "1. right.py:1-2 hide_keyboard (function, 0.00)\ndef hide_keyboard():\n    pass"
     assert abs(found(query, frozenset({"right.py"})) - tokens(shown)) <= 1
     assert found(query, frozenset({"never.py"})) == float("inf")
+    assert whole(query, frozenset({"right.py"})) >= found(query, frozenset({"right.py"}))
+    assert whole(query, frozenset({"often.py"})) == found(query, frozenset({"often.py"}))  # it is the last hit
