@@ -116,6 +116,27 @@ def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index
     assert not np.allclose(there, ranker.vectors.rows(np.array(full)), atol=1e-3)
 
 
+def test_centred_vectors_are_those_less_their_mean_and_are_read_back(index: Index, tmp_path: Path) -> None:
+    plain = cast(UnifRanker, index.ranker("unif"))
+    rows = np.arange(len(index))
+    vectors = plain.vectors.rows(rows).astype(np.float64)
+    expected = vectors - vectors.mean(axis=0)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    plain.head.save(tmp_path / "head")
+    moved = UnifRanker(head=str(tmp_path), centre=True)
+    moved.fit(index.words())
+    np.testing.assert_allclose(
+        moved.vectors.rows(rows)[plain.vectors.filled()], expected[plain.vectors.filled()], atol=1e-5
+    )
+    moved.save(tmp_path)
+    again = UnifRanker()
+    again.load(tmp_path)
+    assert again.search(QUESTION, 5) == moved.search(QUESTION, 5) != plain.search(QUESTION, 5)
+    empty = [row for row in range(len(index)) if not len(index.words().ids_of(row, "doc"))][:5]
+    left = again.without(index.words(), empty, index.store.documents(empty), "doc")
+    np.testing.assert_allclose(left, again.vectors.rows(np.array(empty)), atol=1e-5)
+
+
 def test_a_weight_that_is_no_number_is_told(tmp_path: Path) -> None:
     assert weight_of(tmp_path) == 0
     (tmp_path / "unif").mkdir()

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncs.encoder import CHUNK
+import numpy as np
+
+from ncs.encoder import CHUNK, centred
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ncs.types import Document, Field, Mask, Matrix
     from ncs.vocabulary import WordTable
 
+MEAN = "mean.npy"
 READ = 1_000
 """Documents read from the store at a time."""
 
@@ -30,12 +33,16 @@ class UnifRanker:
 
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
     count nothing, and questions may use all words that it knows. A head over the source needs an index that keeps code.
-    Its folder holds `vectors.faiss`, `empty.npy`, `config.json` and `head/`: the index needs the given folder no more.
+    centre: take the mean of all document vectors out of each, which makes the better ranker alone and the worse signal
+    of `hybrid` (DESIGN.md).
+    Its folder holds `vectors.faiss`, `empty.npy`, `mean.npy` if centred, `config.json` and `head/`: the index needs the
+    given folder no more.
     """
 
-    def __init__(self, name: str = "unif", *, head: str | None = None) -> None:
-        self.name = name
-        self.config: Mapping[str, object] = {"head": head and str(head)}
+    def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool = False) -> None:
+        self.name, self.centre = name, centre
+        self.config: Mapping[str, object] = {"head": head and str(head), "centre": centre}
+        self._mean: Matrix | None = None
         self._head: Head | None = None
         self._index: VectorIndex | None = None
 
@@ -73,11 +80,25 @@ class UnifRanker:
         if head.reads == "source":
             gone = [document.name if field == "name" else "" for document in documents]
             pairs = zip(documents, gone, strict=True)
-            return head.sources([(d.code.replace(name, "") if name else d.code, d.language) for d, name in pairs])
+            programs = [(d.code.replace(name, "") if name else d.code, d.language) for d, name in pairs]
+            return self._moved(head.sources(programs))
         kept = [name for name in NCS_FIELDS if name != field]
         spelled = [[words.vocabulary.word(int(id)) for name in kept for id in words.ids_of(row, name)] for row in rows]
         ids = [[id for word in each for id in head.code.tokens.ids([word])] for each in spelled]
-        return head.code.vectors([list(dict.fromkeys(each)) for each in ids] if head.about.get("unique") else ids)
+        ids = [list(dict.fromkeys(each)) for each in ids] if head.about.get("unique") else ids
+        return self._moved(head.code.vectors(ids))
+
+    def _moved(self, vectors: Matrix) -> Matrix:
+        """With the mean taken out, where it is."""
+        return vectors if self._mean is None else next(centred(iter([vectors]), self._mean))
+
+    def _keep(self, vectors: Iterator[Matrix], dim: int) -> None:
+        self._index = index = VectorIndex.build(vectors, dim)
+        if self.centre and len(index):
+            parts = [np.arange(start, min(start + CHUNK, len(index))) for start in range(0, len(index), CHUNK)]
+            total = sum((index.rows(part).sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
+            self._mean = (total / len(index)).astype(np.float32)
+            self._index = VectorIndex.build((self._moved(index.rows(part)) for part in parts), dim)
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
@@ -88,12 +109,12 @@ class UnifRanker:
         starts = range(0, len(words), CHUNK)
         parts = track(starts, self.name, total=len(starts), unit="parts")
         vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
-        self._index = VectorIndex.build(vectors, head.code.dim)
+        self._keep(vectors, head.code.dim)
 
     def fit_documents(self, store: Store, *, track: Track = silent) -> None:
         """Make the vectors where the head reads the source; BadInput where the index keeps none."""
         if self.head.reads == "source":
-            self._index = VectorIndex.build(self._of_sources(store, track), self.head.code.dim)
+            self._keep(self._of_sources(store, track), self.head.code.dim)
 
     def _of_sources(self, store: Store, track: Track) -> Iterator[Matrix]:
         starts, code = range(0, len(store), READ), False
@@ -123,6 +144,8 @@ class UnifRanker:
         room.mkdir(parents=True, exist_ok=True)
         self._index.save(room)
         self.head.save(room / NAME)
+        if self._mean is not None:
+            np.save(room / MEAN, self._mean)
         (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -131,11 +154,13 @@ class UnifRanker:
         try:
             config = json.loads((room / "config.json").read_bytes())
             head, index = Head.load(room / NAME), VectorIndex.load(room)
+            mean = np.load(room / MEAN, allow_pickle=False) if (room / MEAN).is_file() else None
         except (OSError, ValueError, BadInput, IndexDamaged) as error:
             raise IndexDamaged(f"cannot read {room} ({_reason(error)}); build the index again") from error
-        if not isinstance(config, dict) or head.code.dim != index.dim:
+        if not isinstance(config, dict) or head.code.dim != index.dim or (mean is not None and len(mean) != index.dim):
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         self.config, self._head, self._index = config, head, index
+        self._mean, self.centre = mean, mean is not None
 
 
 def _reason(error: Exception) -> str:
