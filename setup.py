@@ -2,4 +2,8 @@
 
 from setuptools import Extension, setup
 
-setup(ext_modules=[Extension("ncs.extract._words", ["ncs/extract/_words.c"], optional=True)])
+setup(
+    ext_modules=[
+        Extension(f"ncs.extract.{name}", [f"ncs/extract/{name}.c"], optional=True) for name in ("_words", "_java")
+    ]
+)

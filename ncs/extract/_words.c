@@ -258,10 +258,11 @@ static PyTypeObject NamesType = {
     .tp_call = (ternaryfunc)names_call,
 };
 
-/* Set the tag behind every node; where a node ends with what is no letter, in place of its end. */
+/* Set the tag behind every node or end; where a node ends with what is no letter, in place of its end. */
 static int mark(char *names, Py_ssize_t length, unsigned char tag, PyObject *nodes) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); i++) {
-        PyObject *end = PyObject_GetAttr(PyList_GET_ITEM(nodes, i), end_byte);
+        PyObject *node = PyList_GET_ITEM(nodes, i);
+        PyObject *end = PyLong_Check(node) ? Py_NewRef(node) : PyObject_GetAttr(node, end_byte);
         Py_ssize_t at = end ? PyLong_AsSsize_t(end) : -1;
         Py_XDECREF(end);
         if (at < 1 || at > length) {

@@ -1,7 +1,5 @@
 from collections.abc import Callable
-from typing import final
-
-from tree_sitter import Node
+from typing import Any, final
 
 from ncs.extract.documents import Function
 from ncs.types import Document, Field, Tokens
@@ -11,7 +9,7 @@ class Names:
     def __init__(self, place: Callable[[bytes], tuple[int, str]]) -> None: ...
     def __call__(self, code: bytes, start: int, end: int, /) -> dict[Field, Tokens]: ...
 
-def tagged(code: bytes | bytearray, letters: bytes, marks: list[tuple[int, list[Node]]], /) -> bytes: ...
+def tagged(code: bytes | bytearray, letters: bytes, marks: list[tuple[int, list[Any]]], /) -> bytes: ...
 def cut(source: bytes, without: bytes | bytearray, start: int, end: int, /) -> tuple[str, bytes, int]: ...
 def documents(
     kind_of_document: type[Document],

@@ -22,14 +22,12 @@ from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
 from ncs.extract.outside import Class, File, outlines
+from ncs.extract.plain import Found, plain
 from ncs.extract.words import Names, names_of, piece, tagged
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
-
     from ncs.types import Document, Field, Tokens
 
-    Captures = dict[str, list[Node]]
     Container = tuple[int, int, str, str]
     Literal = tuple[Span, str]
 
@@ -66,7 +64,9 @@ def read(
         hidden = [match.span(match.lastindex or 0) for match in row.opaque.finditer(source)]
         if hidden:
             root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
-    found = cursor.captures(root)
+    found = None if outside or root.has_error or not row.by_tokens else plain(source, root, row)
+    if found is None:
+        found = cursor.captures(root)
     if not outside and not any(kind in found for kind in row.kinds):
         return [], root.has_error
     docs = _spans(found, "doc")
@@ -98,7 +98,7 @@ def _depth(source: bytes) -> int:
     return max(max(depths), -min(depths))
 
 
-def _literals(source: bytes, found: Captures, docs: list[Span]) -> list[Literal]:
+def _literals(source: bytes, found: Found, docs: list[Span]) -> list[Literal]:
     """Where string literals are, in order, and what they say; docstrings of functions are none."""
     spans = _spans(found, "literals")
     if docs:
@@ -108,7 +108,7 @@ def _literals(source: bytes, found: Captures, docs: list[Span]) -> list[Literal]
 
 
 def _functions(
-    source: bytes, found: Captures, code: bytes, literals: Sequence[Literal], row: Language
+    source: bytes, found: Found, code: bytes, literals: Sequence[Literal], row: Language
 ) -> tuple[list[Function], list[Class]]:
     starts = [start for (start, _), _ in literals]
     texts = [text for _, text in literals]
@@ -150,7 +150,7 @@ def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int
     return found
 
 
-def _containers(source: bytes, found: Captures, row: Language) -> list[Container]:
+def _containers(source: bytes, found: Found, row: Language) -> list[Container]:
     """Functions, classes and what else makes a scope (with an empty kind), the enclosing before the enclosed."""
     decorated: dict[int, int] = {}
     if "decorated" in found:
@@ -209,9 +209,12 @@ def _paired(nodes: list[Span], names: list[Span]) -> list[Span]:
     return [next((name for name in left if name[0] >= start), (start, start)) for start, _ in nodes]
 
 
-def _spans(found: Captures, what: str) -> list[Span]:
-    """Byte ranges of a capture, sorted: tree-sitter gives them in no order."""
-    return sorted([node.byte_range for node in found[what]]) if what in found else []
+def _spans(found: Found, what: str) -> list[Span]:
+    """Byte ranges of a capture, sorted: the query gives its nodes in no order."""
+    nodes = found.get(what)
+    if not nodes or isinstance(nodes[0], tuple):
+        return nodes or []  # of tokens: they are ranges, and sorted
+    return sorted([node.byte_range for node in nodes])
 
 
 @lru_cache

@@ -142,15 +142,15 @@ def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> b
     return tagged_in_python(code, letters, marks) if _words is None else _words.tagged(code, letters, marks)
 
 
-def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, list[Node]]]) -> bytes:
-    """What `_words.tagged` does: letters translates bytes, marks are tags for nodes, of two the later."""
+def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, Iterable[Node | int]]]) -> bytes:
+    """What `_words.tagged` does: letters translates bytes, marks are tags for nodes or ends, of two the later."""
     names = code.translate(letters) + b" "
     if letters is LETTERS_AND_CALLS:
         for match in _SPACED.finditer(code):
             names[match.start()] = _CALL
     for tag, nodes in marks:
         for node in nodes:
-            at = node.end_byte
+            at = node if isinstance(node, int) else node.end_byte
             names[at if names[at - 1] != 0x20 else at - 1] = tag  # it may end with what is no letter: empty?
     return bytes(names)
 

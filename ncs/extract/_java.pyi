@@ -1,0 +1,3 @@
+Span = tuple[int, int]
+
+def tokens(source: bytes, /) -> tuple[dict[str, list[Span] | list[int]], list[tuple[int, int, int]]] | None: ...
