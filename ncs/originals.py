@@ -25,11 +25,12 @@ MOST_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A function in its file: the 1-based line, that line, and whether the file still holds it as it was indexed."""
+    """A function in its file: the 1-based line, what is written from there on to its end, and whether the file still
+    holds it as it was indexed."""
 
     path: Path
     line: int
-    text: str
+    lines: tuple[str, ...]
     as_indexed: bool
 
 
@@ -69,7 +70,8 @@ class Originals:
         code = hit["code"]
         found = standing(lines, code.split("\n"), hit["start_line"]) if code else None
         line = min(found or hit["start_line"], len(lines))
-        return Stand(path, line, lines[line - 1], found is not None or not code)
+        end = line + hit["end_line"] - hit["start_line"]
+        return Stand(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
 
 
 def standing(lines: list[str], code: list[str], wanted: int) -> int | None:

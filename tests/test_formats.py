@@ -87,9 +87,9 @@ def test_what_lies_in_an_archive_cannot_be_opened_and_that_is_said_once(ncs: Cli
 def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "src" / "a.py"
     source.parent.mkdir()
-    source.write_text("def open_dock():\n    return 1\n")
+    source.write_text('@cached("open_dock")\ndef open_dock():\n    return 1\n')
     Index.build(source.parent, tmp_path / ".ncs").close()
-    source.write_text("\n\n\ndef open_dock():\n    return 1\n")
+    source.write_text('\n\n@cached("open_dock")\ndef open_dock():\n    return 1\n')
     monkeypatch.chdir(tmp_path)
     found = asked(CliRunner(), "open dock", "-k", "1", "--format", "vimgrep", "--functions-only")
     assert found.stdout == "src/a.py:4:5:def open_dock():\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,12 @@ from ncs.console.streams import say, visible
 if TYPE_CHECKING:
     from ncs.answer import Answer
     from ncs.originals import Originals
+
+
+HEAD = 12
+"""Lines in which the name of a function is looked for."""
+BEFORE = ("@", "#", "[", "//", "/*", "*", "--")
+"""How lines start that stand before what they describe."""
 
 
 def show_vimgrep(answer: Answer, originals: Originals, *, quiet: bool = False) -> int:
@@ -27,7 +34,7 @@ def show_vimgrep(answer: Answer, originals: Originals, *, quiet: bool = False) -
 
 
 def vimgrep(hit: Mapping[str, Any], originals: Originals) -> str | None:
-    """path:line:column:text of a hit; the path opens from the working folder, the column counts bytes from 1.
+    """path:line:column:text of a hit's name; the path opens from the working folder, the column counts bytes from 1.
 
     None where there is no file, and where its name would break the line.
     """
@@ -35,7 +42,21 @@ def vimgrep(hit: Mapping[str, Any], originals: Originals) -> str | None:
     if stand is None or "\n" in str(stand.path):
         return None
     path = Path(os.path.relpath(stand.path)) if stand.path.is_relative_to(Path.cwd()) else stand.path
-    at = stand.text.find(hit["name"]) if hit["name"] else -1
-    if at < 0:
-        at = len(stand.text) - len(stand.text.lstrip())
-    return f"{path}:{stand.line}:{len(stand.text[:at].encode()) + 1}:{visible(stand.text.rstrip())}"
+    below, at = named_at(stand.lines, hit["name"])
+    text = stand.lines[below]
+    return f"{path}:{stand.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
+
+
+def named_at(lines: Sequence[str], name: str) -> tuple[int, int]:
+    """Line and column, from 0, at which code names itself: not in a decorator or comment before it; else its start.
+
+    >>> named_at(['@of("dock")', "  def dock():"], "dock")
+    (1, 6)
+    >>> named_at(["  {"], "")
+    (0, 2)
+    """
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for number, line in enumerate(lines[:HEAD] if name else ()):
+        if not line.lstrip().startswith(BEFORE) and (found := word.search(line)):
+            return number, found.start()
+    return 0, len(lines[0]) - len(lines[0].lstrip())
