@@ -62,24 +62,23 @@ class Map:
             config = json.loads((room / "config.json").read_bytes())
         except (OSError, ValueError, EOFError) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); make it again with: ncs map") from error
-        if rows.ndim != 1 or places.shape != (len(rows), 2) or not isinstance(config, dict):
+        if rows.ndim != 1 or not len(rows) or places.shape != (len(rows), 2) or not isinstance(config, dict):
             raise IndexDamaged(f"the files in {room} do not fit each other; make them again with: ncs map")
         return cls(rows, places, config)
 
     def where(self, vectors: VectorIndex, rows: Sequence[int]) -> list[tuple[int, int]]:
         """The places of any documents: their own, or amid the NEAREST points by cosine (the median of each axis)."""
-        at = {int(row): place for row, place in zip(self.rows, self.places.tolist(), strict=True)}
-        others = [row for row in rows if row not in at]
-        if others:
-            near = self._nearest(vectors, others)
-            medians = np.median(self.places[near], axis=1).astype(np.uint16)
-            at |= dict(zip(others, medians.tolist(), strict=True))
-        return [(at[row][0], at[row][1]) for row in rows]
+        asked = np.array(rows, np.int64)
+        at = np.minimum(np.searchsorted(self.rows, asked), len(self.rows) - 1)
+        found, others = self.places[at], self.rows[at] != asked
+        if others.any():
+            found[others] = np.median(self.places[self._nearest(vectors, asked[others])], axis=1)
+        return [(x, y) for x, y in found.tolist()]
 
-    def _nearest(self, vectors: VectorIndex, rows: Sequence[int]) -> NDArray[np.int64]:
+    def _nearest(self, vectors: VectorIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of points, [len(rows), at most NEAREST], the best first."""
         points = vectors.rows(self.rows.astype(np.int64))
-        similar = vectors.rows(np.array(rows, np.int64)) @ points.T
+        similar = vectors.rows(rows) @ points.T
         order: NDArray[np.int64] = np.argsort(-similar, axis=1, kind="stable")[:, :NEAREST]
         return order
 
@@ -200,7 +199,8 @@ def _grouped(index: Index, field: str, names: list[str], rows: NDArray[np.int32]
 def places_of(index: Index, drawn: Map, ids: Sequence[str]) -> list[dict[str, Any]]:
     """Where documents stand on the map; ids that the index has not, and documents without vector, are left out."""
     vectors = VectorIndex.load(index.data / VECTORS)
-    filled = set(vectors.filled().tolist())
-    rows = {id: row for id in ids if (row := index.store.row_of(id)) is not None and row in filled}
+    known = {id: row for id in ids if (row := index.store.row_of(id)) is not None}
+    filled = np.isin(list(known.values()), vectors.filled())
+    rows = {id: row for (id, row), has in zip(known.items(), filled, strict=True) if has}
     found = drawn.where(vectors, list(rows.values()))
     return [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, found, strict=True)]

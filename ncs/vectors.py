@@ -87,7 +87,9 @@ class VectorIndex:
 
     def filled(self) -> NDArray[np.int64]:
         """The rows that are not zero, rising."""
-        return np.setdiff1d(np.arange(len(self), dtype=np.int64), self._empty, assume_unique=True)
+        mask = np.ones(len(self), np.bool_)
+        mask[self._empty] = False
+        return np.flatnonzero(mask)
 
     def _search(
         self, query: Matrix, wanted: int, findable: int, selector: Any
