@@ -120,8 +120,8 @@ def told(judged: Sequence[Judged]) -> str:
         return "\n".join([*lines, "", f"none missed{of}: each has a right function among its first {SHOWN} hits"])
     lines += ["", f"missed{of}, as no right function is among the first {SHOWN} hits: {len(missed)}"]
     for one in missed:
-        stood = f"stood at {one.rank}" if one.rank else f"not among the first {DEPTH}"
-        lines += [f"  {one.text}", f"    right:   {one.right}; {stood}", f"    instead: {one.instead or 'no hit'}"]
+        stood = f"at {one.rank}" if one.rank else f"not among {DEPTH}"
+        lines += [f"  {one.text}", f"    right, {stood}: {one.right}", f"    first: {one.instead or 'no hit'}"]
     return "\n".join(lines)
 
 

@@ -115,8 +115,8 @@ def test_what_people_read_has_a_table_and_where_the_right_functions_stood() -> N
         "",
         "missed by hybrid, as no right function is among the first 10 hits: 1",
         "  open a dock",
-        "    right:   Port.open  a/b.py:3; stood at 23",
-        "    instead: Ship.moor  a/c.py:9",
+        "    right, at 23: Port.open  a/b.py:3",
+        "    first: Ship.moor  a/c.py:9",
     ]
     assert told([second]).split("\n")[-1] == "none missed: each has a right function among its first 10 hits"
 
