@@ -94,3 +94,14 @@ def test_a_class_is_shown_as_its_file_has_it_not_as_its_outline(tmp_path: Path) 
         assert "member.extract(target)" in whole
     finally:
         projects.close()
+
+
+def test_a_home_folder_is_not_indexed_and_the_remedy_names_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    projects = Projects(Settings())
+    with pytest.raises(BadInput, match=r"holds your home folder.*; start ncs mcp in a project, or with --root PROJECT"):
+        answer(projects, None, "search_code", {"query": "x"})
+    assert list(tmp_path.iterdir()) == []

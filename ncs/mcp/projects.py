@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, SourceError
 from ncs.index import Index
 from ncs.mcp.freshness import roots_of
 from ncs.mcp.project import Project
 from ncs.mcp.settings import MOST_PROJECTS, Settings
+from ncs.sources.roots import check
 
 
 class Projects:
@@ -57,6 +58,7 @@ class Projects:
     def _at(self, root: Path) -> Project:
         with self._lock:
             if root not in self._open:
+                _not_too_much(root)
                 self._open[root] = Project.at(self._name(root), root, self._settings)
                 self._room()
             return self._open[root]
@@ -87,6 +89,14 @@ def _folder(root: Path) -> Path:
     if not root.is_dir():
         raise BadInput(f"{root} is no folder; name the project's folder with --root")
     return root.resolve()
+
+
+def _not_too_much(root: Path) -> None:
+    """Raise BadInput for a home folder or a drive's root: there a client starts us that knows no project."""
+    try:
+        check([root], force=False)
+    except SourceError as error:
+        raise BadInput(f"{str(error).rpartition(';')[0]}; start ncs mcp in a project, or with --root PROJECT") from None
 
 
 def path_of(uri: str) -> Path | None:
