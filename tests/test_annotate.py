@@ -27,11 +27,12 @@ from evaluation.annotation.command import Request, opened
 from evaluation.annotation.database import SCHEMA, JudgedAlready, Judgments, is_new
 from evaluation.annotation.pool import Pair, Recipe, pool, runs
 from evaluation.annotation.queries import read_queries
-from ncs.cli import main
+from ncs.cli import app, main
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
-from ncs.index import Index
+from ncs.index import BuildConfig, Index
 from ncs.types import Document, Query
+from tests import corpus
 from tests.annotating import QUERIES, Place, place
 
 
@@ -280,11 +281,8 @@ def test_code_without_end_is_cut() -> None:
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of `ncs annotate`."""
-    import sys
-
-    sys.argv = ["ncs", "annotate", *map(str, arguments)]
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(lambda: app(["annotate", *map(str, arguments)]))
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
 
@@ -455,9 +453,6 @@ def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_n
 
 
 def test_an_index_without_code_cannot_be_judged(tmp_path: Path, at: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    from ncs.index import BuildConfig
-    from tests import corpus
-
     Index.build(corpus.write(tmp_path / "repos"), tmp_path / "bare", config=BuildConfig(store_code=False)).close()
     status, _, err = said(capsys, tmp_path / "bare", at.queries)
     assert (status, "holds no code to judge; build it without --no-store-code" in err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import signal
@@ -129,8 +130,6 @@ def test_rankers_and_paths_of_the_machine_are_not_told(client: TestClient, at: P
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_refused_in_one_line_and_nothing_is_kept(client: TestClient, body: dict[str, Any]) -> None:
-    import json
-
     whole = {"annotator": "ada", "pair": 1, "grade": 1, "notes": "", **body}
     found = client.post("/api/answer", content=json.dumps(whole), headers={"content-type": "application/json"})
     assert found.status_code == 422
