@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncs.answer import ask, hit_as_dict
-from ncs.excerpt import numbered
 from ncs.embeddings import FastTextConfig
+from ncs.excerpt import numbered
 from ncs.explain.explanation import Reasons
 from ncs.explain.meeting import meet, query_parts
 from ncs.explain.reasons import explain
