@@ -1,0 +1,156 @@
+"""Learnt heads on development questions: each alone, centred, and as a signal of the default ranker, per-query values.
+
+    python -m evaluation.learnt_heads --index INDEX --questions QUESTIONS.json --head NAME=RUN... --json FILE
+    python -m evaluation.learnt_heads --index INDEX --corpus nlp2api --head NAME=RUN... --json FILE
+
+A head is the folder of a run of `ncs train`, whose config.json (pairs, stages, rates) is kept beside the figures, so
+that a row of the table can be trained again. QUESTIONS.json is judged by similarity to its answers at both thresholds
+(evaluation.judged), a corpus by its qrels. FILE gets one entry a set; those that are there for other sets stay.
+Nothing is written into the index; what each head counts in the default ranker is --weight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from corpora import load_corpus
+from corpora.ncs287 import read_questions
+from evaluation.judged import THRESHOLDS
+from evaluation.judges.aroma import judge
+from evaluation.machine import commit, machine
+from evaluation.significance import paired_interval
+from ncs.index import Index
+from ncs.rankers import Ranker
+from ncs.rankers.hybrid import HybridRanker
+from ncs.structure import Structure
+from unif.ranker import UnifRanker
+
+Ranks = dict[str, dict[str, float]]
+"""Column -> query id -> reciprocal rank."""
+Judge = Callable[[Ranker], Ranks]
+DEPTH = 10
+CORPUS_DEPTH = 100
+BASES = ("bm25", "ncs", "ncs_centred", "hybrid")
+
+
+def by_similarity(index: Index, questions: Path) -> Judge:
+    """Reciprocal ranks at ten at each threshold, functions only; what was judged once is not judged again."""
+    asked, allowed = read_questions(questions), index.functions()
+    known: dict[tuple[str, int], float] = {}
+
+    def judged(ranker: Ranker) -> Ranks:
+        found: Ranks = {f"at {threshold}": {} for threshold in THRESHOLDS}
+        for question in asked:
+            rows = [row for row, _ in ranker.search(question.query.text, DEPTH, allowed=allowed)]
+            fresh = [row for row in rows if (question.query.id, row) not in known]
+            similar = judge(question.answer)
+            for row, document in zip(fresh, index.store.documents(fresh), strict=True):
+                known[question.query.id, row] = similar(document.code, document.language)
+            for threshold in THRESHOLDS:
+                right = (at for at, row in enumerate(rows, 1) if known[question.query.id, row] >= threshold)
+                found[f"at {threshold}"][question.query.id] = 1 / next(right, np.inf)
+        return found
+
+    return judged
+
+
+def by_qrels(index: Index, name: str, data: Path | None) -> Judge:
+    """Reciprocal ranks of the first relevant document among the first CORPUS_DEPTH."""
+    corpus = load_corpus(name, data)
+    ids = [document.id for document in index.store.documents(range(len(index)))]
+
+    def judged(ranker: Ranker) -> Ranks:
+        found: dict[str, float] = {}
+        for query in corpus.queries:
+            if (grades := corpus.qrels.get(query.id)) is not None:
+                hits = enumerate(ranker.search(query.text, CORPUS_DEPTH), 1)
+                found[query.id] = 1 / next((at for at, (row, _) in hits if grades.get(ids[row], 0) > 0), np.inf)
+        return {"mrr": found}
+
+    return judged
+
+
+def rows_of(index: Index, heads: Mapping[str, Path], weight: float, judged: Judge) -> dict[str, Ranks]:
+    """Label -> its reciprocal ranks: rankers without a head, then each head alone, centred, and in `hybrid`."""
+    rankers = {name: index.fitted(name, head=0.0) if name == "hybrid" else index.ranker(name) for name in BASES}
+    found = {name: _told(name, judged(ranker)) for name, ranker in rankers.items()}
+    parts = cast(HybridRanker, rankers["hybrid"]).rankers
+    for name, run in heads.items():
+        alone = UnifRanker(head=str(run))
+        moved = UnifRanker(head=str(run), centre=True)
+        alone.fit(index.words())
+        moved.fit(index.words())
+        fused = HybridRanker()
+        learnt = cast(HybridRanker, rankers["hybrid"]).learnt
+        fused.open(parts, Structure.load(index.data), learnt, alone, weight)
+        each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, centred", moved), (f"hybrid with {name}", fused)]
+        found |= {label: _told(label, judged(ranker)) for label, ranker in each}
+    return found
+
+
+def trained_by(run: Path) -> dict[str, Any]:
+    """The settings of a training run; of its files the names only."""
+    settings: dict[str, Any] = json.loads((run / "config.json").read_bytes())
+    settings["pairs"] = {Path(file).name: weight for file, weight in settings["pairs"].items()}
+    return {**settings, "leave_out": settings["leave_out"] and Path(settings["leave_out"]).name}
+
+
+def _told(label: str, ranks: Ranks) -> Ranks:
+    means = "  ".join(f"{column} {np.mean(list(values.values())):.3f}" for column, values in ranks.items())
+    sys.stderr.write(f"{label}: {means}\n")
+    return ranks
+
+
+def table(found: Mapping[str, Ranks]) -> str:
+    """Markdown: means; in brackets the difference to hybrid where it has a head, else to bm25, and its interval."""
+    columns = list(next(iter(found.values())))
+    lines = [f"| ranker | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
+    for label, ranks in found.items():
+        base = "hybrid" if label.startswith("hybrid with") else "bm25"
+        cells = []
+        for column in columns:
+            text = f"{np.mean(list(ranks[column].values())):.3f}"
+            if label != base:
+                change, low, high = paired_interval(ranks[column], found[base][column])
+                text += f" ({change:+.3f} [{low:+.3f}, {high:+.3f}])"
+            cells.append(text)
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.learnt_heads", description=__doc__.partition("\n")[0])
+    parser.add_argument("--index", type=Path, required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--questions", type=Path, help="questions with answers, judged by similarity")
+    which.add_argument("--corpus", help="a corpus with qrels, whose documents the index holds")
+    parser.add_argument("--data", type=Path, help="where corpora lie")
+    parser.add_argument("--head", action="append", default=[], metavar="NAME=RUN")
+    parser.add_argument("--weight", type=float, default=0.3, help="of a head in hybrid (default %(default)s)")
+    parser.add_argument("--json", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    heads = {name: Path(run) for name, _, run in (text.partition("=") for text in options.head)}
+    with Index.load(options.index) as index:
+        judged = by_qrels(index, options.corpus, options.data) if options.corpus else None
+        found = rows_of(index, heads, options.weight, judged or by_similarity(index, options.questions))
+        documents = len(index)
+    name = options.corpus or options.questions.stem
+    kept: dict[str, Any] = json.loads(options.json.read_bytes()) if options.json.is_file() else {}
+    settings = {each: trained_by(run) for each, run in heads.items()}
+    about = {"commit": commit(), "machine": machine(), "documents": documents, "weight": options.weight}
+    kept[name] = {**about, "heads": settings, "reciprocal_ranks": found, "intervals": "paired bootstrap, 95 %"}
+    options.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{name}\n\n{table(found)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

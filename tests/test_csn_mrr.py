@@ -1,0 +1,64 @@
+"""Reciprocal ranks among distractors and heads in tables, against counts by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation import csn_mrr, learnt_heads
+from evaluation.distractors import drawn
+from ncs.extract import extract
+from ncs.index import BuildConfig, Index
+from tests.heads import WORDS, head
+
+
+def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, held = np.random.default_rng(0), []
+    for _ in range(12):
+        said, body = draw.choice(WORDS, 3), draw.choice(WORDS, 4)
+        held.append((" ".join(said), f"def {body[0]}({body[1]}):\n    return {body[2]}({body[3]})", "python"))
+    reader = head()
+    monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=5, seed=seed))
+    found = csn_mrr.reciprocal_ranks(reader, held, seed=3)
+    among = drawn({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
+    from unif.reading import code_words
+
+    rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
+    cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
+    for at, others in enumerate(among.values()):
+        assert found[at] == pytest.approx(1 / sum(cosines[at, other] >= cosines[at, at] for other in others))
+
+
+def test_settings_of_a_run_name_no_folders(tmp_path: Path) -> None:
+    told = {"pairs": {"/somewhere/so.jsonl.gz": 2.0}, "leave_out": "/somewhere/dev.jsonl", "rate": 0.001}
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    expected = {"pairs": {"so.jsonl.gz": 2.0}, "leave_out": "dev.jsonl", "rate": 0.001}
+    assert learnt_heads.trained_by(tmp_path) == expected
+
+
+def test_a_table_gives_heads_beside_words_and_fusions_beside_the_fusion_without() -> None:
+    ranks = {"bm25": [1.0, 0.0], "hybrid": [1.0, 0.5], "so": [0.0, 0.0], "hybrid with so": [1.0, 1.0]}
+    found = {label: {"mrr": {str(at): value for at, value in enumerate(each)}} for label, each in ranks.items()}
+    lines = learnt_heads.table(found).splitlines()
+    assert lines[:3] == ["| ranker | mrr |", "|---|---|", "| bm25 | 0.500 |"]
+    assert lines[3].startswith("| hybrid | 0.750 (+0.250 [")
+    assert lines[4].startswith("| so | 0.000 (-0.500 [")
+    assert lines[5].startswith("| hybrid with so | 1.000 (+0.250 [")
+
+
+def test_heads_are_ranked_alone_centred_and_in_the_fusion(tmp_path: Path) -> None:
+    source = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+    head().save(tmp_path / "run" / "head")
+    with Index.of(extract(source, "python"), tmp_path / "index", config=BuildConfig()) as index:
+
+        def first(ranker: object) -> learnt_heads.Ranks:
+            hits = ranker.search("close the file", 1)  # type: ignore[attr-defined]
+            return {"row": {"q": float(hits[0][0])}}
+
+        found = learnt_heads.rows_of(index, {"mine": tmp_path / "run"}, 0.3, first)
+        assert list(found) == [*learnt_heads.BASES, "mine", "mine, centred", "hybrid with mine"]
+        unif = index.fitted("unif", head=str(tmp_path / "run"))
+        assert found["mine"]["row"]["q"] == unif.search("close the file", 1)[0][0]
