@@ -102,7 +102,7 @@ class Follower:
         counts: Mapping[str, Any] = self._manifest.counts
         roots = _roots(self._manifest)
         if not roots:
-            raise NcsError(f"{self._folder} does not say which files it was made of; make it with: ncs build")
+            raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
         line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
         seconds = sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
         return line + (f" (all but the word vectors is made anew: about {seconds:.0f} s)" if seconds > LONG else "")

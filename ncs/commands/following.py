@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import typer
+
 from ncs import console
 from ncs.commands.options import IndexOption, Quiet, folder_of
+
+STOPPED = 130
 
 
 def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
@@ -13,4 +17,9 @@ def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
     """
     from ncs.watching import watch as follow
 
-    follow(folder_of(index), console.say if not quiet else lambda line: None)
+    say = (lambda line: None) if quiet else console.say
+    try:
+        follow(folder_of(index), say)
+    except KeyboardInterrupt:  # the parser would end without a word
+        say("stopped watching; the index is that of the last update")
+        raise typer.Exit(STOPPED) from None

@@ -1,0 +1,284 @@
+"""`ncs watch`: edits are found without a command, and nothing that happens to the files ends it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ncs.building import BuildConfig
+from ncs.embeddings import FastTextConfig
+from ncs.errors import BadInput, IndexNotFound
+from ncs.extract import extract
+from ncs.folder import new_generation
+from ncs.index import Index
+from ncs.manifest import read_manifest
+from ncs.watching import AGAIN, LOOK, Follower, watch
+
+QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
+LONG = 60
+"""Seconds to wait for what takes one or two."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with its index in it, and a file that is not to be indexed."""
+    root = tmp_path / "project"
+    (root / "lib").mkdir(parents=True)
+    (root / "lib" / "files.py").write_text("def open_file(path):\n    return read(path)\n")
+    (root / "lib" / "dogs.py").write_text("def walk_dog(dog):\n    return dog.walk()\n")
+    (root / ".ncsignore").write_text("private/\n")
+    Index.build(root, root / ".ncs", config=QUICK).close()
+    return root
+
+
+def names(folder: Path) -> list[str]:
+    with Index.load(folder) as index:
+        return sorted(document.qualified_name for document in index.store.documents(range(len(index))))
+
+
+def until(true: Callable[[], bool], seconds: float = LONG) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def find(folder: Path, name: str) -> None:
+    until(lambda: name in names(folder))
+
+
+class Watched:
+    """`ncs watch` in a process; lines: what it said so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ncs.cli", "watch", "-i", str(folder)],
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
+        )
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        until(lambda: bool(self.lines))
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self.lines.append(line.rstrip())
+
+    def interrupted(self) -> int:
+        """The exit status after ctrl-c."""
+        self.process.send_signal(signal.SIGINT)
+        status = self.process.wait(LONG)
+        self._reading.join(LONG)
+        return status
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[Watched]:
+    """It is killed at the end, where it still runs."""
+    process = Watched(folder)
+    try:
+        yield process
+    finally:
+        process.process.kill()
+        process.process.wait()
+
+
+@contextmanager
+def watching(folder: Path) -> Iterator[list[str]]:
+    """`watch` in a thread; what it says."""
+    said: list[str] = []
+    stop = threading.Event()
+    thread = threading.Thread(target=watch, args=(folder, said.append), kwargs={"stop": stop})
+    thread.start()
+    try:
+        until(lambda: bool(said))
+        yield said
+    finally:
+        stop.set()
+        thread.join(LONG)
+    assert not thread.is_alive()
+
+
+@pytest.mark.slow
+def test_functions_that_are_saved_moved_and_removed_are_found_as_they_are_until_ctrl_c(project: Path) -> None:
+    folder = project / ".ncs"
+    with watched(folder) as process:
+        (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+        find(folder, "feed_cat")
+        (project / "private").mkdir()
+        (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
+        (project / "lib").rename(project / "moved")
+        (project / "moved" / "cats.py").unlink()
+        (project / "moved" / "dogs.py").write_text("def pat_dog(dog):\n    return dog.pat()\n")
+        find(folder, "pat_dog")
+        until(lambda: names(folder) == ["open_file", "pat_dog"])
+        assert process.interrupted() == 130
+    assert process.lines[0].startswith(f"watching {project}: 2 documents")
+    assert process.lines[1].startswith("new: project/lib/cats.py; 3 documents, ")
+    assert process.lines[-1] == "stopped watching; the index is that of the last update"
+    assert not list(folder.glob("*.part"))
+    assert names(folder) == ["open_file", "pat_dog"]
+
+
+def test_an_index_in_the_watched_folder_is_not_updated_because_it_was_updated(project: Path) -> None:
+    with watching(project / ".ncs") as said:
+        (project / "lib" / "dogs.py").write_text("def pat_dog(dog):\n    return dog.pat()\n")
+        until(lambda: len(said) > 1)
+        generation = read_manifest(project / ".ncs").generation
+        (project / "private").mkdir()
+        (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
+        time.sleep(3 * LOOK / 1000)
+    assert [line.partition(":")[0] for line in said if not line.startswith("note")][1:] == ["changed"]
+    assert read_manifest(project / ".ncs").generation == generation
+
+
+def test_a_stale_index_is_updated_before_the_first_edit(project: Path) -> None:
+    (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+    with watching(project / ".ncs") as said:
+        until(lambda: len(said) > 1)
+    assert names(project / ".ncs") == ["feed_cat", "open_file", "walk_dog"]
+
+
+@pytest.mark.slow
+def test_a_root_that_is_removed_and_made_anew_is_followed_again(tmp_path: Path, project: Path) -> None:
+    folder = tmp_path / "index"
+    shutil.rmtree(project / ".ncs")
+    Index.build(project, folder, config=QUICK).close()
+    with watching(folder) as said:
+        project.rename(tmp_path / "away")
+        until(lambda: len(said) > 1)
+        (tmp_path / "away").rename(project)
+        (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+        find(folder, "feed_cat")
+        (project / "lib" / "cats.py").write_text("def groom_cat(cat):\n    return cat.purr()\n")
+        find(folder, "groom_cat")
+    assert said[1].startswith(f"not updated: there is no {project}")
+    assert sum(line.startswith("not updated") for line in said) == 1
+
+
+@pytest.mark.slow
+def test_files_that_come_and_go_during_updates_leave_an_index_that_equals_a_new_one(
+    tmp_path: Path, project: Path
+) -> None:
+    folder, stop = project / ".ncs", threading.Event()
+
+    def churn() -> None:
+        for number in range(10_000):
+            if stop.is_set():
+                return
+            path = project / "lib" / f"brief{number % 7}.py"
+            path.write_text(f"def brief_{number}(x):\n    return go(x, {number})\n")
+            time.sleep(0.002)
+            path.unlink()
+
+    edits = threading.Thread(target=churn)
+    with watching(folder) as said:
+        edits.start()
+        until(lambda: len(said) > 3)
+        stop.set()
+        edits.join()
+        (project / "lib" / "last.py").write_text("def last_of_all(x):\n    return go(x)\n")
+        find(folder, "last_of_all")
+        until(lambda: names(folder) == ["last_of_all", "open_file", "walk_dog"])
+    assert not [line for line in said if line.startswith("not updated")]
+    Index.build(project, tmp_path / "anew", config=QUICK).close()
+    assert names(tmp_path / "anew") == names(folder)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_update_that_fails_is_one_line_and_is_tried_again_later_and_later(tmp_path: Path, project: Path) -> None:
+    said: list[str] = []
+    clock = Clock()
+    follower = Follower(project / ".ncs", said.append, clock)
+    follower.step([])
+    assert said == []
+    (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+    with new_generation(project / ".ncs"):  # another build
+        follower.step([str(project / "lib" / "cats.py")])
+        clock.now = AGAIN
+        follower.step([])
+    assert len(said) == 1
+    assert said[0].startswith("not updated: another build is writing to")
+    follower.step([])
+    assert len(said) == 1
+    clock.now = 2 * AGAIN
+    follower.step([])
+    assert said[1].startswith("new: project/lib/cats.py")
+
+
+def test_what_git_and_builds_note_for_themselves_makes_no_update(project: Path) -> None:
+    clock = Clock()
+    follower = Follower(project / ".ncs", lambda line: None, clock)
+    follower.step([])
+    generation = read_manifest(project / ".ncs").generation
+    (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+    clock.now = 100
+    follower.step([str(project / ".git" / "index.lock"), str(project / ".ncs" / "manifest.json")])
+    assert read_manifest(project / ".ncs").generation == generation
+    follower.step([str(project / ".gitignore")])
+    assert read_manifest(project / ".ncs").generation != generation
+
+
+def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
+    said: list[str] = []
+    follower = Follower(project / ".ncs", said.append, Clock())
+    for number in range(3):
+        path = project / "lib" / f"more{number}.py"
+        path.write_text(
+            f"def zebra{number}(x):\n    return gnu{number}(x)\n\n\ndef yak{number}(x):\n    return emu(x)\n"
+        )
+        follower.step([str(path)])
+    assert [line.startswith("note: ") for line in said] == [False, True, False, False]
+    assert "ncs update --retrain" in said[1]
+
+
+def test_a_long_update_is_announced_with_what_it_takes(project: Path, tmp_path: Path) -> None:
+    assert "made anew" not in Follower(project / ".ncs", print).greeting()
+    manifest = read_manifest(project / ".ncs")
+    seconds = {"extract": 100.0, "embeddings": 50.0, "bm25": 4.0, "calibration": 9.0}
+    slow = replace(manifest, counts={**manifest.counts, "seconds": seconds})
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "manifest.json").write_text(slow.to_json())
+    assert "about 13 s" in Follower(tmp_path / "slow", print).greeting()
+
+
+def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path) -> None:
+    documents = extract(b"def open_file(path):\n    return read(path)\n", "python")
+    Index.of(documents, tmp_path / "made", config=QUICK).close()
+    with pytest.raises(BadInput, match="does not say which files"):
+        watch(tmp_path / "made", print)
+    with pytest.raises(IndexNotFound):
+        watch(tmp_path / "none", print)
+
+
+def test_a_file_that_is_a_root_is_followed_though_editors_replace_it(tmp_path: Path) -> None:
+    source = tmp_path / "one.py"
+    source.write_text("def open_file(path):\n    return read(path)\n")
+    Index.build(source, tmp_path / "index", config=QUICK).close()
+    with watching(tmp_path / "index"):
+        (tmp_path / "one.py~").write_text("def close_file(path):\n    return shut(path)\n")
+        os.replace(tmp_path / "one.py~", source)  # noqa: PTH105
+        find(tmp_path / "index", "close_file")
