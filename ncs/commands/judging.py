@@ -55,6 +55,8 @@ def eval_questions(
     from ncs.feedback import read_feedback
     from ncs.rankers import DEFAULT_RANKER
 
+    if questions.suffix == ".json":
+        raise BadInput(f"{questions} is JSON, as of questions whose answers are code; judge by it with: ncs evaluate")
     with open_index(index) as opened:
         judged = own.judge(opened, read_feedback(questions, opened.store, qrels=qrels), ranker or [DEFAULT_RANKER])
     if as_json:
