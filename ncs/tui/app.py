@@ -35,7 +35,9 @@ class SearchApp(App[None]):
 
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (WIDE, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  (its type is textual's)
+        (0, "-narrow"), (WIDE, "-wide"),
+    ]
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
         Binding("enter", "open", "open", priority=True),
         Binding("tab", "explain", "why", priority=True),
