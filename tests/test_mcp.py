@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,9 @@ def session(project: Path) -> Session:
             said["place"] = place
             said["whole"] = await ask(client, "get_function", place=place)
             said["similar"] = await ask(client, "find_similar", place=place)
+            many = ["search", "filtered", "method", "status", "both pages", "no query"] * 3
+            together = await asyncio.gather(*(ask(client, CALLS[name][0], **CALLS[name][1]) for name in many))
+            said["together"] = list(zip(many, together, strict=True))
             pages, cursor = [said["long"]], said["long"].json["next_cursor"]
             while cursor:
                 pages.append(await ask(client, "get_function", **{**CALLS["long"][1], "cursor": cursor}))
@@ -212,3 +217,17 @@ def test_wrong_input_is_an_error_of_one_line_that_tells_the_remedy(session: Sess
 def test_the_server_goes_on_after_wrong_input(session: Session) -> None:
     assert not session["alive"].error
     assert session["alive"].places == session["search"].places
+
+
+def test_calls_that_come_together_are_answered_like_those_that_come_alone(session: Session) -> None:
+    for name, said in session["together"]:
+        assert (said.text, said.json, said.error) == (session[name].text, session[name].json, session[name].error)
+
+
+def test_without_the_extra_the_command_names_what_to_install() -> None:
+    hidden = "import sys; sys.path.pop(0); sys.modules['mcp_types'] = None; from ncs.cli import main; main()"
+    started = [sys.executable, "-c", hidden, "mcp"]
+    found = subprocess.run(started, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert found.returncode == 2
+    assert found.stderr == "ncs: ncs mcp needs mcp_types; pip install 'neural-code-search[mcp]'\n"
+    assert found.stdout == ""

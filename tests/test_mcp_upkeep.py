@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ncs.index import Index
 from ncs.mcp.project import BUILDING, Project
 from ncs.mcp.settings import Settings
 from tests import corpus
-from tests.agents import agent, ask, command, until
+from tests.agents import Said, agent, ask, command, until
 
 KEYBOARD = "app/src/Keyboards.java"
 NEW = '\n\ndef defrost_freezer(hours):\n    """Melt the ice."""\n    return hours * 2\n'
@@ -104,6 +104,21 @@ def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_whic
     wanted = [note for note in (BUILDING, PENDING, "") if note in said]
     assert said == wanted  # in this order, and nothing else
     assert said[0] == BUILDING
+
+
+@pytest.mark.slow
+def test_a_build_that_ended_before_its_time_is_finished_by_the_next_server(large: Path) -> None:
+    async def asked(enough: Callable[[Said], bool]) -> Said:
+        async with agent("--wait", "0", cwd=large) as client:
+            return await until(lambda: ask(client, "search_code", query="do 7 value"), enough)
+
+    asyncio.run(asked(lambda said: PENDING in said.json["notes"]))
+    with Index.load(large / ".ncs") as index:
+        if "pending" not in index.manifest.counts:
+            pytest.skip("the build was quicker than the end of its server")
+    asyncio.run(asked(lambda said: said.json["notes"] == []))
+    with Index.load(large / ".ncs") as index:
+        assert "pending" not in index.manifest.counts
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
