@@ -93,8 +93,9 @@ def test_a_damaged_index_is_one_line_to_do(home: Path) -> None:
     (home / ".ncs" / "manifest.json").write_text("{")
     done = doctor()
     assert done.exit_code == 1
-    assert done.stdout.splitlines()[-1].startswith("todo  ")
-    assert "build it again" in done.stdout.splitlines()[-1]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("todo  ")
+    assert last.endswith(f": ncs build <sources> -i {home}/.ncs")
 
 
 def test_json_has_every_finding_and_the_verdict(built: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 Level: TypeAlias = Literal["ok", "note", "todo"]
@@ -24,3 +26,12 @@ def as_dict(findings: Iterable[Finding]) -> Mapping[str, Any]:
     """For JSON: healthy (nothing is to be done) and findings."""
     told = [asdict(finding) for finding in findings]
     return {"healthy": all(finding["level"] != "todo" for finding in told), "findings": told}
+
+
+def typed(*words: str | Path) -> str:
+    """A command as it can be typed, whatever folders are called.
+
+    >>> typed("ncs", "update", "-i", "my index")
+    "ncs update -i 'my index'"
+    """
+    return shlex.join(map(str, words))

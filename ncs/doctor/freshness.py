@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ncs.building import BuildConfig, Recipe, known_files
-from ncs.doctor.findings import Finding
+from ncs.doctor.findings import Finding, typed
 from ncs.errors import NcsError
 from ncs.reading import Changes, changes
 from ncs.reuse import made_by
@@ -24,7 +24,7 @@ SECONDS = 5.0
 
 def freshness(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
     """What has changed since the index was built or updated."""
-    update = f"ncs update -i {index.folder}"
+    update = typed("ncs", "update", "-i", index.folder)
     sources = cast("dict[str, Any] | None", index.manifest.counts.get("sources"))
     if not isinstance(sources, dict):
         yield Finding("note", "sources", "the index does not say which files it was made of: it cannot be updated")
@@ -32,7 +32,7 @@ def freshness(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
     missing = [root for root in sources["roots"] if not Path(root).exists()]
     if missing:
         text = f"gone: {', '.join(missing)}; what was indexed still answers"
-        yield Finding("todo", "sources", text, f"ncs build SOURCES -i {index.folder}")
+        yield Finding("todo", "sources", text, typed("ncs", "build", "SOURCES", "-i", index.folder))
         return
     if sources["made_by"] != made_by():
         text = "another version of ncs or its grammars read the files; the next update reads all of them anew"

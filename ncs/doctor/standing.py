@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ncs.building import SPACE, retraining_advice
-from ncs.doctor.findings import Finding
-from ncs.errors import IndexBusy, IndexFolderError, IndexNotFound
+from ncs.doctor.findings import Finding, typed
+from ncs.errors import IndexFolderError, IndexNotFound
 from ncs.folder import find_index
 from ncs.index import Index
 from ncs.manifest import TUNED
@@ -33,11 +33,11 @@ def diagnose(folder: Path | None, *, seconds: float | None = None) -> Iterator[F
         index = Index.load(at)
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
-        yield Finding("todo", "index", text, "ncs build ." if folder is None else f"ncs build . -i {folder}")
+        yield Finding("todo", "index", text, typed("ncs", "build", ".", *(() if folder is None else ("-i", folder))))
         return
     except (IndexFolderError, OSError) as error:
-        remedy = "ncs update" if isinstance(error, IndexBusy) else "ncs build SOURCES"
-        yield Finding("todo", "index", str(error), remedy)
+        text, _, command = str(error).partition("; build it again with: ")
+        yield Finding("todo", "index", text, command or None)
         return
     with index:
         yield from holdings(index)
@@ -48,7 +48,7 @@ def diagnose(folder: Path | None, *, seconds: float | None = None) -> Iterator[F
 def holdings(index: Index) -> Iterator[Finding]:
     """Documents, what was left out, word vectors, weights of one's own."""
     counts: Mapping[str, Any] = index.manifest.counts
-    folder, update = index.folder, f"ncs update -i {index.folder}"
+    folder, update = index.folder, typed("ncs", "update", "-i", index.folder)
     repositories = len(counts["repositories"])
     said = f"{len(index):,} documents of {repositories:,} {'repository' if repositories == 1 else 'repositories'}"
     said += f" in {', '.join(f'{name} {n:,}' for name, n in counts['languages'].items())}"
@@ -91,13 +91,18 @@ def disk(index: Index) -> Iterator[Finding]:
     """Whether an update could write."""
     folder, counts = index.folder, index.manifest.counts
     if not os.access(folder, os.W_OK):
-        text = f"{folder} is read-only: it answers, and cannot be updated"
-        yield Finding("note", "disk", text, f"ncs build SOURCES -i FOLDER   # or: chmod u+w {folder}")
+        text = f"{folder} is read-only: it answers, and cannot be updated; build one where you may write"
+        yield Finding("note", "disk", text, typed("ncs", "build", *_roots(counts), "-i", "FOLDER"))
         return
     size = counts.get("source_bytes")
     free, needed = shutil.disk_usage(folder).free, SPACE * (size if isinstance(size, int) else 0)
     said = f"{free / 1e6:,.0f} MB free; an update may take {needed / 1e6:,.0f} MB"
-    yield Finding("ok", "disk", said) if free >= needed else Finding("todo", "disk", said, f"df -h {folder}")
+    yield Finding("ok", "disk", said) if free >= needed else Finding("todo", "disk", said, typed("df", "-h", folder))
     if any(folder.glob("data-*.part")):
         text = "a build is running, or was killed: what it left goes with the next one"
-        yield Finding("note", "disk", text, f"ncs update -i {folder}")
+        yield Finding("note", "disk", text, typed("ncs", "update", "-i", folder))
+
+
+def _roots(counts: Mapping[str, Any]) -> list[str]:
+    sources = counts.get("sources")
+    return list(sources["roots"]) if isinstance(sources, dict) else ["SOURCES"]
