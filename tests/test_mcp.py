@@ -105,6 +105,16 @@ def test_five_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(
     assert "4 bytes" in schema["properties"]["max_tokens"]["description"]
 
 
+def test_schemas_take_what_the_tools_take_and_refuse_what_they_refuse(session: Session) -> None:
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    refused = {"no query", "wrong key", "wrong type", "too few tokens", "bad cursor"}
+    for name, (tool, arguments) in CALLS.items():
+        if tool in session["tools"]:
+            schema = session["tools"][tool].input_schema
+            validator.check_schema(schema)
+            assert validator(schema).is_valid(arguments) == (name not in refused), name
+
+
 def test_a_search_shows_path_and_lines_and_code_and_the_json_of_everywhere(session: Session, project: Path) -> None:
     said: Said = session["search"]
     first = said.json["hits"][0]

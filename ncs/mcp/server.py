@@ -54,13 +54,20 @@ def tools() -> list[types.Tool]:
 
 
 def _schema(tool: str) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, without what says nothing to an agent."""
+    """The JSON schema of a tool's arguments, without what says nothing to an agent: every session pays for it.
+
+    What may be left away may be null, too; that is not said.
+    """
     schema = TOOLS[tool].model_json_schema()
-    schema.pop("description", None)
-    schema.pop("title", None)
-    for field in schema["properties"].values():
-        field.pop("title", None)
-    return schema
+    fields = {name: _field(field) for name, field in schema["properties"].items()}
+    rest = {name: schema[name] for name in ("type", "required", "additionalProperties") if name in schema}
+    return {**rest, "properties": fields}
+
+
+def _field(field: dict[str, Any]) -> dict[str, Any]:
+    first = field.get("anyOf", [{}])[0]
+    dropped = {"title", "anyOf", "maxLength", "minLength"} | ({"default"} if field.get("default") is None else set())
+    return {name: value for name, value in {**first, **field}.items() if name not in dropped}
 
 
 def create_server(projects: Projects) -> Server[Any]:
