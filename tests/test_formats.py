@@ -194,3 +194,19 @@ def test_a_kind_and_functions_only_leave_out_what_is_not_asked_for(ncs: CliRunne
     assert kinds("--kind", "class") == {"class"}
     assert kinds("--functions-only") <= {"function", "method"}
     assert asked(ncs, "keyboard", "--kind", "none").exit_code == 1
+
+
+def test_the_columns_of_an_explanation_stand_below_each_other_under_wide_words(ncs: CliRunner) -> None:
+    from rich.cells import cell_len
+
+    found = asked(ncs, "读取文件 keyboard", "-k", "1", "--explain", "--no-code", "--format", "table").stdout
+    lines = found.splitlines()
+    head = next(line for line in lines if line.lstrip().startswith("word "))
+    rows = [line for line in lines if line.startswith(("    读取文件 ", "    keyboard "))]
+    assert len(rows) == 2
+    end = head.index("lexical") + len("lexical")
+    for row in rows:
+        number = next(at for at in range(len(row)) if cell_len(row[: at + 1]) == end)
+        assert row[number].isdigit()
+        assert row[number + 1 : number + 2] in (" ", "")
+    assert max(map(cell_len, lines)) <= 80

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ NAMES = 5
 ABOUT = {"similarity": "alike", "idf": "idf"}
 SHORTEST = 8
 """Columns that a word is not cut below."""
+_FILLER = "\0"
 FIELDS_BESIDE = 18
 """Columns that fields need to stand beside the numbers of a word; with fewer they get a line of their own."""
 
@@ -70,7 +72,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     while True:
         head = ["word", "met", *(ABOUT[name] for name in about), *signals]
         rows = [[each["word"], _met(each), *_numbers(each, about, signals)] for each in words]
-        columns = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+        columns = [max(cells(row[at]) for row in [head, *rows]) for at in range(len(head))]
         left = width - sum(columns) - 2 * (len(columns) - 1)
         if left >= 0 or not about:
             break
@@ -83,7 +85,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     for row, each in zip(rows, words, strict=True):
         fields, line = ", ".join(each["fields"]), _row(row, columns)
         if beside and fields:
-            lines += _wrapped(fields, width, f"{line}  ", " " * (len(line) + 2))
+            lines += _wrapped(fields, width, f"{line}  ", " " * (cells(line) + 2))
         else:
             lines += [line, *(_wrapped(f"in {fields}", width, "  ", "     ") if fields else [])]
     return [line.rstrip() for line in lines]
@@ -100,14 +102,47 @@ def _numbers(word: Mapping[str, Any], about: Sequence[str], signals: Sequence[st
     return [*shown, *(f"{word['shares'][name]:.4f}" if word["shares"][name] else "0" for name in signals)]
 
 
-def _row(cells: Sequence[str], columns: Sequence[int]) -> str:
+def cells(text: str) -> int:
+    """Columns of a terminal that a text takes: wide characters (Chinese, Japanese, Korean ...) two, marks none.
+
+    >>> cells("read"), cells("\u8bfb\u53d6"), cells("e\u0301")
+    (4, 4, 1)
+    """
+    return sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
     """Words to the left, numbers to the right."""
-    cut = [cell if len(cell) <= size else cell[: size - 1] + "…" for cell, size in zip(cells, columns, strict=True)]
+    cut = [_cut(text, size) for text, size in zip(texts, columns, strict=True)]
+    padding = [" " * (size - cells(text)) for text, size in zip(cut, columns, strict=True)]
     return "  ".join(
-        f"{cell:<{size}}" if at < 2 else f"{cell:>{size}}"
-        for at, (cell, size) in enumerate(zip(cut, columns, strict=True))
+        text + blank if at < 2 else blank + text for at, (text, blank) in enumerate(zip(cut, padding, strict=True))
     )
 
 
+def _cut(text: str, size: int) -> str:
+    if cells(text) <= size:
+        return text
+    while cells(text) > size - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
 def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
+    wide = {character for character in text + first + rest if _cells(character) == 2}
+    filled = {ord(character): character + _FILLER for character in wide}
+    lines = textwrap.wrap(
+        text.translate(filled),
+        width,
+        initial_indent=first.translate(filled),
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_FILLER, "") for line in lines]
