@@ -60,8 +60,12 @@ def _schema(tool: str) -> dict[str, Any]:
     """
     schema = TOOLS[tool].model_json_schema()
     fields = {name: _field(field) for name, field in schema["properties"].items()}
-    rest = {name: schema[name] for name in ("type", "required", "additionalProperties") if name in schema}
-    return {**rest, "properties": fields}
+    return {
+        "type": "object",
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+        "properties": fields,
+    }
 
 
 def _field(field: dict[str, Any]) -> dict[str, Any]:
