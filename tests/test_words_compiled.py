@@ -37,7 +37,7 @@ class Node:
 
 def both(language: str) -> tuple[words.Names, words.Names]:
     row = LANGUAGES[language]
-    return compiled.Names(words.place_of(row)), words.NamesInPython(words.place_of(row))
+    return compiled.Names(words.place_of(row), row.ignored), words.NamesInPython(words.place_of(row))
 
 
 @given(names_and_tags, st.data())

@@ -3,7 +3,7 @@
    Names, tagged, cut, documents and marked do what NamesInPython, tagged_in_python (words.py), cut_in_python,
    documents_in_python (documents.py) and marked_in_python (layout.py) do: read those first, they say what comes in
    and goes out. Tests compare the two; where this was not compiled, extraction goes on without it. A spelling's list
-   is asked for once, in Python; after that it is found by its bytes. */
+   is found out once; after that it is found by its bytes. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -39,7 +39,8 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *place; /* spelling -> (list, name) */
+    PyObject *place;   /* spelling -> (list, name) */
+    PyObject *ignored; /* a set of str; NULL where place is asked about every spelling */
     Entry *table;
     size_t size;
     Py_ssize_t used;
@@ -77,22 +78,69 @@ static int grow(Names *self, size_t size) {
     return 0;
 }
 
-/* Ask Python which list a spelling belongs to, and remember it at a free place. */
+/* What place says of a spelling of ASCII; -1 with an error. */
+static int list_of(const Names *self, const char *text, Py_ssize_t length, PyObject **name) {
+    enum { TAG_OF_TYPE = 2, TAG_OF_PARAMETER, TAG_OF_ENUM, TAG_OF_OWN };
+    const unsigned char tag = (unsigned char)text[length - 1], first = (unsigned char)text[0];
+    length -= tag <= LAST_TAG;
+    if ((*name = PyUnicode_FromStringAndSize(text, length)) == NULL) {
+        return -1;
+    }
+    if (length == 0 || tag == TAG_OF_OWN || tag == TAG_OF_TYPE || tag == TAG_OF_ENUM) {
+        return length == 0 ? NOWHERE : tag == TAG_OF_OWN ? OWN : tag == TAG_OF_TYPE ? TYPES : ENUMS;
+    }
+    const int ignored = PySet_Contains(self->ignored, *name);
+    if (ignored != 0 || (length == 1 && first == '$') || (first >= '0' && first <= '9')) {
+        return ignored < 0 ? -1 : NOWHERE;
+    }
+    if (tag == CALL || tag == TAG_OF_PARAMETER) {
+        return tag == CALL ? CALLS : PARAMETERS;
+    }
+    int upper = 0, lower = 0;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        upper += text[i] >= 'A' && text[i] <= 'Z';
+        lower += text[i] >= 'a' && text[i] <= 'z';
+    }
+    if (first < 'A' || first > '_') {
+        return IDENTIFIERS;
+    }
+    return upper > 0 && lower == 0 && length > 1 ? ENUMS : first == '_' ? IDENTIFIERS : TYPES;
+}
+
+/* The same, asked of Python where it goes beyond ASCII. */
+static int ask(const Names *self, const char *text, Py_ssize_t length, PyObject **name) {
+    Py_ssize_t ascii = 0;
+    while (self->ignored != NULL && ascii < length && (unsigned char)text[ascii] < 128) {
+        ascii++;
+    }
+    if (ascii == length) {
+        return list_of(self, text, length, name);
+    }
+    PyObject *answer = PyObject_CallFunction(self->place, "y#", text, length);
+    int list = -1;
+    if (answer != NULL && PyArg_ParseTuple(answer, "iU", &list, name)) {
+        Py_INCREF(*name);
+        if (list < 0 || list >= LISTS) {
+            PyErr_SetString(PyExc_ValueError, "there is no such list of names");
+            list = -1;
+        }
+    }
+    Py_XDECREF(answer);
+    return list;
+}
+
+/* Find out which list a spelling belongs to, and remember it at a free place. */
 static int learn(Names *self, Entry *entry, unsigned int hash, const char *text, Py_ssize_t length) {
-    PyObject *answer = NULL, *name, *spelling = PyBytes_FromStringAndSize(text, length);
+    PyObject *name = NULL;
     char *rest = length > SHORT ? PyMem_Malloc(length - SHORT) : NULL;
     int list = -1;
-    if (spelling != NULL && (length <= SHORT || rest != NULL)) {
-        answer = PyObject_CallOneArg(self->place, spelling);
-    } else if (spelling != NULL) {
+    if (length <= SHORT || rest != NULL) {
+        list = ask(self, text, length, &name);
+    } else {
         PyErr_NoMemory();
     }
-    if (answer != NULL && PyArg_ParseTuple(answer, "iU", &list, &name) && (list < 0 || list >= LISTS)) {
-        PyErr_SetString(PyExc_ValueError, "there is no such list of names");
-        list = -1;
-    }
     if (list >= 0) {
-        *entry = (Entry){.name = Py_NewRef(name), .rest = rest, .hash = hash, .length = length, .list = list};
+        *entry = (Entry){.name = name, .rest = rest, .hash = hash, .length = length, .list = list};
         memcpy(entry->text, text, length > SHORT ? SHORT : length);
         if (rest != NULL) {
             memcpy(rest, text + SHORT, length - SHORT);
@@ -100,9 +148,8 @@ static int learn(Names *self, Entry *entry, unsigned int hash, const char *text,
         self->used++;
     } else {
         PyMem_Free(rest);
+        Py_XDECREF(name);
     }
-    Py_XDECREF(spelling);
-    Py_XDECREF(answer);
     return list < 0 ? -1 : 0;
 }
 
@@ -218,9 +265,9 @@ static PyObject *names_call(Names *self, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    PyObject *place;
-    static char *keywords[] = {"place", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &place)) {
+    PyObject *place, *ignored = NULL;
+    static char *keywords[] = {"place", "ignored", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O!", keywords, &place, &PyFrozenSet_Type, &ignored)) {
         return NULL;
     }
     Names *self = (Names *)type->tp_alloc(type, 0);
@@ -228,6 +275,7 @@ static PyObject *names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     self->place = Py_NewRef(place);
+    self->ignored = Py_XNewRef(ignored);
     self->room = 1024;
     self->found = PyMem_New(Found, self->room);
     if (self->found == NULL || grow(self, ROOM) < 0) {
@@ -244,13 +292,15 @@ static void names_dealloc(Names *self) {
     PyMem_Free(self->table);
     PyMem_Free(self->found);
     Py_XDECREF(self->place);
+    Py_XDECREF(self->ignored);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyTypeObject NamesType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "ncs.extract._words.Names",
-    .tp_doc = "Names(place)(code, start, end): the names in a range of tagged code by field; place: as Places.",
+    .tp_doc = "Names(place, ignored)(code, start, end): the names in a range of tagged code by field; place, ignored: "
+              "as in words.py; without ignored, place is asked about ASCII too.",
     .tp_basicsize = sizeof(Names),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = names_new,

@@ -54,7 +54,7 @@ class Names(Protocol):
 
 def names_of(row: Language) -> Names:
     """Finds the names of a language's functions: compiled (_words.c, four times as fast) where that was built."""
-    return (NamesInPython if _words is None else _words.Names)(place_of(row))
+    return NamesInPython(place_of(row)) if _words is None else _words.Names(place_of(row), row.ignored)
 
 
 def place_of(row: Language) -> Callable[[bytes], Place]:
