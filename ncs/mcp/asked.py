@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -143,6 +143,3 @@ def read(tool: str, arguments: Mapping[str, object]) -> _Asked:
 def offset(asked: _Asked) -> int:
     """Where a page begins."""
     return int(getattr(asked, "cursor", None) or 0)
-
-
-Known: Sequence[str] = tuple(TOOLS)

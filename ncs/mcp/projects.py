@@ -24,7 +24,8 @@ class Projects:
         self._settings = settings
         self._lock = threading.Lock()
         self._open: dict[Path, Project] = {}
-        self._fixed = [self._at(_folder(root)) for root in settings.roots]
+        self._fixed: list[Project] = []
+        self._fixed += [self._at(_folder(root)) for root in settings.roots]
         self._fixed += [self._indexed(folder) for folder in settings.indexes]
 
     @property
@@ -80,7 +81,7 @@ class Projects:
     def _room(self) -> None:
         """Close the project that was opened first where there are more than are kept open."""
         if len(self._open) > MOST_PROJECTS + len(self._settings.roots):
-            fixed = {project.root for project in getattr(self, "_fixed", ())}
+            fixed = {project.root for project in self._fixed}
             oldest = next(root for root in self._open if root not in fixed)
             self._open.pop(oldest).close()
 
