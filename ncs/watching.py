@@ -105,7 +105,7 @@ class Follower:
             raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
         line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
         seconds = sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
-        return line + (f" (all but the word vectors is made anew: about {seconds:.0f} s)" if seconds > LONG else "")
+        return line + (f" (all but the word vectors is made anew: an update takes {seconds:.0f} s or more)" if seconds > LONG else "")
 
     def places(self) -> tuple[Place, ...]:
         """What is to be watched: the roots that are there now; of a root that is a file its folder."""

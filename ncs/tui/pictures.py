@@ -26,7 +26,7 @@ _SPACES = re.compile(r"[^\S\n ]")
 def row(hit: Mapping[str, Any]) -> Content:
     """One hit in one line: how sure, its name, where it stands."""
     sure = "    " if hit["confidence"] is None else f"{hit['confidence']:.2f}"
-    return Content.assemble((sure, "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-success"))
+    return Content.assemble((sure, "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-muted"))
 
 
 def about(hit: Mapping[str, Any]) -> Content:
