@@ -265,3 +265,13 @@ def test_an_editor_opens_a_hit_from_the_command_line(home: Path, tmp_path: Path)
     none = ncs("query", "hide soft keyboard", "--kind", "class", "--open", "9", cwd=home, VISUAL=str(editor))
     assert none.returncode == 2
     assert none.stderr == "ncs: there is no hit 9; the last one is 1\n"
+
+
+@pytest.mark.parametrize("form", ["plain", "table", "jsonl"])
+def test_a_reader_that_leaves_early_is_no_error(home: Path, form: str) -> None:
+    command = [sys.executable, "-m", "ncs.cli", "query", "keyboard", "-A", "--format", form]
+    ours, theirs = os.pipe()
+    os.close(ours)  # nobody reads
+    done = subprocess.run(command, cwd=home, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, "")

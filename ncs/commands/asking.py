@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,10 +132,15 @@ def _show(
     from ncs.originals import Originals
 
     originals = Originals(data)
-    if opened is None:
-        shown = console.show(answer, form, originals, code=code, whole=whole, quiet=quiet)
-    else:
-        shown = _open(answer, opened, originals)
+    try:
+        if opened is None:
+            shown = console.show(answer, form, originals, code=code, whole=whole, quiet=quiet)
+        else:
+            shown = _open(answer, opened, originals)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader (head, less) has left: it has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FOUND) from None
     if not quiet:
         console.say_notes(answer)
     raise typer.Exit(FOUND if shown else NOTHING_FOUND)

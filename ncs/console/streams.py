@@ -43,7 +43,12 @@ def terminal(*, stderr: bool = False) -> Console:
     """Where coloured text goes: as wide as the terminal; rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command say how it ends where the reader has left."""
+            raise BrokenPipeError
+
+    return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
 
 def say(message: str) -> None:
