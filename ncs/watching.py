@@ -28,7 +28,7 @@ LOOK = 500
 """Milliseconds between looks at whether a root was made anew."""
 AGAIN, LONGEST = 2.0, 300.0
 """Seconds after which a failed update is tried again; twice as many each time, up to LONGEST."""
-LONG = 2.0
+LONG = 5.0
 """Seconds from which on it is said in advance how long an update takes."""
 LEARNING = ("extract", "embeddings")
 """Stages of a build that an update does not repeat, or for changed files only."""
@@ -105,7 +105,8 @@ class Follower:
             raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
         line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
         seconds = sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
-        return line + (f" (all but the word vectors is made anew: an update takes {seconds:.0f} s or more)" if seconds > LONG else "")
+        cost = f" (all but the word vectors is made anew: {seconds:.0f} s or more an update)" if seconds > LONG else ""
+        return line + cost
 
     def places(self) -> tuple[Place, ...]:
         """What is to be watched: the roots that are there now; of a root that is a file its folder."""

@@ -262,7 +262,7 @@ def test_a_long_update_is_announced_with_what_it_takes(project: Path, tmp_path: 
     slow = replace(manifest, counts={**manifest.counts, "seconds": seconds})
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "manifest.json").write_text(slow.to_json())
-    assert "an update takes 13 s or more" in Follower(tmp_path / "slow", print).greeting()
+    assert "anew: 13 s or more an update" in Follower(tmp_path / "slow", print).greeting()
 
 
 def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ class SearchApp(App[None]):
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  (its type is textual's)
-        (0, "-narrow"), (WIDE, "-wide"),
+        (0, "-narrow"),
+        (WIDE, "-wide"),
     ]
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
         Binding("enter", "open", "open", priority=True),
