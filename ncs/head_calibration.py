@@ -1,11 +1,15 @@
 """How much the default ranker listens to a learnt head, decided on an index's own questions, whose answers are known.
 
 Such questions (ncs.sampling: a doc comment against the rest of its function, a name against its body) cannot tell how
-good a head is: most heads were trained on questions of just this kind, and a head that lifts people's questions does
-not lift these (DESIGN.md, "Learnt heads"). So they do not choose the weight. What they can tell is harm: a head of
-another language, of too little training or of a broken run puts wrong functions above right ones here as well. The
-weight is WEIGHT, low enough that heads of doc comments alone lowered no set of questions, or 0: where there are too few
-questions to see anything, where the head does harm, and where it does not lift the function asked for above chance.
+much a head is worth to people: most heads were trained on questions of just this kind, and one that lifts people's
+questions hardly lifts these (DESIGN.md, "Learnt heads"). So they do not choose the weight, they choose whether it is
+WEIGHT, low enough that heads of doc comments alone lowered no set of questions, or 0. A head is listened to where it
+
+    stands  puts the functions asked for higher above all documents than the vectors it may have started from do,
+            ncs_centred's: significantly over all questions, and on names, which flatter it less, at least not lower;
+    ranks   lowers the mean reciprocal rank of no kind of question significantly.
+
+A head of another corpus, of too few pairs or of a broken run fails the first.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from ncs.intent import read_intent
 from ncs.learning import Gain
 from ncs.rankers import create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.head_signal import NAME, HeadSignal, LearntVectors, save_weight
+from ncs.rankers.head_signal import NAME, LearntVectors, Spread, save_weight
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.ncs import NcsRanker
 from ncs.sampling import HIDDEN, sample
@@ -41,8 +45,6 @@ if TYPE_CHECKING:
 
 WEIGHT = 0.3
 """Of the signal `learnt`, beside 1 of the words."""
-ABOVE = 1.0
-"""Standard deviations of all documents that the function asked for must stand above their mean, sure to 97.5 %."""
 LEAST = 40
 """Questions below which a head is not listened to."""
 DEPTH = 10
@@ -50,15 +52,15 @@ DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The weight, and per kind of question what the head changes in the mean reciprocal rank at ten.
+    """The weight, and what the head changes, per kind of question and over all of them.
 
-    stands: standard deviations above the mean of all documents at which the head puts the function asked for, on
-    average, and the lower end of the 95 % interval of that.
+    stands: in where the function asked for stands among all documents (standard deviations above their mean), beside
+    ncs_centred. ranks: in the default ranker's mean reciprocal rank at ten.
     """
 
     weight: float
-    stands: tuple[float, float]
-    gains: Mapping[str, Gain]
+    stands: Mapping[str, Gain]
+    ranks: Mapping[str, Gain]
 
 
 def weigh_head(folder: Path, store: Store) -> Mapping[str, object] | None:
@@ -76,18 +78,14 @@ def weigh_head(folder: Path, store: Store) -> Mapping[str, object] | None:
         return None
     found = weigh(cast(Bm25Ranker, lexical), cast(NcsRanker, dense), head, Structure.load(folder), store)
     save_weight(folder, found.weight)
-    return {
-        "weight": found.weight,
-        "stands": list(found.stands),
-        "gains": {kind: asdict(gain) for kind, gain in found.gains.items()},
-    }
+    return asdict(found)
 
 
 def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure: Structure, store: Store) -> Weighed:
     """Ask the index's own questions without the head and with it."""
     questions = [question for question in sample(structure.words, store, structure) if question.kind in HIDDEN]
     if len(questions) < LEAST:
-        return Weighed(0.0, (0.0, 0.0), {})
+        return Weighed(0.0, {}, {})
     hiding = Hiding(structure.words, lexical, dense, structure.languages)
     hidden = [hiding.hide(each.text, each.row, HIDDEN[each.kind]) for each in questions]
     plain, lifted = HybridRanker(calibrated=False), HybridRanker(calibrated=False)
@@ -96,25 +94,44 @@ def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure:
     said = _hidden_from_head(head, questions, hidden, structure, store)
     before, after = _ranks(plain, questions, hidden), _ranks(lifted, questions, said)
     kinds = np.array([question.kind for question in questions])
-    gains: dict[str, Gain] = {
-        kind: learning.gain(before[kinds == kind], after[kinds == kind]) for kind in HIDDEN if kind in kinds
-    }
-    gains["all"] = learning.gain(before, after)
-    stands = learning.gain(np.zeros(len(said)), np.array([hide.learnt for hide in said]))
-    good = stands.low > ABOVE and not any(gain.high < 0 for gain in gains.values())
-    return Weighed(WEIGHT if good else 0.0, (stands.after, stands.low), gains)
+    stood = _standing(dense, questions, hidden, structure)
+    stands = _gains(kinds, stood, np.array([hide.learnt for hide in said]))
+    ranks = _gains(kinds, before, after)
+    return Weighed(decided(stands, ranks), stands, ranks)
+
+
+def decided(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> float:
+    """The weight of a head that changes so much in standing and in ranks, by kind of question and over "all"."""
+    lifts = stands["all"].wins and all(gain.high >= 0 for gain in stands.values())
+    harms = any(gain.high < 0 for gain in ranks.values())
+    return WEIGHT if lifts and not harms else 0.0
+
+
+def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, Gain]:
+    groups: dict[str, NDArray[np.bool_]] = {kind: kinds == kind for kind in HIDDEN if kind in kinds}
+    groups["all"] = np.ones(len(kinds), np.bool_)
+    return {kind: learning.gain(before[here], after[here]) for kind, here in groups.items()}
+
+
+def _standing(dense: NcsRanker, questions: Sequence[Sampled], hidden: Sequence[Hidden], structure: Structure) -> Scores:
+    """Where plain word vectors put each function without its field, [questions]."""
+    spread, found = Spread.of(dense.index), np.zeros(len(questions))
+    for at, (question, hide) in enumerate(zip(questions, hidden, strict=True)):
+        query = dense.encoder.query(" ".join(read_intent(question.text, structure.languages).words))
+        found[at] = spread.standing(query, np.array([hide.meaning]))[0]
+    return found
 
 
 def _hidden_from_head(
     head: LearntVectors, questions: Sequence[Sampled], hidden: Sequence[Hidden], structure: Structure, store: Store
 ) -> list[Hidden]:
     """With what the head says of each function without the field that its question was taken from."""
-    signal, found = HeadSignal.of(head), []
+    spread, found = Spread.of(head.vectors), []
     documents = store.documents([question.row for question in questions])
     for question, hide, document in zip(questions, hidden, documents, strict=True):
         query = head.question(" ".join(read_intent(question.text, structure.languages).words))
         rest = head.without(structure.words, [question.row], [document], HIDDEN[question.kind])[0]
-        found.append(replace(hide, learnt=float(signal.standing(query, np.array([float(rest @ query)]))[0])))
+        found.append(replace(hide, learnt=float(spread.standing(query, np.array([float(rest @ query)]))[0])))
     return found
 
 

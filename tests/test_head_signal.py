@@ -15,11 +15,11 @@ import pytest
 from ncs.adding import add_rankers
 from ncs.embeddings import FastTextConfig
 from ncs.errors import IndexDamaged
-from ncs.head_calibration import LEAST, WEIGHT
+from ncs.head_calibration import LEAST, WEIGHT, decided
 from ncs.index import BuildConfig, Index
+from ncs.learning import Gain
 from ncs.rankers.head_signal import FAR, HeadSignal, save_weight, weight_of
 from ncs.rankers.hybrid import HybridRanker
-from ncs.rankers.ncs import NcsRanker
 from tests.heads import head
 from unif.ranker import UnifRanker
 
@@ -36,7 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in MODULES.split():
         shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / f"{name}.py", root / "src" / "lib")
     quick = FastTextConfig(dim=16, epochs=1)
-    with Index.build(root / "src", root / "index", config=BuildConfig(fasttext=quick), workers=1) as index:
+    with Index.build(
+        root / "src", root / "index", config=BuildConfig(fasttext=quick, embeddings="fasttext"), workers=1
+    ) as index:
         words = tuple(index.words().vocabulary)
     head(words=words, dim=8).save(root / "noise" / "head")
     add_rankers(root / "index", [f"unif:head={root / 'noise'}"])
@@ -80,27 +82,21 @@ def test_shares_with_a_head_add_up_and_its_own_candidates_are_found(index: Index
 
 def test_noise_is_not_listened_to(index: Index) -> None:
     weighed = cast("dict[str, dict[str, object]]", index.manifest.counts["calibration"])["head"]
-    gains = cast("dict[str, dict[str, float]]", weighed["gains"])
-    assert gains["all"]["questions"] >= LEAST
-    assert cast("list[float]", weighed["stands"])[1] < 1
+    stands = cast("dict[str, dict[str, float]]", weighed["stands"])
+    assert stands["all"]["questions"] >= LEAST
+    assert stands["all"]["high"] < 0
+    assert abs(stands["all"]["after"]) < 1
     assert weighed["weight"] == 0 == weight_of(index.data)
     assert "learnt" not in cast(HybridRanker, index.ranker()).rank(QUESTION, 3).signals
 
 
-def test_a_head_that_does_no_harm_is_listened_to(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "index")
-    with Index.load(folder) as index:
-        vocabulary = tuple(index.words().vocabulary)
-        encoder = cast(NcsRanker, index.ranker("ncs_centred")).encoder
-        start = head(words=vocabulary, dim=encoder.vectors.shape[1])
-        for side in (start.query, start.code):
-            side.arrays["table"][1:] = encoder.vectors
-            side.arrays["scores"][1:, 0] = np.log(np.maximum(encoder.idf, 1e-3))
-    start.save(tmp_path / "run" / "head")
-    add_rankers(tmp_path / "index", [f"unif:head={tmp_path / 'run'}"])
-    with Index.load(tmp_path / "index") as index:
-        assert weight_of(index.data) == WEIGHT
-        assert cast(HybridRanker, index.ranker()).rank(QUESTION, 3).signals["learnt"].any()
+def test_a_head_counts_where_it_lifts_the_standing_and_lowers_no_rank() -> None:
+    up, even, down = (Gain(60, 2.0, 2.0 + by, by - 0.1, by + 0.1) for by in (0.5, 0.0, -0.5))
+    same = {"all": even, "doc": even, "name": even}
+    assert decided({"all": up, "doc": up, "name": even}, same) == WEIGHT
+    assert decided({"all": even, "doc": up, "name": even}, same) == 0  # above chance over all is asked for
+    assert decided({"all": up, "doc": up, "name": down}, same) == 0  # comments alone are not enough
+    assert decided({"all": up, "doc": up, "name": up}, {**same, "doc": down}) == 0  # right functions sink
 
 
 def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:

@@ -58,23 +58,40 @@ class LearntVectors(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HeadSignal:
-    """A head over the documents of an index. mean [d], covariance [d, d]: of the document vectors."""
+class Spread:
+    """How the unit vectors of all documents lie: their mean [d] and covariance [d, d]."""
 
-    ranker: LearntVectors
     mean: Scores
     covariance: Scores
 
     @classmethod
-    def of(cls, ranker: LearntVectors) -> HeadSignal:
+    def of(cls, index: VectorIndex) -> Spread:
         """Reads SAMPLE vectors, spread evenly."""
-        filled = ranker.vectors.filled()
-        spread = np.unique(np.linspace(0, max(0, len(filled) - 1), min(SAMPLE, len(filled))).astype(np.int64))
-        vectors = ranker.vectors.rows(filled[spread]).astype(np.float64)
-        if not len(vectors):
-            return cls(ranker, np.zeros(ranker.vectors.dim), np.zeros((ranker.vectors.dim,) * 2))
-        mean = vectors.mean(axis=0)
-        return cls(ranker, mean, (vectors - mean).T @ (vectors - mean) / len(vectors))
+        filled = index.filled()
+        at = np.unique(np.linspace(0, max(0, len(filled) - 1), min(SAMPLE, len(filled))).astype(np.int64))
+        vectors = index.rows(filled[at]).astype(np.float64)
+        mean = vectors.sum(axis=0) / max(1, len(vectors))
+        return cls(mean, (vectors - mean).T @ (vectors - mean) / max(1, len(vectors)))
+
+    def standing(self, query: Matrix, cosines: Scores) -> Scores:
+        """How many standard deviations cosines to a question are above the mean of all documents."""
+        spread = math.sqrt(max(0.0, float(query @ self.covariance @ query)))
+        if spread < 1e-9:
+            return np.zeros(len(cosines))
+        return (cosines - float(query @ self.mean)) / spread
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSignal:
+    """A head over the documents of an index."""
+
+    ranker: LearntVectors
+    spread: Spread
+
+    @classmethod
+    def of(cls, ranker: LearntVectors) -> HeadSignal:
+        """Reads some of its vectors."""
+        return cls(ranker, Spread.of(ranker.vectors))
 
     def question(self, text: str) -> Matrix:
         """The question's unit vector [d], zeros where the head knows no word of it."""
@@ -90,14 +107,7 @@ class HeadSignal:
 
     def values(self, query: Matrix, rows: Rows) -> Scores:
         """What the head says of these rows, [len(rows)]."""
-        return scaled(self.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64)))
-
-    def standing(self, query: Matrix, cosines: Scores) -> Scores:
-        """How many standard deviations cosines to a question are above the mean of all documents."""
-        spread = math.sqrt(max(0.0, float(query @ self.covariance @ query)))
-        if spread < 1e-9:
-            return np.zeros(len(cosines))
-        return (cosines - float(query @ self.mean)) / spread
+        return scaled(self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64)))
 
 
 def scaled(standing: Scores) -> Scores:

@@ -84,7 +84,7 @@ class Hidden:
 
     lexical and spelling: as the signals count words; plain: every word of the question once. coverage: the part of
     the question's idf that its other words hold. name: None where its name is not what is hidden. Calibration asks
-    with it (ncs.calibration). learnt: where a learnt head puts the rest (HeadSignal.standing).
+    with it (ncs.calibration). learnt: where a learnt head puts the rest (Spread.standing).
     """
 
     row: int
