@@ -18,7 +18,7 @@ import pytest
 
 from ncs.building import BuildConfig
 from ncs.embeddings import FastTextConfig
-from ncs.errors import BadInput, IndexNotFound
+from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract
 from ncs.folder import new_generation
 from ncs.index import Index
@@ -282,3 +282,9 @@ def test_a_file_that_is_a_root_is_followed_though_editors_replace_it(tmp_path: P
         (tmp_path / "one.py~").write_text("def close_file(path):\n    return shut(path)\n")
         os.replace(tmp_path / "one.py~", source)  # noqa: PTH105
         find(tmp_path / "index", "close_file")
+
+
+def test_without_its_extra_the_command_to_install_it_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'neural-code-search\[watch\]'"):
+        watch(project / ".ncs", print)
