@@ -31,7 +31,7 @@ from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.head_signal import NAME as HEAD_NAME
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.rrf import RrfRanker
-from ncs.rankers.traits import probabilities
+from ncs.rankers.traits import sure_ranking
 from ncs.store import Store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
@@ -259,8 +259,8 @@ class Index:
         ranker = self.ranker(name)
         if not isinstance(ranker, HybridRanker):
             return ranker.search(text, k, allowed=allowed), None
-        ranking = ranker.rank(text, k, allowed=allowed, fold=ranker.fold and not unfold)
-        return list(zip(ranking.rows, ranking.scores, strict=True)), probabilities(ranker, ranking).tolist()
+        ranking, sure = sure_ranking(ranker, text, k, allowed=allowed, fold=ranker.fold and not unfold)
+        return list(zip(ranking.rows, ranking.scores, strict=True)), sure
 
     def _near_copies(
         self, name: str, rows: Sequence[int], allowed: Mask | None, unfold: bool

@@ -155,3 +155,13 @@ def test_kill_9_at_any_moment_of_a_build_leaves_an_index_that_answers(tmp_path: 
     subprocess.run(build, check=True)
     left = {path.name for path in (tmp_path / "idx").iterdir() if path.name.startswith("data-")}
     assert left == {Index.load(tmp_path / "idx").data.name}
+
+
+def test_how_likely_a_hit_is_does_not_hang_on_how_many_are_asked_for(index: Index) -> None:
+    longest = index.search("hide soft keyboard", 10)
+    assert len(longest) == 3
+    for k in range(1, len(longest)):
+        assert index.search("hide soft keyboard", k) == longest[:k]
+        assert [one.confidence for one in index.explain("hide soft keyboard", k)[1].reasons] == [
+            hit.confidence for hit in longest[:k]
+        ]

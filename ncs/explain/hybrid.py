@@ -13,7 +13,7 @@ from ncs.explain.explanation import Explanation, Gates, Met, Reasons, Used
 from ncs.explain.meeting import adding_up, cosine_shares, distinct, lexical_shares, meet
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
-from ncs.rankers.traits import probabilities
+from ncs.rankers.traits import sure_ranking
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 
@@ -37,12 +37,11 @@ def explain_hybrid(
     ranker: HybridRanker, text: str, k: int, *, allowed: Mask | None = None, unfold: bool = False
 ) -> Explanation:
     """The hits of `ranker.rank`, each with its reasons. Raises BadInput as `rank` does."""
-    ranking = ranker.rank(text, k, allowed=allowed, fold=ranker.fold and not unfold)
+    ranking, sure = sure_ranking(ranker, text, k, allowed=allowed, fold=ranker.fold and not unfold)
     parts = _parts(ranker)
     intent = ranking.intent
     content = content_words(tokenize(text))
     grammar = [word for word in dict.fromkeys(tokenize(text)) if word not in content]
-    sure = probabilities(ranker, ranking).tolist()
     reasons = [
         Reasons(row, score, _shares(ranking, at), _factors(ranking, at), sure[at])
         for at, (row, score) in enumerate(zip(ranking.rows, ranking.scores, strict=True))

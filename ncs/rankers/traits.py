@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from ncs.confidence import TRAITS, lead
+from ncs.errors import BadInput
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
 from ncs.rerank import naming
@@ -16,8 +18,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.rankers.hybrid import Hidden, HybridRanker, Ranking
+    from ncs.types import Mask
 
     Scores = NDArray[np.float64]
+
+
+def sure_ranking(
+    ranker: HybridRanker, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False
+) -> tuple[Ranking, list[float]]:
+    """`HybridRanker.rank`, and how probable it is that each hit is right.
+
+    One hit more is ranked and cut off: how far the last one is ahead must not hang on k. Raises BadInput for k < 1.
+    """
+    if k < 1:
+        raise BadInput(f"asked for {k} hits; ask for 1 or more")
+    longer = ranker.rank(text, k + 1, allowed=allowed, fold=fold)
+    signals, factors = ({name: each[:k] for name, each in of.items()} for of in (longer.signals, longer.factors))
+    ranking = replace(longer, rows=longer.rows[:k], scores=longer.scores[:k], signals=signals, factors=factors)
+    return ranking, probabilities(ranker, longer)[:k].tolist()
 
 
 def probabilities(ranker: HybridRanker, ranking: Ranking) -> Scores:
