@@ -53,6 +53,9 @@ def gone(said: str, seconds: float = 20) -> bool:
 
 @pytest.mark.slow
 def test_a_project_without_an_index_answers_at_once_by_words_and_is_indexed_meanwhile(tree: Path) -> None:
+    for name in ("typing", "json", "signal", "multiprocessing"):  # what a project calls so is not imported
+        (tree / f"{name}.py").write_text(f"open({str(tree / 'ran')!r}, 'w')\n")
+
     async def run() -> None:
         async with agent("--wait", "0", cwd=tree) as client:
             first = await ask(client, "search_code", query="hide the soft keyboard")
@@ -75,6 +78,7 @@ def test_a_project_without_an_index_answers_at_once_by_words_and_is_indexed_mean
     with Index.load(tree / ".ncs") as index:
         assert len(index) > 5
     assert gone(str(tree))
+    assert not (tree / "ran").exists()
 
 
 @pytest.fixture
