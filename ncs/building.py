@@ -256,7 +256,8 @@ def learn(
     with Store(folder / "documents.sqlite") as store:
         _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
         with clock("calibration"):
-            calibration = {**calibrated(folder, store), "head": weigh_head(folder, store)}
+            weighed = weigh_head(folder, store)
+            calibration = {**calibrated(folder, store), **({"head": weighed} if weighed else {})}
     kept = keep_tuned(generation.folder, folder)
     counts = _counts(collected, clock, sources)
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
