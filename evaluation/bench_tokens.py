@@ -38,8 +38,8 @@ from evaluation.report import aligned
 from ncs.errors import BadInput, MissingExtra, NcsError
 from ncs.index import Index
 from ncs.mcp.bounded import tokens
+from ncs.mcp.listing import tools
 from ncs.mcp.projects import Projects
-from ncs.mcp.server import tools
 from ncs.mcp.settings import DEFAULT_TOKENS, TOKEN_BYTES, Settings
 from ncs.mcp.tools import answer
 from ncs.sources import walk
