@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ncs.vocabulary import WordTable
 
 SPACE = 4
-"""Bytes an index may take for a byte of source, temporary ones included; 3.5 without these (DESIGN.md)."""
+"""Bytes an index may take for a byte of source, temporary ones included; 3.6 without these (DESIGN.md)."""
 EARLY = 2_000
 """Documents from which on a first build lets an index answer by words while their vectors are learnt."""
 PENDING = "word vectors are being learnt: so far words themselves are found, not their meaning"
