@@ -31,7 +31,10 @@ OFF: Mapping[str, Mapping[str, object]] = {
     "folding": {"fold": False},
 }
 """Signal -> the settings of `hybrid` that turn it off."""
-ON: Mapping[str, Mapping[str, object]] = {"association": {"association": 1.0}}
+ON: Mapping[str, Mapping[str, object]] = {
+    "association": {"association": 1.0},
+    "soft match": {"soft_match": 0.5},
+}
 """Signals that are off by default -> the settings that turn them on."""
 WHOLE, WORDS = "hybrid", "words alone"
 

@@ -10,6 +10,7 @@ when better functions of its file stand above it:
     name        how much of the question its name says, and how much of its name the question says
     definition  it defines a name that the question spells
     association  where asked for: it has words of code that go with words of the question (ncs.rerank.association)
+    soft_match   where asked for: it has words whose vectors are near the question's words (ncs.rerank.soft_match)
     consensus   it uses the names that many good candidates of many repositories use (ncs.rerank.consensus)
     file        its file is named like the question, and holds other good candidates
 
@@ -38,7 +39,7 @@ from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.head_signal import FAR, NAME, HeadSignal, LearntVectors, weight_of
 from ncs.rankers.ncs import NcsRanker
 from ncs.rankers.wording import PROSE, SPELLING, Wording, worded
-from ncs.rerank import association, consensus, direction, diversity, naming, priors
+from ncs.rerank import association, consensus, direction, diversity, naming, priors, soft_match
 from ncs.structure import Structure
 from ncs.tokens import tokenize
 
@@ -142,7 +143,7 @@ class HybridRanker:
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
     spelling, prose: see ncs.rankers.wording; 0 and 1 turn them off. association: see ncs.rerank.association; off, as
-    it gained on one set of questions and not on the next (DESIGN.md).
+    it gained on one set of questions and not on the next (DESIGN.md). soft_match: see ncs.rerank.soft_match; off, too.
     role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
     fold: whether `search` gives one of near duplicates only.
     head: what a learnt head counts, where the index has one; None: what calibration found (ncs.calibration).
@@ -163,6 +164,7 @@ class HybridRanker:
         spelling: float = SPELLING,
         prose: float = PROSE,
         association: float = 0.0,
+        soft_match: float = 0.0,
         role: float = priors.FACTOR,
         outline: float = priors.OUTLINE,
         saturation: float = diversity.SATURATION,
@@ -180,6 +182,7 @@ class HybridRanker:
         self.config: Mapping[str, object] = {"parts": self.parts, **asdict(self.weights), "role": role}
         self.config = {**self.config, "outline": outline, "saturation": saturation, "spelling": spelling}
         self.config, self.association = {**self.config, "prose": prose, "association": association}, association
+        self.config, self.soft_match = {**self.config, "soft_match": soft_match}, soft_match
         self.config, self.fold = {**self.config, "fold": fold, "calibrated": calibrated}, fold
         self.calibrated, self.learnt = calibrated, Learnt()
         self.rankers: tuple[Ranker, ...] = ()
@@ -272,6 +275,9 @@ class HybridRanker:
         if self.association:
             related = association.agreement(self.structure.words, self._lexical().postings, intent.words, rows)
             signals["association"] = self.association * (1 - evidence.inside) * related
+        if self.soft_match:
+            near = soft_match.agreement(self.structure.words, self._dense().encoder.vectors, rows, asked)
+            signals["soft_match"] = self.soft_match * near
         places = self.structure.places
         factors = {
             "role": priors.factors(places.role[places.file[rows]], intent.words, factor=self.role),
