@@ -30,24 +30,16 @@ from corpora.score_sheet import recomputed
 from corpora.slim import slim
 from corpora.stackoverflow import Filters, read_dump
 from ncs.console import tracker
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
 from ncs.extract import language_of
+from ncs.mains import ending
 
 
+@ending("corpora", stopped="the same command goes on from here")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 1 some files did not arrive, 2 an error, told in one line on stderr."""
     options = _parser().parse_args(arguments)
-    try:
-        code: int = options.run(options)
-    except NcsError as error:
-        sys.stderr.write(f"corpora: {error}\n")
-        return 2
-    except OSError as error:
-        sys.stderr.write(f"corpora: {error.filename or 'the system'}: {error.strerror or error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("corpora: stopped; the same command goes on from here\n")
-        return 130
+    code: int = options.run(options)
     return code
 
 

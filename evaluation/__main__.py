@@ -20,6 +20,7 @@ from evaluation.pooling import pooled
 from evaluation.record import Experiment
 from evaluation.settings import grid
 from ncs.errors import BadInput, NcsError
+from ncs.mains import ending
 from ncs.progress import silent
 from ncs.rankers import ON_REQUEST, RANKERS
 
@@ -28,13 +29,10 @@ README = Path(__file__).parent / "README.md"
 _FILES = ("json", "csv", "markdown", "html")
 
 
+@ending("evaluate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
-    try:
-        return _run(_parser().parse_args(arguments))
-    except NcsError as error:
-        sys.stderr.write(f"evaluate: {error}\n")
-        return 2
+    return _run(_parser().parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

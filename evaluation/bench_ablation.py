@@ -18,12 +18,14 @@ from corpora import load_corpora
 from evaluation import experiment, machine, stackoverflow
 from evaluation.ablation import Ablation, Column, column, read, systems, table, write
 from evaluation.pooling import pooled
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
+from ncs.mains import ending
 
 MEASURES = {"repo_search": "ndcg@10"}
 """Corpus -> what it is measured by; else mrr."""
 
 
+@ending("ablation")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and write them; 2 for an error, told in one line."""
     parser = argparse.ArgumentParser(prog="benchmark ablation", description=__doc__.split("\n")[0])
@@ -33,15 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--json", type=Path, default=experiment.RESULTS / "ablation.json")
     args = parser.parse_args(argv)
-    try:
-        if (args.questions is None) != (args.index is None):
-            raise BadInput("--questions and --index go together; name both")
-        for found in _columns(args):
-            _add(found, args.json)
-        sys.stdout.write(table(read(args.json)) + "\n")
-    except NcsError as error:
-        sys.stderr.write(f"ablation: {error}\n")
-        return 2
+    if (args.questions is None) != (args.index is None):
+        raise BadInput("--questions and --index go together; name both")
+    for found in _columns(args):
+        _add(found, args.json)
+    sys.stdout.write(table(read(args.json)) + "\n")
     return 0
 
 

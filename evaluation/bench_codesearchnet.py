@@ -25,6 +25,7 @@ import numpy as np
 from corpora.codesearchnet.shards import finish
 from corpora.codesearchnet.signatures import BANDS, ROW
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
+from ncs.mains import ending
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +80,7 @@ def measure(folder: Path, functions: int, seed: int) -> dict[str, float]:
     return found
 
 
+@ending("codesearchnet")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row a size; --json writes them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

@@ -18,9 +18,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ncs.mains import ending
+
 BASELINE = [sys.executable, "-c", "import numpy, faiss"]
 
 
+@ending("cold")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print both medians and their ratio; --json also writes every round."""
     parser = argparse.ArgumentParser(prog="benchmark cold", description=__doc__.split("\n")[0])

@@ -27,6 +27,7 @@ from evaluation.machine import commit
 from ncs.errors import SourceError
 from ncs.extract import LANGUAGES, extract, language_of
 from ncs.extract.languages import installed
+from ncs.mains import ending
 from ncs.sources import SourceFile, walk
 
 
@@ -49,6 +50,7 @@ class Count:
         return self.found / self.tags if self.tags else 1.0
 
 
+@ending("ctags")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; --json also writes it with what was missed."""
     parser = argparse.ArgumentParser(prog="benchmark ctags", description=__doc__.split("\n")[0])

@@ -31,6 +31,7 @@ from evaluation.extract_languages import speeds, table
 from evaluation.machine import commit, machine
 from evaluation.parse_floor import parse_files, start_processes
 from ncs.extract import LANGUAGES, extract_files, language_of
+from ncs.mains import ending
 from ncs.sources import SourceFile, count, walk
 
 SAMPLE_BYTES = 5_000_000
@@ -62,6 +63,7 @@ class Task:
     work: Callable[[], Counts]
 
 
+@ending("extract")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table and the ratios; --json also writes every round."""
     parser, args = _arguments(argv)

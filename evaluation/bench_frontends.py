@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ncs.errors import SourceError
 from ncs.extract import FRONTENDS, extract
+from ncs.mains import ending
 from ncs.sources import SourceFile, walk
 from ncs.types import FIELDS, Document, Field
 
@@ -70,6 +71,7 @@ def _compare(first: Document, second: Document, found: Comparison, examples: int
             found.examples.append((name, first.id, ours, theirs))
 
 
+@ending("frontends")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; --json also writes it."""
     parser = argparse.ArgumentParser(prog="benchmark frontends", description=__doc__.split("\n")[0])

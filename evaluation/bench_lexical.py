@@ -27,11 +27,13 @@ import numpy as np
 
 from evaluation.lexical_corpus import prepare
 from evaluation.lexical_engines import ENGINES, PARTS
+from ncs.mains import ending
 from ncs.vocabulary import WordTable
 
 STARTS, ROUNDS = 5, 4
 
 
+@ending("lexical")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; --json also writes it."""
     args = _arguments(argv)

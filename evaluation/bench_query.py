@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 
+from ncs.mains import ending
+
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
     os.environ[_threads] = "1"
 
@@ -33,12 +35,12 @@ from evaluation.lexical_engines import Bm25s
 from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from ncs.encoder import TfidfEncoder
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.lexical import Postings
+from ncs.rankers import candidates, evidence, hybrid, signals
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.ncs import NcsRanker
-from ncs.rerank import naming
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 from ncs.vectors import VectorIndex
@@ -49,15 +51,16 @@ REST = "rest"
 STAGES: Mapping[str, Sequence[tuple[Any, str]]] = {
     "lexical": [(Postings, "search_ids"), (Postings, "scores")],
     "dense": [(TfidfEncoder, "query"), (VectorIndex, "search"), (VectorIndex, "similarities")],
-    "candidates": [(HybridRanker, "_candidates")],
-    "evidence": [(HybridRanker, "_evidence")],
-    "naming": [(naming, "agreement")],
-    "definition": [(HybridRanker, "_definition")],
-    "ordering": [(HybridRanker, "_ordered")],
+    "candidates": [(candidates, "find")],
+    "evidence": [(evidence, "gather"), (evidence, "signals")],
+    "names": [(signals, "own")],
+    "factors": [(signals, "factors")],
+    "ordering": [(hybrid, "ordered")],
 }
 """Stage -> what runs in it: owner and name of functions."""
 
 
+@ending("query")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print p50 and p95 of everything; --json also writes every question's milliseconds."""
     parser = argparse.ArgumentParser(prog="benchmark query", description=__doc__.split("\n")[0])
@@ -65,12 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--queries", type=Path, required=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    try:
-        with Index.load(args.index) as index:
-            report = measure(index, read_texts(args.queries))
-    except NcsError as error:
-        sys.stderr.write(f"query: {error}\n")
-        return 2
+    with Index.load(args.index) as index:
+        report = measure(index, read_texts(args.queries))
     sys.stdout.write(table(report) + "\n")
     if args.json:
         text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()), json.dumps(report, indent=1))

@@ -33,12 +33,14 @@ from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from ncs.errors import NcsError
 from ncs.index import BuildConfig, Index
+from ncs.mains import ending
 from ncs.server.settings import default_workers
 
 HEALTH = "/health"
 STARTED = "ncs: serving"
 
 
+@ending("serve")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print what every phase came to; --json also writes it."""
     parser = argparse.ArgumentParser(prog="benchmark serve", description=__doc__.split("\n")[0])
@@ -53,14 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--note", default="", help="what else there is to know of this run")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    try:
-        if args.big and not args.index.is_dir():
-            draw(args.big, args.index, args.functions)
-        load = Load(args.clients, args.think, args.seconds)
-        report = measure(args.index, read_texts(args.queries), load, workers=args.workers)
-    except NcsError as error:
-        sys.stderr.write(f"serve: {error}\n")
-        return 2
+    if args.big and not args.index.is_dir():
+        draw(args.big, args.index, args.functions)
+    load = Load(args.clients, args.think, args.seconds)
+    report = measure(args.index, read_texts(args.queries), load, workers=args.workers)
     report["note"] = args.note
     sys.stdout.write(table(report) + "\n")
     if args.json:

@@ -35,8 +35,9 @@ from corpora import data_folder
 from corpora.repo_search import RepoTask, read
 from evaluation.machine import commit, machine
 from evaluation.report import aligned
-from ncs.errors import BadInput, MissingExtra, NcsError
+from ncs.errors import BadInput, MissingExtra
 from ncs.index import Index
+from ncs.mains import ending
 from ncs.mcp.bounded import tokens
 from ncs.mcp.listing import tools
 from ncs.mcp.projects import Projects
@@ -52,6 +53,7 @@ MOST = max(BUDGETS)
 Side = Callable[[Query, frozenset[str]], float]
 
 
+@ending("tokens")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print recall at each budget and the median; --json also writes every question's tokens."""
     parser = argparse.ArgumentParser(prog="benchmark tokens", description=__doc__.split("\n")[0])
@@ -59,14 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", type=Path, help="folder of the repositories; else ../../.mirror of the data")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    try:
-        if which("rg") is None:
-            raise MissingExtra("bin/benchmark tokens compares with ripgrep; apt-get install ripgrep")
-        data = data_folder(args.data)
-        report = measure(read(data, args.mirror), args.mirror or data.resolve().parents[1] / ".mirror")
-    except NcsError as error:
-        sys.stderr.write(f"tokens: {error}\n")
-        return 2
+    if which("rg") is None:
+        raise MissingExtra("bin/benchmark tokens compares with ripgrep; apt-get install ripgrep")
+    data = data_folder(args.data)
+    report = measure(read(data, args.mirror), args.mirror or data.resolve().parents[1] / ".mirror")
     sys.stdout.write(table(report) + "\n")
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -22,6 +22,7 @@ from evaluation.machine import commit, machine
 from ncs.errors import SourceError
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import NOTEBOOK, PAGE, read, readable, reader_of, why_unread
+from ncs.mains import ending
 from ncs.places import OUTLINES
 from ncs.sources import Skipped, SourceFile, walk
 
@@ -43,6 +44,7 @@ class Tally:
     seconds: float = 0.0
 
 
+@ending("trees")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; --json also writes it, with what was skipped."""
     parser = argparse.ArgumentParser(prog="benchmark trees", description=__doc__.split("\n")[0])

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 
+from ncs.mains import ending
+
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: on a busy machine waiting must not spin
 
 import argparse
@@ -28,7 +30,7 @@ import numpy as np
 
 from evaluation.machine import commit, machine, peak_memory
 from evaluation.report import aligned
-from ncs.errors import NcsError
+from ncs.errors import MissingExtra
 from ncs.vocabulary import Vocabulary
 from unif.beginning import Beginning
 from unif.data import Pair, Pairs, Reading, prepare
@@ -54,6 +56,7 @@ MEMORY = (500_000, 2_000_000)
 """Pairs whose peak memory is measured."""
 
 
+@ending("unif")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print everything; --json also writes it."""
     parser = argparse.ArgumentParser(prog="benchmark unif", description=__doc__.split("\n")[0])
@@ -71,15 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import torch
     except ModuleNotFoundError:
-        sys.stderr.write("unif: training needs torch: pip install 'neural-code-search[unif]'\n")
-        return 2
+        raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
     if args.threads:
         torch.set_num_threads(args.threads)
-    try:
-        report = measure(args.device, args.index, args.only or SECTIONS, small=args.small)
-    except NcsError as error:
-        sys.stderr.write(f"unif: {error}\n")
-        return 2
+    report = measure(args.device, args.index, args.only or SECTIONS, small=args.small)
     if args.json:
         known = json.loads(args.json.read_bytes()) if args.only and args.json.is_file() else {}
         args.json.write_text(json.dumps({**known, **report}, indent=1) + "\n", encoding="utf-8")

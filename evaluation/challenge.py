@@ -19,7 +19,7 @@ from pathlib import Path
 from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
 from evaluation.metrics import challenge_ndcg, mean
 from ncs.console import show_table
-from ncs.errors import NcsError
+from ncs.mains import ending
 from ncs.types import Run
 
 AVERAGE = "average"
@@ -53,6 +53,7 @@ def _language(grades: Grades, run: Run) -> Judged:
     return Judged(len(within), mean(within), mean(challenge_ndcg(grades, run, within=False)), covered / annotated)
 
 
+@ending("challenge")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row a language; --json also writes them."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.challenge", description=(__doc__ or "").split("\n")[0])
@@ -61,12 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("answers", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
-    try:
-        queries = read_queries(options.queries)
-        found = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
-    except NcsError as error:
-        sys.stderr.write(f"challenge: {error}\n")
-        return 2
+    queries = read_queries(options.queries)
+    found = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
     columns = ("language", "queries", "ndcg within", "ndcg all", "covered")
     rows = [
         (language, str(one.queries), f"{one.ndcg_within:.3f}", f"{one.ndcg_all:.3f}", f"{one.covered:.3f}")

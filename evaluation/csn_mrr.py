@@ -22,6 +22,7 @@ from corpora.jsonl import parse_row, read_lines
 from evaluation.distractors import DISTRACTORS, drawn
 from evaluation.learnt_heads import trained_by
 from evaluation.machine import commit, machine
+from ncs.mains import ending
 from unif.head import Head, opened
 from unif.reading import code_words
 
@@ -58,6 +59,7 @@ def reciprocal_ranks(head: Head, held: Sequence[tuple[str, str, str]], *, seed: 
     return found
 
 
+@ending("csn_mrr")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.csn_mrr", description=__doc__.partition("\n")[0])

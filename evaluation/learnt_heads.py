@@ -27,6 +27,7 @@ from evaluation.judges.aroma import judge
 from evaluation.machine import commit, machine
 from evaluation.significance import paired_interval
 from ncs.index import Index
+from ncs.mains import ending
 from ncs.rankers import Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.structure import Structure
@@ -125,6 +126,7 @@ def table(found: Mapping[str, Ranks]) -> str:
     return "\n".join(lines)
 
 
+@ending("learnt_heads")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.learnt_heads", description=__doc__.partition("\n")[0])

@@ -25,8 +25,9 @@ from corpora.program import read_program
 from evaluation.asking import System, fitted
 from evaluation.experiment import run_experiment
 from ncs import __version__
-from ncs.errors import BadInput, MissingExtra, NcsError
+from ncs.errors import BadInput, MissingExtra
 from ncs.index import BuildConfig, Index
+from ncs.mains import ending
 from ncs.rankers import read_ranker
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
     return {"mteb": float(theirs), "ours": means[model.system.name]}
 
 
+@ending("mteb_adapter")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.mteb_adapter", description=__doc__.partition("\n")[0])
@@ -202,11 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--language", default="", help="of the code in it: java, python ...")
     options = parser.parse_args(arguments)
     logging.getLogger("mteb").setLevel(logging.ERROR)
-    try:
-        found = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
-    except NcsError as error:
-        sys.stderr.write(f"mteb_adapter: {error}\n")
-        return 2
+    found = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return 0
 

@@ -29,8 +29,9 @@ from evaluation.asking import System, costs
 from evaluation.journal import Journal
 from evaluation.judged import THRESHOLDS, Judged, judge_system
 from ncs.console import say, tracker
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
 from ncs.index import Index
+from ncs.mains import ending
 from ncs.rankers import RANKERS, read_ranker
 
 
@@ -52,6 +53,7 @@ class Request:
     quiet: bool = False
 
 
+@ending("evaluate-stackoverflow", stopped="the same command goes on from here where it names an output")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr, 130 stopped by the keyboard."""
     parser = argparse.ArgumentParser(prog="bin/evaluate-stackoverflow", description=__doc__.partition("\n")[0])
@@ -66,26 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, help="file to resume from (default: beside the first output)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
-    try:
-        found = evaluate(
-            Request(
-                options.questions,
-                options.index,
-                options.ranker or (),
-                options.k,
-                outputs.chosen(options),
-                options.pair and tuple(options.pair),
-                options.state,
-                options.quiet,
-            )
+    found = evaluate(
+        Request(
+            options.questions,
+            options.index,
+            options.ranker or (),
+            options.k,
+            outputs.chosen(options),
+            options.pair and tuple(options.pair),
+            options.state,
+            options.quiet,
         )
-        sys.stdout.write(shown(found))
-    except NcsError as error:
-        say(f"evaluate-stackoverflow: {error}")
-        return 2
-    except KeyboardInterrupt:
-        say("evaluate-stackoverflow: stopped; the same command goes on from here where it names an output")
-        return 130
+    )
+    sys.stdout.write(shown(found))
     return 0
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from ncs.console import tracker
-from ncs.errors import MissingExtra, NcsError
+from ncs.errors import MissingExtra
 from ncs.folder import find_index
 from ncs.index import Index
+from ncs.mains import ending
 from ncs.progress import silent
 from unif.settings import (
     CHOICES,
@@ -37,21 +38,12 @@ if TYPE_CHECKING:
     from unif.train import Trained
 
 
+@ending("unif", stopped="the same command goes on from the last epoch")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
     options = _parser().parse_args(arguments)
-    try:
-        code: int = options.run(options)
-        return code
-    except NcsError as error:
-        sys.stderr.write(f"unif: {error}\n")
-        return 2
-    except OSError as error:
-        sys.stderr.write(f"unif: {error.filename or 'the system'}: {error.strerror or error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("unif: stopped; the same command goes on from the last epoch\n")
-        return 130
+    code: int = options.run(options)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,8 +25,9 @@ from evaluation.judges.aroma import VERSION
 from evaluation.judges.calibration import Rates, Similarities, measure, rates
 from evaluation.report import aligned
 from ncs.console import tracker
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
 from ncs.index import Index
+from ncs.mains import ending
 
 
 def table(found: Sequence[Rates]) -> str:
@@ -41,6 +42,7 @@ def _cells(row: Rates) -> list[str]:
     return [*first, around, f"{row.bm25:.1%}"]
 
 
+@ending("calibrate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
     parser = argparse.ArgumentParser(prog="calibrate", description=(__doc__ or "").partition("\n")[0])
@@ -53,11 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="write the result as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
-    try:
-        return _run(options)
-    except NcsError as error:
-        sys.stderr.write(f"calibrate: {error}\n")
-        return 2
+    return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
