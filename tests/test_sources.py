@@ -89,7 +89,26 @@ def test_repositories_that_are_called_the_same_get_different_names(tmp_path: Pat
     assert places(tmp_path / "same") == ["same: Loose.java", "same/same: A.java"]
     for above in ("1", "2", "3"):
         repository(tmp_path / above / "app", {"A.java": above})
-    assert places(*(tmp_path / above / "app" for above in "123")) == ["app: A.java", "app/app: A.java", "app~2: A.java"]
+    three = [tmp_path / above / "app" for above in "123"]
+    assert places(*three) == ["app: A.java", "2/app: A.java", "3/app: A.java"]
+    assert places(*three[:2]) == places(*three)[:2]  # a further root renames none
+    assert places(tmp_path / "x" / "app", tmp_path / "y" / "app", tmp_path / "z" / "x" / "app") == [
+        "app: A.java",
+        "y/app: A.java",
+        "x/app: A.java",
+    ]
+
+
+def test_repositories_below_folders_of_one_name_are_told_apart_by_the_folders_above(tmp_path: Path) -> None:
+    for above in ("a/x", "b/x", "c/x"):
+        repository(tmp_path / above / "app", {"A.java": above})
+    roots = [tmp_path / above / "x" / "app" for above in "abc"]
+    assert places(*roots) == ["app: A.java", "x/app: A.java", "c/x/app: A.java"]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "app.git").mkdir()
+    bare(tmp_path / "one" / "app.git", {"A.java": ""})
+    repository(tmp_path / "one" / "app", {"A.java": ""})  # both are called app, in one folder
+    assert places(tmp_path / "one") == ["app: A.java", "one/app: A.java"]
 
 
 def test_a_root_given_twice_or_inside_another_root_is_read_once(tmp_path: Path) -> None:

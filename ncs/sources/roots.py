@@ -123,12 +123,17 @@ class _Names:
         self._taken: set[str] = set()
 
     def of(self, path: Path, name: str, root: Path) -> str:
-        """The repository at `path` below `root`; where its name is taken, with the root's before it, or numbered."""
+        """The repository at `path`, called `name` below `root`; who comes later has as many folders before its name
+        as tell it from those that came before, so that another root renames none of them.
+        """
         if (known := self._of.get(path)) is not None:
             return known
         plain = shown(name)
+        above = path.parent if path == root else root  # the first folder that is not in the name
+        folders = [part for part in above.parts if part != above.anchor]
+        longer = (shown("/".join((*folders[-n:], name))) for n in range(1, len(folders) + 1))
         numbered = (f"{plain}~{n}" for n in range(2, len(self._taken) + 3))
-        candidates = (plain, shown(f"{root.name}/{name}"), *numbered)
+        candidates = (plain, *longer, *numbered)
         self._of[path] = next(candidate for candidate in candidates if candidate not in self._taken)
         self._taken.add(self._of[path])
         return self._of[path]
