@@ -18,9 +18,10 @@ from ncs.confidence import BUILT, DEFAULT, Learnt, Model
 from ncs.hiding import Hiding
 from ncs.rankers import create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import HEAD, HybridRanker, Ranking, Weights
+from ncs.rankers.hybrid import HEAD, HybridRanker
 from ncs.rankers.ncs import NcsRanker
 from ncs.rankers.traits import traits
+from ncs.rankers.weights import Weights
 from ncs.sampling import HIDDEN, MOST, Sampled, sample
 from ncs.structure import Structure
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.rankers.hybrid import Hidden
+    from ncs.rankers.ranking import Hidden, Ranking
     from ncs.store import Store
 
     Scores = NDArray[np.float64]

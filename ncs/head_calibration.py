@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.rankers.hybrid import Hidden
+    from ncs.rankers.ranking import Hidden
     from ncs.sampling import Sampled
     from ncs.store import Store
 

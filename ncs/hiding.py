@@ -11,8 +11,8 @@ from ncs.embeddings import unit_rows
 from ncs.intent import read_intent
 from ncs.lexical import stem_all
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import Hidden
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.ranking import Hidden
 from ncs.rankers.wording import worded
 from ncs.types import NCS_FIELDS, Field
 

@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.rankers.hybrid import Ranking
+    from ncs.rankers.ranking import Ranking
 
     Scores = NDArray[np.float64]
 

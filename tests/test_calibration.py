@@ -27,8 +27,9 @@ from ncs.hiding import Hiding
 from ncs.index import BuildConfig, Index
 from ncs.learning import Asked
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import DEFAULTS, HybridRanker
+from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.weights import DEFAULTS
 from ncs.sampling import MOST, sample
 from ncs.store import Store
 from ncs.structure import Structure

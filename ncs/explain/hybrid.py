@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.intent import Intent
-    from ncs.rankers.hybrid import Evidence, HybridRanker, Ranking
+    from ncs.rankers.hybrid import HybridRanker
+    from ncs.rankers.ranking import Evidence, Ranking
     from ncs.structure import Structure
     from ncs.symbols import Symbol
     from ncs.types import Mask

@@ -17,7 +17,8 @@ from ncs.structure import Structure
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.rankers.hybrid import Hidden, HybridRanker, Ranking
+    from ncs.rankers.hybrid import HybridRanker
+    from ncs.rankers.ranking import Hidden, Ranking
     from ncs.types import Mask
 
     Scores = NDArray[np.float64]

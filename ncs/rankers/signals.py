@@ -1,0 +1,71 @@
+"""What a candidate's own names and words say to a question, and what it is worth before any question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.rerank import association, direction, naming, priors, soft_match
+from ncs.tokens import tokenize
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.intent import Intent
+    from ncs.rankers.candidates import Parts
+    from ncs.rankers.ranking import Hidden
+    from ncs.rankers.weights import Settings, Weights
+    from ncs.structure import Structure
+
+    Scores = NDArray[np.float64]
+    Rows = NDArray[np.int64]
+
+DIRECTION = 3.0
+"""What the question's way, or against it, counts beside all of the question in a name."""
+
+
+def own(
+    parts: Parts, intent: Intent, text: str, asked: Mapping[str, float], rows: Rows, inside: float, weights: Weights,
+    settings: Settings, hidden: Hidden | None,
+) -> dict[str, Scores]:  # fmt: skip
+    """Name -> [n]. asked: stem -> idf. inside: how far the candidates stand in one project."""
+    table = parts.structure.words
+    named = naming.agreement(table, rows, asked) + DIRECTION * direction.direction(table, rows, tokenize(text))
+    if hidden and hidden.name is not None:
+        named[rows == hidden.row] = hidden.name
+    found = {
+        "name": weights.naming * named,
+        "definition": weights.definition * definition(parts.structure, intent, rows, inside),
+    }
+    if settings.association:
+        related = association.agreement(table, parts.lexical.postings, intent.words, rows)
+        found["association"] = settings.association * (1 - inside) * related
+    if settings.soft_match:
+        near = soft_match.agreement(table, parts.dense.encoder.vectors, rows, asked)
+        found["soft_match"] = settings.soft_match * near
+    return found
+
+
+def definition(structure: Structure, intent: Intent, rows: Rows, inside: float) -> Scores:
+    """How well each row defines a name that the question spells, [n]. In a sentence a name asks for its definition
+    inside a project only: over many projects `how to restart an Activity` asks for no class of that name."""
+    found = np.zeros(len(rows))
+    order = np.argsort(rows)
+    for symbol in intent.symbols:
+        defining, weights = structure.symbols.match(symbol)
+        at = np.minimum(np.searchsorted(rows[order], defining), len(rows) - 1)
+        met = rows[order][at] == defining
+        counted = weights[met] * (1.0 if intent.kind == "symbol" else inside)
+        found[order[at[met]]] = np.maximum(found[order[at[met]]], counted)
+    return found
+
+
+def factors(structure: Structure, intent: Intent, rows: Rows, inside: float, settings: Settings) -> dict[str, Scores]:
+    """Name -> [n]: what each row's score is multiplied by."""
+    places = structure.places
+    return {
+        "role": priors.factors(places.role[places.file[rows]], intent.words, factor=settings.role),
+        "outline": priors.outlines(places.outline[rows], inside, factor=settings.outline),
+    }
