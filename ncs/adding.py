@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ncs.building import requested_rankers
 from ncs.embeddings import Embeddings
 from ncs.folder import new_generation
 from ncs.head_calibration import weigh_head
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.rankers import NeedsMore, Ranker, fit_ranker, read_ranker, requested_ranker
+from ncs.rankers import Ranker, fit_ranker, read_ranker
 from ncs.rankers.head_signal import NAME as HEAD
 
 if TYPE_CHECKING:
@@ -29,12 +28,9 @@ def add_rankers(folder: Path | str, asked: Sequence[str], *, track: Track = sile
     """
     folder = Path(folder)
     Index.load(folder).close()  # before the lock: there is one to add to
-    rankers = [requested_ranker(text) for text in asked]
-    for ranker in rankers:
-        if isinstance(ranker, NeedsMore):
-            ranker.prepare()
+    rankers = requested_rankers(asked)
     with new_generation(folder) as generation, Index.load(folder) as standing:
-        begin_with(generation, standing.data, without=[ranker.name for ranker in rankers])
+        generation.begin_with(standing.data, without=[ranker.name for ranker in rankers])
         seconds = {ranker.name: _fitted(ranker, standing, generation.path, track) for ranker in rankers}
         weighed = weigh_head(generation.path, standing.store) if HEAD in seconds else None
         _commit(generation, standing.manifest, asked, seconds, weighed)
@@ -46,22 +42,6 @@ def _fitted(ranker: Ranker, standing: Index, path: Path, track: Track) -> float:
     fit_ranker(ranker, standing.words(), Embeddings.load(standing.data), standing.store, track=track)
     ranker.save(path)
     return round(time.perf_counter() - began, 2)
-
-
-def begin_with(generation: Generation, data: Path, *, without: Sequence[str]) -> None:
-    """The files of another generation, but for folders of these names; links, as such files are never written to."""
-    for entry in sorted(data.iterdir()):
-        if entry.is_dir() and entry.name not in without:
-            shutil.copytree(entry, generation.path / entry.name, copy_function=_link)
-        elif entry.is_file():
-            _link(entry, generation.path / entry.name)
-
-
-def _link(source: str | Path, target: str | Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without links
-        shutil.copyfile(source, target)
 
 
 def _commit(

@@ -6,102 +6,41 @@ import importlib.metadata
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.confidence import keep_tuned
-from ncs.errors import BadInput, IndexVersion
+from ncs.config import BuildConfig
+from ncs.errors import BadInput, NcsError
+from ncs.folder import open_folder
+from ncs.freshness import Recipe, known_files
 from ncs.generations import Generation, new_generation
-from ncs.manifest import Manifest, current_generation
+from ncs.manifest import current_generation
 from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.store import Store
 from ncs.structure import Structure
-from ncs.types import NCS_FIELDS
+from ncs.word_vectors import PENDING, word_vectors
 
 if TYPE_CHECKING:
     from ncs.batches import Collected
-    from ncs.embeddings import Choice, Embeddings, FastTextConfig, LsaConfig
-    from ncs.reading import Changes
+    from ncs.embeddings import Embeddings
     from ncs.reuse import Known
-    from ncs.sources import Skipped, SourceFile
+    from ncs.sources import Skipped
     from ncs.vocabulary import WordTable
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these (DESIGN.md)."""
 EARLY = 2_000
 """Documents from which on a first build lets an index answer by words while their vectors are learnt."""
-PENDING = "word vectors are being learnt: so far words themselves are found, not their meaning"
-DRIFT, GROWTH = 0.02, 1.5
-"""Past these an update advises to learn word vectors anew."""
-DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
-
-
-def _default_fasttext() -> FastTextConfig:
-    from ncs.embeddings import FastTextConfig
-
-    return FastTextConfig()
-
-
-def _default_lsa() -> LsaConfig:
-    from ncs.embeddings import LsaConfig
-
-    return LsaConfig()
-
-
-@dataclass(frozen=True, slots=True)
-class BuildConfig:
-    """What decides an index's content; it is kept in the manifest. (Workers do not: they change nothing.)"""
-
-    fasttext: FastTextConfig = field(default_factory=_default_fasttext)
-    lsa: LsaConfig = field(default_factory=_default_lsa)
-    embeddings: Choice = "auto"
-    """Which of the two learns the word vectors; "auto": see ncs.embeddings.chosen."""
-    warm_start: str | None = None
-    """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.warm_start)."""
-    java_frontend: str = "tree-sitter"
-    outside: bool = True
-    """Classes and top-level code are documents too, beside functions."""
-    texts: bool = True
-    """Files without a grammar are read too, as text (ncs.extract.texts)."""
-    store_code: bool = True
-    deduplicate: bool = True
-    revision: str | None = None
-    rankers: tuple[str, ...] = ()
-    """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
-
-    def __post_init__(self) -> None:
-        """Raise BadInput for a ranker that cannot be built as it is asked for, or for word vectors of no kind."""
-        if self.embeddings not in ("auto", "fasttext", "lsa"):
-            raise BadInput(f"word vectors are learnt by auto, fasttext or lsa, not {self.embeddings!r}")
-        for text in self.rankers:
-            requested_ranker(text)
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> BuildConfig:
-        """Of an index that stands; raises IndexVersion where this ncs does not know its settings."""
-        from ncs.embeddings import FastTextConfig, LsaConfig
-
-        found: dict[str, Any] = dict(manifest.config)
-        try:
-            fasttext, lsa = FastTextConfig(**found.pop("fasttext")), LsaConfig(**found.pop("lsa", {}))
-            return cls(fasttext=fasttext, lsa=lsa, **{**found, "rankers": tuple(found.get("rankers", ()))})
-        except (KeyError, TypeError) as error:
-            raise IndexVersion(
-                f"the index was built with other settings than this ncs has ({error}); build it again"
-            ) from error
-
-    def same_documents(self, other: BuildConfig) -> bool:
-        """Whether files give the same documents by both."""
-        return all(getattr(self, name) == getattr(other, name) for name in DECIDES_DOCUMENTS)
 
 
 class Clock:
@@ -117,87 +56,50 @@ class Clock:
         self.seconds[stage] = round(time.perf_counter() - start, 2)
 
 
-def requested_rankers(config: BuildConfig) -> list[Ranker]:
-    """The rankers on request, sure to have what they need."""
-    rankers = [requested_ranker(text) for text in config.rankers]
+def requested_rankers(texts: Iterable[str]) -> list[Ranker]:
+    """The rankers on request, written as `unif:head=HEAD`, sure to have what they need."""
+    rankers = [requested_ranker(text) for text in texts]
     for ranker in rankers:
         if isinstance(ranker, NeedsMore):
             ranker.prepare()
     return rankers
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a build is asked to do."""
+def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: bool = True) -> None:
+    """Build the next generation of the index in `folder`.
 
-    roots: tuple[Path, ...]
-    config: BuildConfig
-    workers: int | None = None
-    force: bool = False
-    track: Track = silent
-
-    def wanted(self) -> Callable[[str], bool]:
-        """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, without_texts
-
-        return readable if self.config.texts else without_texts
-
-    def files(self, skipped: Skipped, known: Known | None) -> Iterator[SourceFile]:
-        """Its source files in order; those that are known to be unchanged without their contents."""
-        from ncs.sources import walk
-
-        unchanged = known.unchanged if known else lambda origin: False
-        wanted, revision = self.wanted(), self.config.revision
-        return walk(
-            self.roots, wanted=wanted, revision=revision, force=self.force, skipped=skipped, unchanged=unchanged
-        )
-
-
-def known_files(data: Path, manifest: Manifest, store: Store, config: BuildConfig) -> Known | None:
-    """What an index can spare a build; None where it was made otherwise, or keeps too little.
-
-    Without its code an index does not keep what tells a copy from its original either.
+    learnt: the folder of an index whose word vectors are taken over instead of training; it may be `folder`.
+    reuse: files that the index in `folder` holds and that have not changed are taken over from it.
     """
-    from ncs.file_table import FileTable
-    from ncs.reuse import Known, made_by
-
-    sources, table = manifest.counts.get("sources"), FileTable.load(data)
-    if not isinstance(sources, dict) or table is None or not config.store_code or sources["made_by"] != made_by():
-        return None
-    if not config.same_documents(BuildConfig.of(manifest)):
-        return None
-    return Known(data, store, table, int(sources["began"]))
-
-
-def changes_since(recipe: Recipe, data: Path, known: Known | None) -> Changes:
-    """Which files differ from those of the index in `data`."""
-    from ncs.file_table import FileTable
-    from ncs.reading import changes
-    from ncs.sources import Skipped
-
-    table = known.table if known else FileTable.load(data)
-    return changes(recipe.files(Skipped(), known), table.entries if table else ())
-
-
-def make(recipe: Recipe, folder: Path, known: Known | None = None, learnt: tuple[Path, Manifest] | None = None) -> None:
-    """Build the next generation of the index in `folder`; known, learnt: what is taken over from another one."""
     from ncs.extract.readers import why_unread
     from ncs.reading import MovedError
     from ncs.reuse import made_by
     from ncs.sources import Skipped, count
 
     config = recipe.config
-    requested = requested_rankers(config)
+    requested = requested_rankers(config.rankers)
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
     total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
     try:
         with new_generation(folder, needed_bytes=SPACE * size) as generation:
             clock = Clock()
-            with clock("extract"):
+            with clock("extract"), ExitStack() as open_meanwhile:
+                known = _standing(folder, config, open_meanwhile) if reuse else None
                 collected = _read(recipe, sources, generation, known, total)
             learn(collected, generation, config, requested, recipe.track, clock, sources, learnt)
     except MovedError:
-        make(recipe, folder, None, learnt)
+        make(recipe, folder, learnt, reuse=False)
+
+
+def _standing(folder: Path, config: BuildConfig, open_meanwhile: ExitStack) -> Known | None:
+    """What the index that stands in the folder can spare a build; the write lock keeps its files there."""
+    if current_generation(folder) is None:
+        return None
+    try:
+        data, manifest = open_folder(folder)
+        return known_files(data, manifest, open_meanwhile.enter_context(Store(data / "documents.sqlite")), config)
+    except (NcsError, OSError):
+        return None  # damaged, or of another version: then all is read
 
 
 def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known | None, total: int) -> Collected:
@@ -224,11 +126,11 @@ def learn(
     track: Track,
     clock: Clock,
     sources: Sources | None = None,
-    learnt: tuple[Path, Manifest] | None = None,
+    learnt: Path | None = None,
 ) -> None:
     """Words into rankers; then the generation is complete.
 
-    learnt: the files and manifest of an index whose word vectors are taken over instead of training.
+    learnt: the folder of an index whose word vectors are taken over instead of training.
     """
     from ncs.calibration import calibrated
     from ncs.embeddings import chosen
@@ -251,7 +153,7 @@ def learn(
     folder = generation.path
     with clock("embeddings"):
         how = chosen(config.embeddings, owners, config.fasttext, config.lsa)
-        embeddings, training = _word_vectors(words, how, config.warm_start, track, folder, learnt)
+        embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
@@ -304,57 +206,12 @@ def _answer_early(
     with Store(generation.path / "documents.sqlite") as store:
         _fit(map(create_ranker, FITTED[1:]), collected.words, nothing, store, generation.path, silent, Clock())
     counts = {**_counts(collected, clock, sources), "embeddings": nothing.method, "pending": PENDING}
-    generation.commit(config=asdict(config), counts=counts, versions=_versions())
-    return generation.next(without=("embeddings.npy", "embeddings.json", *FITTED[1:]))
-
-
-def _word_vectors(
-    words: WordTable,
-    how: FastTextConfig | LsaConfig,
-    other: str | None,
-    track: Track,
-    folder: Path,
-    learnt: tuple[Path, Manifest] | None,
-) -> tuple[Embeddings, dict[str, object]]:
-    """Learnt from these words or taken over; and from how much they were learnt, how much had none then and has now."""
-    from ncs.embeddings import Embeddings
-    from ncs.reuse import carried_over
-    from ncs.warm_start import train_beside
-
-    if learnt is None:
-        then: dict[str, object] = {"documents": len(words)}
-        if other:
-            embeddings, then["warm_start"] = train_beside(words, other, how, track=track, folder=folder)
-        else:
-            embeddings = Embeddings.train(words, how, track=track, folder=folder)
-        then["without_vector"] = _without_vector(words, embeddings)
-    else:
-        embeddings = carried_over(learnt[0], words)
-        then = {**cast(Mapping[str, object], learnt[1].counts.get("training") or {})}
-    return embeddings, {**then, "without_vector_now": _without_vector(words, embeddings)}
-
-
-def _without_vector(words: WordTable, embeddings: Embeddings) -> float:
-    """The share of the words of NCS_FIELDS that have no vector: rare ones, and those that came after the training."""
-    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
-    ids, _ = words.select(NCS_FIELDS)
-    return round(float(1 - has[ids].mean()), 6) if len(ids) else 0.0
-
-
-def retraining_advice(manifest: Manifest) -> str | None:
-    """Whether word vectors should be learnt anew, and why; None while they serve.
-
-    They should where DRIFT more of the words have none than when they were learnt, and where the corpus is
-    GROWTH times what it was then.
-    """
-    training: dict[str, Any] = dict(cast(Mapping[str, object], manifest.counts.get("training") or {}))
-    missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)
-    documents, then = cast(int, manifest.counts.get("documents", 0)), training.get("documents", 0)
-    if missing > DRIFT:
-        return f"{missing:.1%} of the words are newer than the word vectors; learn them with: ncs update --retrain"
-    if then and documents > GROWTH * then:
-        return f"word vectors were learnt from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
-    return None
+    manifest = generation.commit(config=asdict(config), counts=counts, versions=_versions())
+    following = generation.next()
+    following.begin_with(
+        generation.folder / manifest.generation, without=("embeddings.npy", "embeddings.json", *FITTED[1:])
+    )
+    return following
 
 
 @dataclass(frozen=True, slots=True)

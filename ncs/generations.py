@@ -58,19 +58,24 @@ class Generation:
         _sync(self.folder)
         return manifest
 
-    def next(self, *, without: Sequence[str] = ()) -> Generation:
-        """After `commit`: another generation that begins with the files of this one, without these top-level names.
-
-        Files are linked, not copied, where the system can: they must be replaced, never written to.
-        """
+    def next(self) -> Generation:
+        """After `commit`: another generation, begun with the files of this one."""
         following = Generation(self.folder, self._number + 1)
         following.path.mkdir()
-        for entry in sorted(self._data.iterdir()):
-            if entry.is_dir() and entry.name not in without:
-                shutil.copytree(entry, following.path / entry.name, copy_function=_link)
-            elif entry.name not in without:
-                _link(entry, following.path / entry.name)
         return following
+
+    def begin_with(self, data: Path, *, without: Sequence[str] = ()) -> None:
+        """The files of another generation, but for these top-level names.
+
+        They are linked, not copied, where the system can: they must be replaced, never written to.
+        """
+        for entry in sorted(data.iterdir()):
+            if entry.name in without:
+                continue
+            if entry.is_dir():
+                shutil.copytree(entry, self.path / entry.name, copy_function=_link)
+            else:
+                _link(entry, self.path / entry.name)
 
 
 def _link(source: str | Path, target: str | Path) -> None:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ncs.building import (
-    FITTED,
-    SPACE,
-    BuildConfig,
-    Clock,
-    Recipe,
-    changes_since,
-    known_files,
-    learn,
-    make,
-    requested_rankers,
-)
+from ncs.building import FITTED, SPACE, Clock, learn, make, requested_rankers
 from ncs.confidence import Learnt, is_sure
-from ncs.errors import BadInput, NcsError
+from ncs.config import BuildConfig
+from ncs.errors import BadInput
 from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
-from ncs.generations import new_generation, sweep
+from ncs.freshness import Recipe, changes_since, known_files, recipe_of
+from ncs.generations import new_generation
 from ncs.places import Places
 from ncs.progress import Track, silent
 from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
@@ -104,18 +96,8 @@ class Index:
         holds and that have not changed are taken over from it. Raises SourceError, IndexBusy, and
         BadInput where the sources hold no function.
         """
-        config = config or BuildConfig()
-        requested_rankers(config)
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
-        recipe = Recipe(paths, config, workers, force, track)
-        try:
-            standing = cls.load(folder)
-        except (NcsError, OSError):
-            make(recipe, Path(folder))
-        else:
-            with standing:
-                make(recipe, Path(folder), known_files(standing.data, standing.manifest, standing.store, config))
-            sweep(Path(folder))
+        make(Recipe(paths, config or BuildConfig(), workers, force, track), Path(folder))
         return cls.load(folder)
 
     @classmethod
@@ -135,15 +117,14 @@ class Index:
         changed nothing is written. Raises what `load` and `build` raise, and BadInput for an index
         that was not made of files.
         """
+        folder = Path(folder)
         with cls.load(folder) as standing:
-            manifest, config = standing.manifest, BuildConfig.of(standing.manifest)
-            recipe = Recipe(_roots(manifest, Path(folder)), config, workers, force, track)
-            known = known_files(standing.data, manifest, standing.store, config)
-            found = changes_since(recipe, standing.data, known)
-            if found or retrain or known is None:
-                known = known_files(standing.data, manifest, standing.store, config)
-                make(recipe, Path(folder), known, None if retrain else (standing.data, manifest))
-        sweep(Path(folder))
+            manifest = standing.manifest
+            recipe = replace(recipe_of(manifest, folder), workers=workers, force=force, track=track)
+            known = known_files(standing.data, manifest, standing.store, recipe.config)
+            found, _ = changes_since(recipe, standing.data, known)
+        if found or retrain or known is None or "pending" in manifest.counts:
+            make(recipe, folder, None if retrain else folder)
         return cls.load(folder), found
 
     @classmethod
@@ -159,7 +140,7 @@ class Index:
         from ncs.batches import Collector, chunks, pack_batch
 
         config = config or BuildConfig()
-        requested = requested_rankers(config)
+        requested = requested_rankers(config.rankers)
         with new_generation(Path(folder)) as generation:
             clock = Clock()
             with clock("extract"), Collector(generation.path, config.store_code, config.deduplicate) as collector:
@@ -373,10 +354,3 @@ class Index:
         tokens = tokenize(word)
         id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
         return Embeddings.load(self._data).nearest(vocabulary, id, n) if id is not None else None
-
-
-def _roots(manifest: Manifest, folder: Path) -> tuple[Path, ...]:
-    sources = manifest.counts.get("sources")
-    if not isinstance(sources, dict):
-        raise BadInput(f"{folder} does not say which files it was made of; build it again with: ncs build <sources>")
-    return tuple(map(Path, sources["roots"]))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.adding import begin_with
 from ncs.errors import BadInput, IndexDamaged, MissingExtra
 from ncs.folder import new_generation
 from ncs.index import Index
@@ -99,7 +98,7 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Tr
         places = project(vectors.rows(rows), seed, track)
         config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed}
         made = Map(rows.astype(np.int32), places, config)
-        begin_with(generation, standing.data, without=[ROOM])
+        generation.begin_with(standing.data, without=[ROOM])
         made.save(generation.path)
         manifest = standing.manifest
         seconds = manifest.counts.get("seconds")

@@ -16,7 +16,7 @@ from ncs.extract import Extraction, extract_files
 from ncs.file_table import BROKEN, FAILED, READ, FileEntry
 
 if TYPE_CHECKING:
-    from ncs.building import BuildConfig
+    from ncs.config import BuildConfig
     from ncs.reuse import Known
     from ncs.sources import SourceFile
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -153,6 +153,7 @@ NOT_KEPT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
 """In place of a copy's content, which is its original's."""
 
 
+@cache
 def made_by() -> str:
     """What decides which documents a file gives: our own code, and the grammars that are installed."""
     digest = blake2b(digest_size=DIGEST_BYTES)
@@ -160,7 +161,7 @@ def made_by() -> str:
     for path in sorted(
         chain.from_iterable([room / name] if name.endswith(".py") else (room / name).iterdir() for name in MADE_BY)
     ):
-        if path.suffix in (".py", ".scm"):
+        if path.suffix in (".py", ".scm", ".c"):
             digest.update(path.read_bytes())
     for name in sorted({row.grammar.partition(":")[0] for row in LANGUAGES.values()}):
         digest.update(f"{name} {_version(name)}\n".encode())

@@ -68,7 +68,7 @@ def _standard_library() -> list[Path]:
 
 
 def _read(roots: list[Path], workers: int | None, track: Track) -> WordTable:
-    from ncs.building import BuildConfig
+    from ncs.config import BuildConfig
     from ncs.extract.readers import without_texts
     from ncs.reading import read
     from ncs.sources import walk

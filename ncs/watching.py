@@ -9,11 +9,13 @@ from threading import Event
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ncs.building import BuildConfig, retraining_advice
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
 from ncs.folder import DEFAULT_NAME
+from ncs.freshness import roots_of
 from ncs.index import Index
-from ncs.manifest import Manifest, read_manifest
+from ncs.manifest import read_manifest
+from ncs.word_vectors import retraining_advice
 
 if TYPE_CHECKING:
     from ncs.reading import Changes
@@ -100,7 +102,7 @@ class Follower:
     def greeting(self) -> str:
         """What is watched, and what an update costs where that is long."""
         counts: Mapping[str, Any] = self._manifest.counts
-        roots = _roots(self._manifest)
+        roots = list(map(str, roots_of(self._manifest)))
         if not roots:
             raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
         line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
@@ -111,7 +113,7 @@ class Follower:
     def places(self) -> tuple[Place, ...]:
         """What is to be watched: the roots that are there now; of a root that is a file its folder."""
         found: dict[str, Place] = {}
-        for root in map(Path, _roots(self._manifest)):
+        for root in roots_of(self._manifest):
             watched = root.parent if root.is_file() else root
             try:
                 status = watched.stat()
@@ -163,11 +165,6 @@ class Follower:
         wait = AGAIN if isinstance(error, IndexBusy) else min(AGAIN * 2**self._failures, LONGEST)
         self._failures += 1
         self._due = self._rested = self._clock() + max(wait, self._clock() - began)
-
-
-def _roots(manifest: Manifest) -> list[str]:
-    sources: Any = manifest.counts.get("sources")
-    return list(sources["roots"]) if isinstance(sources, dict) else []
 
 
 def told(changes: Changes) -> str:

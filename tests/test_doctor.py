@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from ncs.cli import app
 from ncs.doctor.findings import Finding, as_dict
-from ncs.doctor.freshness import changed
 from ncs.doctor.installation import requirements
 from ncs.doctor.standing import diagnose, left_out
+from ncs.freshness import changes_since, known_files, recipe_of
 from ncs.index import BuildConfig, Index
 from tests import corpus
 
@@ -77,7 +77,9 @@ def test_new_changed_and_removed_files_are_counted_with_the_command_that_reads_t
 
 def test_a_look_that_is_cut_short_says_so_and_names_no_file_removed(home: Path) -> None:
     with Index.load(home / ".ncs") as index:
-        changes, whole = changed(index, [home / "repos"], 0.0)
+        recipe = recipe_of(index.manifest, index.folder)
+        known = known_files(index.data, index.manifest, index.store, recipe.config)
+        changes, whole = changes_since(recipe, index.data, known, 0.0)
     assert (whole, changes.removed, changes.unchanged) == (False, (), 1)
     done = doctor("--seconds", "0")
     assert "; 1 files looked at in 0 s; more may have" in done.stdout

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from ncs.building import PENDING
 from ncs.index import Index
 from ncs.mcp.project import BUILDING, Project
 from ncs.mcp.settings import Settings
+from ncs.word_vectors import PENDING
 from tests import corpus
 from tests.agents import Said, agent, ask, command, until
 

@@ -23,7 +23,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ncs.answer import Answer
-from ncs.building import BuildConfig
+from ncs.config import BuildConfig
 from ncs.embeddings import FastTextConfig
 from ncs.index import Index
 from ncs.tui.app import SearchApp

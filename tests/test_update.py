@@ -15,12 +15,15 @@ import pytest
 
 from ncs import building
 from ncs.answer import Answer, ask
-from ncs.building import BuildConfig, Recipe, make
+from ncs.building import make
+from ncs.config import BuildConfig
 from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, SourceError
 from ncs.file_table import FileEntry, FileTable
+from ncs.freshness import Recipe
 from ncs.index import Index
 from ncs.types import NCS_FIELDS, Document
+from ncs.word_vectors import PENDING
 from tests import corpus, gitrepo
 from tests.test_cli import ncs
 
@@ -98,7 +101,7 @@ def _without_stamps(table: FileTable) -> list[FileEntry]:
 
 def anew(index: Index, root: Path, folder: Path) -> Index:
     """A whole build with the word vectors of an index."""
-    make(Recipe((root,), QUICK), folder, None, (index.data, index.manifest))
+    make(Recipe((root,), QUICK), folder, index.folder)
     return Index.load(folder)
 
 
@@ -279,4 +282,26 @@ def test_a_first_build_answers_by_words_while_vectors_are_learnt(
         index.load(tmp_path / "idx", verify=True).close()
     (answer,) = seen
     assert answer["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
-    assert answer["notes"] == [building.PENDING]
+    assert answer["notes"] == [PENDING]
+
+
+def test_an_update_goes_on_with_a_build_that_ended_before_its_vectors_were_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "EARLY", 1)
+    root = corpus.write(tmp_path / "repos")
+
+    def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        if stage == "training embeddings":
+            raise KeyboardInterrupt
+        yield from items
+
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(root, tmp_path / "idx", config=QUICK, track=stopped)
+    _age(tmp_path / "idx")
+    updated, changes = Index.update(tmp_path / "idx")
+    with updated, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
+        assert not changes
+        assert "pending" not in updated.manifest.counts
+        assert_equal(updated, fresh)
+    assert not Index.update(tmp_path / "idx")[1]

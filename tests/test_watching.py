@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.building import BuildConfig
+from ncs.config import BuildConfig
 from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract

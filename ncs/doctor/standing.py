@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ncs.building import SPACE, retraining_advice
+from ncs.building import SPACE
 from ncs.doctor.findings import Finding, typed
 from ncs.errors import IndexFolderError, IndexNotFound
 from ncs.folder import find_index
 from ncs.index import Index
 from ncs.manifest import TUNED
+from ncs.word_vectors import retraining_advice
 
 SHOWN = 3
 """Files of a kind that are named."""

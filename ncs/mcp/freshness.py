@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from ncs.building import BuildConfig, Recipe, known_files
 from ncs.errors import NcsError
-from ncs.file_table import FileTable
+from ncs.freshness import changes_since, known_files, recipe_of
 from ncs.index import Index
-from ncs.reading import Changes, changes
-from ncs.sources import Skipped, SourceFile
+from ncs.reading import Changes
 
 NAMED = 3
 """Changed files that a note names."""
@@ -27,28 +24,14 @@ def stale(index: Index, seconds: float) -> Changes | None:
     Raises TooSlowError after so many seconds.
     """
     try:
-        config = BuildConfig.of(index.manifest)
-        recipe = Recipe(roots_of(index), config)
-        known = known_files(index.data, index.manifest, index.store, config)
-        table = known.table if known else FileTable.load(index.data)
-        return changes(_until(recipe.files(Skipped(), known), seconds), table.entries if table else ())
+        recipe = recipe_of(index.manifest, index.folder)
+        known = known_files(index.data, index.manifest, index.store, recipe.config)
+        found, whole = changes_since(recipe, index.data, known, seconds)
     except (NcsError, OSError):
         return None
-
-
-def _until(files: Iterator[SourceFile], seconds: float) -> Iterator[SourceFile]:
-    end = time.monotonic() + seconds
-    for file in files:
-        if time.monotonic() > end:
-            raise TooSlowError
-        yield file
-
-
-def roots_of(index: Index) -> tuple[Path, ...]:
-    """The folders that an index was made of; () where it does not say."""
-    sources = index.manifest.counts.get("sources")
-    found: Sequence[str] = sources.get("roots", ()) if isinstance(sources, dict) else ()
-    return tuple(map(Path, found))
+    if not whole:
+        raise TooSlowError
+    return found
 
 
 def on_disk(roots: Sequence[Path], repository: str, path: str) -> Path | None:

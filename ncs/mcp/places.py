@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import BadInput, NcsError
+from ncs.freshness import roots_of
 from ncs.index import Index
-from ncs.mcp.freshness import on_disk, roots_of
+from ncs.mcp.freshness import on_disk
 from ncs.mcp.project import Project
 from ncs.places import OUTLINES
 from ncs.similar import function_at, parse_place
@@ -19,7 +20,7 @@ from ncs.types import Document, Location
 
 def shown(project: Project, index: Index | None, at: Document | Location) -> str:
     """The path of a document, relative to the project; repository/path where it is no file there."""
-    found = on_disk(roots_of(index) if index else (project.root,), at.repository, at.path)
+    found = on_disk(roots_of(index.manifest) if index else (project.root,), at.repository, at.path)
     if found is not None and found.is_relative_to(project.root):
         return found.relative_to(project.root).as_posix()
     return f"{at.repository}/{at.path}"
@@ -57,7 +58,7 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
 
 def inside(project: Project, index: Index | None, path: Path) -> Path:
     """The file of a path, which must lie in the project and in what is indexed of it."""
-    roots = roots_of(index) if index and not project.own else (project.root,)
+    roots = roots_of(index.manifest) if index and not project.own else (project.root,)
     whole = (project.root / path).resolve()
     if not any(whole.is_relative_to(root.resolve()) for root in roots):
         raise BadInput(f"{path} is outside the project; name a path:line that search_code showed")
@@ -68,7 +69,7 @@ def inside(project: Project, index: Index | None, path: Path) -> Path:
 
 def whole_code(project: Project, index: Index | None, document: Document) -> str:
     """All lines of a document; from its file where the index keeps no code, or an outline that leaves lines out."""
-    found = on_disk(roots_of(index) if index else (project.root,), document.repository, document.path)
+    found = on_disk(roots_of(index.manifest) if index else (project.root,), document.repository, document.path)
     if found is None or (document.code and document.kind not in OUTLINES):
         return document.code
     try:
@@ -100,5 +101,5 @@ def _around(project: Project, index: Index, path: Path, line: int) -> Document |
 def _names(project: Project, index: Index, path: Path) -> list[str]:
     """What a path may be called in the index, repository included, whichever folder it is written from."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
-    roots = [project.root, *roots_of(index)]
+    roots = [project.root, *roots_of(index.manifest)]
     return list(dict.fromkeys([within, *(f"{root.name}/{within}" for root in roots)]))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion
 from ncs.folder import DEFAULT_NAME
+from ncs.freshness import roots_of
 from ncs.index import Index
 from ncs.manifest import NAME
-from ncs.mcp.freshness import TooSlowError, named, roots_of, stale
+from ncs.mcp.freshness import TooSlowError, named, stale
 from ncs.mcp.job import Job, Kind
 from ncs.mcp.settings import Settings
 from ncs.reading import Changes
@@ -147,7 +148,7 @@ class Project:
 
     def _may_keep_up(self, index: Index) -> bool:
         """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""
-        roots = roots_of(index)
+        roots = roots_of(index.manifest)
         inside = not self.own or all(root.resolve().is_relative_to(self.root.resolve()) for root in roots)
         if roots and not inside:
             self.problem = "the index was made of folders outside this project, so it is not kept up to date"

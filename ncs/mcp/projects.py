@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ncs.errors import BadInput, SourceError
+from ncs.freshness import roots_of
 from ncs.index import Index
-from ncs.mcp.freshness import roots_of
 from ncs.mcp.project import Project
 from ncs.mcp.settings import MOST_PROJECTS, Settings
 from ncs.sources.roots import check
@@ -66,7 +66,7 @@ class Projects:
 
     def _indexed(self, folder: Path) -> Project:
         with Index.load(folder) as index:
-            roots = roots_of(index)
+            roots = roots_of(index.manifest)
         root = Path(os.path.commonpath(roots)) if roots else folder.absolute().parent
         with self._lock:
             project = Project(self._name(root), root, folder.absolute(), self._settings, own=False)

@@ -1,0 +1,84 @@
+"""The word vectors of an index: learnt from its words or taken over from another, and whether they still serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ncs.manifest import Manifest, read_manifest
+from ncs.types import NCS_FIELDS
+
+if TYPE_CHECKING:
+    from ncs.embeddings import Embeddings, FastTextConfig, LsaConfig
+    from ncs.progress import Track
+    from ncs.vocabulary import WordTable
+
+DRIFT, GROWTH = 0.02, 1.5
+"""Past these an update advises to learn word vectors anew."""
+PENDING = "word vectors are being learnt: so far words themselves are found, not their meaning"
+"""What an index says that answers by words only."""
+
+
+def learnt_in(folder: Path | None) -> Path | None:
+    """The files of an index whose word vectors can be taken over; None where it has none of its own yet."""
+    if folder is None:
+        return None
+    manifest = read_manifest(folder)
+    return None if "pending" in manifest.counts else folder / manifest.generation
+
+
+def word_vectors(
+    words: WordTable,
+    how: FastTextConfig | LsaConfig,
+    other: str | None,
+    track: Track,
+    folder: Path,
+    learnt: Path | None,
+) -> tuple[Embeddings, dict[str, object]]:
+    """Learnt from these words, or from an index; and from how much they were learnt, how much had none then and now.
+
+    other: code that is learnt from too (ncs.warm_start). folder: where temporary files may be written.
+    learnt: the folder of an index whose vectors are taken over (`learnt_in`).
+    """
+    from ncs.embeddings import Embeddings
+    from ncs.reuse import carried_over
+    from ncs.warm_start import train_beside
+
+    data = learnt_in(learnt)
+    if learnt is None or data is None:
+        then: dict[str, object] = {"documents": len(words)}
+        if other:
+            embeddings, then["warm_start"] = train_beside(words, other, how, track=track, folder=folder)
+        else:
+            embeddings = Embeddings.train(words, how, track=track, folder=folder)
+        then["without_vector"] = without_vector(words, embeddings)
+    else:
+        embeddings = carried_over(data, words)
+        then = {**cast(Mapping[str, object], read_manifest(learnt).counts.get("training") or {})}
+    return embeddings, {**then, "without_vector_now": without_vector(words, embeddings)}
+
+
+def without_vector(words: WordTable, embeddings: Embeddings) -> float:
+    """The share of the words of NCS_FIELDS that have no vector: rare ones, and those that came after the training."""
+    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
+    ids, _ = words.select(NCS_FIELDS)
+    return round(float(1 - has[ids].mean()), 6) if len(ids) else 0.0
+
+
+def retraining_advice(manifest: Manifest) -> str | None:
+    """Whether word vectors should be learnt anew, and why; None while they serve.
+
+    They should where DRIFT more of the words have none than when they were learnt, and where the corpus is
+    GROWTH times what it was then.
+    """
+    training: dict[str, Any] = dict(cast(Mapping[str, object], manifest.counts.get("training") or {}))
+    missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)
+    documents, then = cast(int, manifest.counts.get("documents", 0)), training.get("documents", 0)
+    if missing > DRIFT:
+        return f"{missing:.1%} of the words are newer than the word vectors; learn them with: ncs update --retrain"
+    if then and documents > GROWTH * then:
+        return f"word vectors were learnt from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
+    return None
