@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.file_table import BROKEN, FAILED, FileTable, FileTableBuilder
+from ncs.packing import Packed, pack
 from ncs.references import References, ReferencesBuilder, batch_references
-from ncs.store import Packed, StoreWriter, pack
+from ncs.store_writer import StoreWriter
 from ncs.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
 from ncs.vocabulary import WordTable, WordTableBuilder, batch_words

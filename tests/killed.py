@@ -16,7 +16,9 @@ import numpy as np
 
 from ncs.errors import IndexFolderError
 from ncs.folder import new_generation, open_folder
-from ncs.store import Store, StoreWriter, pack
+from ncs.packing import pack
+from ncs.store import Store
+from ncs.store_writer import StoreWriter
 from ncs.types import Document, Location
 
 STEPS: tuple[str, ...] = (

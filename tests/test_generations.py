@@ -347,7 +347,8 @@ def test_a_write_beyond_the_limit_of_file_sizes_is_one_line_too(tmp_path: Path) 
         from pathlib import Path
         from ncs.errors import NcsError
         from ncs.folder import new_generation
-        from ncs.store import StoreWriter, pack
+        from ncs.packing import pack
+        from ncs.store_writer import StoreWriter
         from ncs.types import Document
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))

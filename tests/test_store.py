@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
-from ncs.packing import pack_body, unpack_body
-from ncs.store import Store, StoreWriter, pack
+from ncs.packing import pack, pack_body, unpack_body
+from ncs.store import Store
+from ncs.store_writer import StoreWriter
 from ncs.types import Document, Field, Location
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
