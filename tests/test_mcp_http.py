@@ -12,6 +12,8 @@ import httpx
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from ncs.index import Index
 from tests import corpus
@@ -83,6 +85,44 @@ def test_a_form_of_another_page_and_a_huge_body_are_refused(server: tuple[str, s
     huge = httpx.post(server[0], content=b"x" * (2 << 20), headers={**ACCEPT, "Content-Type": "application/json"})
     assert 400 <= form.status_code < 500
     assert huge.status_code == 413
+
+
+def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subprocess.Popen[str]], tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a-token-of-this-test\n")
+    root = corpus.write(tmp_path / "repos")
+    Index.build(root, root / ".ncs").close()
+    started = command("--http", "--port", "0", "--root", root, "--token-file", file)
+
+    async def found(url: str, token: str) -> Said:
+        given = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+        async with given, Client(streamable_http_client(url, http_client=given)) as client:
+            return await ask(client, "search_code", query="hide soft keyboard")
+
+    with subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        url = process.stderr.readline().rpartition(" at ")[2].strip()
+        for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": "a-token-of-this-test"}):
+            answer = httpx.post(url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=30)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+            assert answer.json()["error"]["code"] == "no_token"
+        right = {**ACCEPT, "Authorization": "Bearer a-token-of-this-test"}
+        assert httpx.post(url, json=INITIALIZE, headers=right, timeout=30).status_code == 200
+        said = asyncio.run(found(url, "a-token-of-this-test"))
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=30)[1]
+    assert said.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
+    assert "token" not in rest
+
+
+def test_a_token_file_without_http_and_a_short_token_are_refused(tmp_path: Path) -> None:
+    short = tmp_path / "token"
+    short.write_text("short")
+    for options, said in (((), "goes with --http"), (("--http",), "16 or")):
+        started = command(*options, "--token-file", short)
+        ran = subprocess.run(started, capture_output=True, text=True, check=False, timeout=60)
+        assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
+        assert said in ran.stderr
 
 
 def test_sigterm_ends_the_server_in_order(server: tuple[str, subprocess.Popen[str]]) -> None:

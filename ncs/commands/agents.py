@@ -25,6 +25,9 @@ def mcp(
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Over HTTP instead of stdio, for this machine only.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of --http; 0: any that is free.")] = 8767,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Of --http: file with the token that requests must bear; else $NCS_TOKEN.")
+    ] = None,
     wait: Annotated[
         float | None,
         typer.Option(min=0, max=60, help="Seconds an answer waits for a build or update.", show_default="5"),
@@ -37,9 +40,10 @@ def mcp(
 
     Example: ncs mcp --install; the client starts it, as: ncs mcp
     """
-    from ncs.errors import MissingExtra
+    from ncs.errors import BadInput, MissingExtra
     from ncs.mcp.install import instructions
     from ncs.mcp.settings import Settings
+    from ncs.server.settings import read_token
 
     folders, indexes = tuple(root or ()), tuple(index or ())
     if install:
@@ -49,12 +53,17 @@ def mcp(
         return
     if not (folders or indexes) and (named := os.environ.get("NCS_INDEX")):
         indexes = (Path(named),)
+    if token_file is not None and not http:
+        raise BadInput("--token-file goes with --http; over stdio only the client that started the server can ask")
     settings = Settings(folders, indexes, client_roots=not http, **given(wait=wait))
+    token = read_token(token_file, os.environ) if http else None
     try:
         from ncs.mcp import server
     except ImportError as error:
         raise MissingExtra(f"ncs mcp needs {error.name}; pip install 'neural-code-search[mcp]'") from error
     if http:
-        server.serve_http(settings, port, console.say)
+        from ncs.mcp.http import serve_http
+
+        serve_http(settings, port, token, console.say)
     else:
         server.serve_stdio(settings)

@@ -1,13 +1,12 @@
-"""The MCP server itself, on the official SDK: its tools listed and called, over stdio or streamable HTTP."""
+"""The MCP server itself, on the official SDK: its tools listed and called, and served over stdio."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
@@ -17,29 +16,23 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ncs import __version__
-from ncs.errors import BadInput, NcsError
+from ncs.errors import NcsError
 from ncs.mcp.asked import INSTRUCTIONS
 from ncs.mcp.bounded import Page
 from ncs.mcp.listing import tools
 from ncs.mcp.projects import Projects
-from ncs.mcp.settings import LOOPBACK, Settings
+from ncs.mcp.settings import Settings
 from ncs.mcp.tools import answer
 
 log = logging.getLogger("ncs.mcp")
 ROOTS = "roots"
 ROOTS_SECONDS = 5.0
 """How long a client has to name its roots."""
-PATH = "/mcp"
-GRACE = 2
-"""Seconds that requests have to end when the server is told to."""
-MOST_BODY = 1 << 20
-"""Bytes of a request over HTTP."""
 Context = ServerRequestContext[Any, Any]
 
 
@@ -128,7 +121,7 @@ def _stopping(projects: Projects) -> Iterator[None]:
 
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until stdin ends. stdout carries the protocol only, logs are on stderr."""
-    _log()
+    log_to_stderr()
     projects = Projects(settings)
 
     async def run() -> None:
@@ -140,37 +133,6 @@ def serve_stdio(settings: Settings) -> None:
         anyio.run(run)
 
 
-def serve_http(settings: Settings, port: int, say: Callable[[str], None]) -> None:
-    """Serve clients of this machine at http://127.0.0.1:port/mcp until SIGINT or SIGTERM.
-
-    Raises BadInput where the port cannot be listened on.
-    """
-    import uvicorn
-
-    _log()
-    try:
-        listening = socket.create_server((LOOPBACK, port))
-    except OSError as error:
-        raise BadInput(f"cannot listen on {LOOPBACK} port {port} ({error.strerror}); choose another --port") from None
-    with listening, closing(Projects(settings)) as projects:
-        bound = listening.getsockname()[1]
-        app = create_server(projects).streamable_http_app(
-            streamable_http_path=PATH, transport_security=allowed(bound), max_request_body_size=MOST_BODY
-        )
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, ws="none")
-        say(f"ncs: MCP at http://{LOOPBACK}:{bound}{PATH}")
-        for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
-            signal.signal(number, lambda *_: None)
-        uvicorn.Server(config).run(sockets=[listening])
-    say("ncs: stopped")
-
-
-def allowed(port: int) -> TransportSecuritySettings:
-    """Requests that name this server as their host; of pages only its own, of which there are none."""
-    hosts = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
-
-
-def _log() -> None:
+def log_to_stderr() -> None:
     """What goes wrong, on stderr."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="ncs mcp: %(message)s")

@@ -41,7 +41,7 @@ class Guard:
         given = {name: values[0] for name, values in many.items()}
         _check_origin(method, given)
         if path not in OPEN:
-            self._check_token(many.get("authorization", []))
+            check_token(self.token, many.get("authorization", []))
         if method == "POST" and given.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "not_json", "the body is not application/json", "send Content-Type: application/json")
 
@@ -60,14 +60,16 @@ class Guard:
                 403, "bad_host", "this server is not called that", "the operator adds names with --allow-host"
             )
 
-    def _check_token(self, given: list[str]) -> None:
-        if self.token is None:
-            return
-        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        right = hmac.compare_digest(token.strip().encode("latin-1"), self.token.encode())
-        if not (right and kind.lower() == "bearer"):
-            remedy = "send Authorization: Bearer and the token of the server"
-            raise Refusal(401, "no_token", "the token is missing or wrong", remedy, WWW_Authenticate="Bearer")
+
+def check_token(token: str | None, given: list[str]) -> None:
+    """Raise Refusal where the values of Authorization are not one Bearer with this token; None wants none."""
+    if token is None:
+        return
+    kind, _, told = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    right = hmac.compare_digest(told.strip().encode("latin-1"), token.encode())
+    if not (right and kind.lower() == "bearer"):
+        remedy = "send Authorization: Bearer and the token of the server"
+        raise Refusal(401, "no_token", "the token is missing or wrong", remedy, WWW_Authenticate="Bearer")
 
 
 def _check_origin(method: str, headers: Mapping[str, str]) -> None:
