@@ -1,8 +1,9 @@
-"""A user's own questions and the functions that answer them: one a line, or TREC qrels and queries."""
+"""A user's own questions, the functions that answer them and those that do not: lines, or TREC qrels and queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +12,17 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.store import Store
 
+DOWN = "# down"
+"""What a thumb down begins with: a comment to whoever reads right functions only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A question and the rows that answer it."""
+    """A question, the rows that answer it, and rows that somebody judged not to; one of both may be empty."""
 
     text: str
     rows: tuple[int, ...]
+    wrong: tuple[int, ...] = ()
 
 
 def read_feedback(path: Path, store: Store, *, qrels: Path | None = None) -> list[Feedback]:
@@ -25,36 +30,59 @@ def read_feedback(path: Path, store: Store, *, qrels: Path | None = None) -> lis
 
     path: lines of a question, a tab, and its function: an id, path:line or a qualified name; further tabs, further
     functions. With qrels (TREC: query id, 0, document, grade; grades over 0 count), lines of a query id, a tab and
-    the question. Empty lines and lines that start with # are passed over.
+    the question. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
+    of 0; of two judgments of one function the later holds. Other lines that start with # and empty ones are passed
+    over, and thumbs down for what is no longer there.
     Raises BadInput, with file and line, for what cannot be read or found.
     """
     find = _Finder(store)
-    found: dict[str, dict[int, None]] = {}
     judged = _judged(qrels, find) if qrels else None
+    found: dict[str, dict[int, bool]] = {}
     for where, line in _lines(path):
+        if line.startswith("#"):
+            for text, row in _down(line, find) if judged is None else ():
+                found.setdefault(text, {})[row] = False
+            continue
         first, tab, rest = line.partition("\t")
         if not (tab and first.strip() and rest.strip()):
             wanted = "a query id, a tab, the question" if qrels else "a question, a tab, the id of its function"
             raise BadInput(f"{where}: not {wanted}; separate them with one tab")
         text = rest.strip() if qrels else first.strip()
         if judged is None:
-            rows = [row for target in rest.split("\t") if target.strip() for row in find(target.strip(), where)]
+            targets = [target.strip() for target in rest.split("\t") if target.strip()]
+            rows = {row: True for target in targets for row in find(target, where)}
         else:
-            rows = judged.get(first.strip(), [])
+            rows = judged.get(first.strip(), {})
         if rows:
-            found.setdefault(text, {}).update(dict.fromkeys(rows))
-    return [Feedback(text, tuple(rows)) for text, rows in found.items()]
+            found.setdefault(text, {}).update(rows)
+    return [Feedback(text, _which(rows, True), _which(rows, False)) for text, rows in found.items()]
 
 
-def _judged(path: Path, find: _Finder) -> Mapping[str, list[int]]:
-    """Query id -> rows with a grade over 0."""
-    judged: dict[str, list[int]] = {}
+def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
+    return tuple(row for row, is_right in rows.items() if is_right is right)
+
+
+def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
+    """(Question, row) of a thumb down; nothing for any other comment, or where the function has gone."""
+    before, _, rest = line.partition("\t")
+    text, _, target = rest.partition("\t")
+    if before == DOWN and text.strip() and target.strip():
+        with suppress(BadInput):
+            yield from ((text.strip(), row) for row in find(target.strip(), line))
+
+
+def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
+    """Query id -> row -> whether its grade is over 0; what has another one and is not there is passed over."""
+    judged: dict[str, dict[int, bool]] = {}
     for where, line in _lines(path):
+        if line.startswith("#"):
+            continue
         parts = line.split()
         if len(parts) != 4 or not parts[3].lstrip("-").isdigit():
             raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
-        if int(parts[3]) > 0:
-            judged.setdefault(parts[0], []).extend(find(parts[2], where))
+        right = int(parts[3]) > 0
+        with nullcontext() if right else suppress(BadInput):
+            judged.setdefault(parts[0], {}).update(dict.fromkeys(find(parts[2], where), right))
     return judged
 
 
@@ -67,7 +95,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     except UnicodeDecodeError:
         raise BadInput(f"{path} is not UTF-8; save it as UTF-8") from None
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
+        if line.strip():
             yield f"{path}, line {number}", line
 
 

@@ -119,13 +119,18 @@ def gain(before: Scores, after: Scores, *, seed: int = 0) -> Gain:
     return Gain(len(before), *(round(float(value), 4) for value in (before.mean(), after.mean(), low, high)))
 
 
-def held_out(questions: Sequence[Asked], names: int, *, folds: int, before: Scores, seed: int = 0) -> Gain:
-    """Cross-validation: every question answered with the weights learnt from the other folds, and with `before`."""
+def held_out(
+    questions: Sequence[Asked], names: int, *, folds: int, before: Scores, beside: Sequence[Asked] = (), seed: int = 0
+) -> Gain:
+    """Cross-validation: every question answered with the weights learnt from the other folds, and with `before`.
+
+    beside: other questions, learnt from in every fold and not measured.
+    """
     order = np.random.default_rng(seed).permutation(len(questions))
     old, new = np.zeros(len(questions)), np.zeros(len(questions))
     for fold in range(folds):
         mine = order[fold::folds]
-        factors = learn([questions[i] for i in np.setdiff1d(order, mine)], names)
+        factors = learn([*(questions[i] for i in np.setdiff1d(order, mine)), *beside], names)
         for i in mine:
             old[i] = questions[i].reciprocal_rank(before)
             new[i] = questions[i].reciprocal_rank(factors)

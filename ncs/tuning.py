@@ -22,6 +22,7 @@ from ncs.structure import Structure
 if TYPE_CHECKING:
     from ncs.feedback import Feedback
     from ncs.index import Index
+    from ncs.rankers.ranking import Ranking
 
 NAMES = ("lexical", *WEIGHTS)
 LEAST = 10
@@ -33,11 +34,15 @@ FOLDS = 5
 class Tuned:
     """What questions came to. found: questions with a right function among the candidates.
 
-    before, after: weights of HybridRanker; gain: mean reciprocal rank at ten, cross-validated, before and after.
+    wrong: functions judged not to answer, and of them wrong_alone those of questions without a right function, which
+    are learnt from by themselves. before, after: weights of HybridRanker; gain: mean reciprocal rank at ten of the
+    questions with right functions, cross-validated, before and after.
     """
 
     questions: int
     found: int
+    wrong: int
+    wrong_alone: int
     gain: learning.Gain
     before: Mapping[str, float]
     after: Mapping[str, float]
@@ -47,14 +52,18 @@ class Tuned:
 def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
     """Learn from all questions, judge by cross-validation, write where that wins or is forced.
 
-    Raises BadInput for fewer than LEAST questions, or none whose function is found at all; IndexFolderError where
-    the index cannot be written.
+    A function judged wrong stands behind the right ones of its question anyhow. Where nobody said which is right, any
+    candidate but the wrong ones will do: that, too, is learnt from, but nothing is measured by it.
+    Raises BadInput for fewer than LEAST questions with right functions, or none whose function is found at all;
+    IndexFolderError where the index cannot be written.
     """
-    if len(feedback) < LEAST:
-        raise BadInput(f"{len(feedback)} questions are too few to learn from; give at least {LEAST}")
+    known, alone = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
+    if len(known) < LEAST:
+        raise BadInput(f"{len(known)} questions with right functions are too few to learn from; give at least {LEAST}")
     ranker = HybridRanker(calibrated=False)
     ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data))
-    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, NAMES) for each in feedback]
+    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, NAMES) for each in known]
+    beside = [_any_but(each.wrong, ranker.rank(each.text, HEAD)) for each in alone]
     found = sum(len(question.right) > 0 for question in asked)
     if not found:
         raise BadInput(f"none of the functions is among the first {HEAD} of its question; are they of this index?")
@@ -64,11 +73,19 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
         built.weights.get(WEIGHTS[name][0], weight) / weight if weight else 1.0
         for name, weight in _first_weights(weights)
     ]
-    gain = learning.held_out(asked, len(NAMES), folds=FOLDS, before=np.array([1.0, *before]))
-    learnt = Learnt(weights_of(learning.learn(asked, len(NAMES)).tolist(), NAMES, ranker.weights), built.model)
+    gain = learning.held_out(asked, len(NAMES), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
+    factors = learning.learn([*asked, *beside], len(NAMES)).tolist()
+    learnt = Learnt(weights_of(factors, NAMES, ranker.weights), built.model)
     if written := gain.wins or force:
         _write(index, learnt)
-    return Tuned(len(feedback), found, gain, {**weights, **built.weights}, {**weights, **learnt.weights}, written)
+    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, alone))
+    after = {**weights, **learnt.weights}
+    return Tuned(len(known), found, wrong, wrong_alone, gain, {**weights, **built.weights}, after, written)
+
+
+def _any_but(wrong: Sequence[int], ranking: Ranking) -> learning.Asked:
+    """A question of which only wrong rows are known: all other candidates are right."""
+    return learning.asked(ranking, [row for row in ranking.rows if row not in wrong], NAMES)
 
 
 def reset(index: Index) -> bool:
@@ -108,9 +125,12 @@ def told(tuned: Tuned) -> str:
         verdict = "not used: the difference may be chance. Add questions, or use them all the same with --force"
     elif not gain.wins:
         verdict = f"used because of --force, although the difference may be chance; {verdict.partition('; ')[2]}"
+    alone = f"of which {tuned.wrong_alone} of questions whose right functions nobody named"
+    down = f"judged wrong: {tuned.wrong}, {alone}; all are learnt from"
     return "\n".join(
         [
             f"{tuned.questions} questions, {tuned.found} with a right function among the first {HEAD}",
+            *([down] if tuned.wrong else []),
             f"mean reciprocal rank, each question with weights learnt from the others ({FOLDS} folds): "
             f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"
             f" [{gain.low:+.3f}, {gain.high:+.3f}]",

@@ -259,7 +259,49 @@ def test_feedback_names_functions_by_id_by_place_and_by_name(index: Index, tmp_p
     assert index.store.document(found[2].rows[1]).qualified_name == "TextWrapper.fill"
     (tmp_path / "qrels").write_text(f"q1 0 {document.id} 1\nq1 0 {index.store.ids([0])[0]} 0\n")
     file.write_text("q1\twrap text\nq2\tnot judged\n")
-    assert read_feedback(file, index.store, qrels=tmp_path / "qrels") == [Feedback("wrap text", (row,))]
+    assert read_feedback(file, index.store, qrels=tmp_path / "qrels") == [Feedback("wrap text", (row,), (0,))]
+
+
+def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(index: Index, tmp_path: Path) -> None:
+    first, second, third = index.store.ids([3, 4, 5])
+    file = tmp_path / "votes.tsv"
+    file.write_text(
+        f"# down\twrap text\t{first}\nwrap text\t{second}\n# down\topen\t{third}\n"
+        f"# down\tgone\tno/such/file.py:1\n# down\tno target\n# down with {third}\nread\t{first}\n"
+        f"# down\tread\t{first}\n# down\twrite\t{first}\nwrite\t{first}\n"
+    )
+    assert read_feedback(file, index.store) == [
+        Feedback("wrap text", (4,), (3,)),
+        Feedback("open", (), (5,)),
+        Feedback("read", (), (3,)),
+        Feedback("write", (3,), ()),
+    ]
+
+
+def test_a_signal_that_finds_wrong_ones_only_loses_weight() -> None:
+    rng = np.random.default_rng(3)
+    alone = []
+    for _ in range(40):
+        signals = rng.random((10, 3))
+        alone.append(Asked(signals, np.delete(np.arange(10), signals[:, 1].argmax())))  # any but the best by the 2nd
+    factors = learning.learn(alone, 3)
+    assert factors[1] < 0.9 < factors[2]
+
+
+def test_thumbs_down_alone_are_learnt_from_and_counted(index: Index, tmp_path: Path) -> None:
+    file = tmp_path / "votes.tsv"
+    file.write_text("\n".join(lines(index)) + "\n")
+    without = tuning.tune(index, read_feedback(file, index.store), force=True)
+    assert tuning.reset(index)
+    downs = [(text, index.search(text, 1)[0].document.id) for text in ("open file", "close file", "arithmetic mean")]
+    with file.open("a") as more:
+        more.writelines(f"# down\t{text}\t{id}\n" for text, id in downs)
+    tuned = tuning.tune(index, read_feedback(file, index.store), force=True)
+    assert tuning.reset(index)
+    assert (without.wrong, tuned.wrong, tuned.wrong_alone, tuned.questions) == (0, 3, 3, without.questions)
+    assert tuned.after != without.after
+    assert "judged wrong: 3, of which 3" in tuning.told(tuned)
+    assert "judged wrong" not in tuning.told(without)
 
 
 @pytest.mark.parametrize(

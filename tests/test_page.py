@@ -263,7 +263,8 @@ def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does
     assert sorted(lines) == sorted([f"hide soft keyboard\t{ids[0]}", f"# down\thide soft keyboard\t{ids[1]}"])
     with Index.load(site.demo) as index:
         (vote,) = read_feedback(site.votes, index.store)
-        assert (vote.text, vote.rows) == ("hide soft keyboard", (index.store.row_of(ids[0]),))
+        right, wrong = (index.store.row_of(id) for id in ids[:2])
+        assert (vote.text, vote.rows, vote.wrong) == ("hide soft keyboard", (right,), (wrong,))
     page = seen.open("#index=evil&q=open+window")
     settled(page)
     assert page.locator(".votes").count() == 0

@@ -58,7 +58,8 @@ def eval_questions(
     if questions.suffix == ".json":
         raise BadInput(f"{questions} is JSON, as of questions whose answers are code; judge by it with: ncs evaluate")
     with open_index(index) as opened:
-        judged = own.judge(opened, read_feedback(questions, opened.store, qrels=qrels), ranker or [DEFAULT_RANKER])
+        feedback = [one for one in read_feedback(questions, opened.store, qrels=qrels) if one.rows]
+        judged = own.judge(opened, feedback, ranker or [DEFAULT_RANKER])
     if as_json:
         console.show_json({"questions": len(judged[0].ranks), "rankers": [asdict(one) for one in judged]})
     else:

@@ -12,7 +12,7 @@ MODE = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 def line_of(query: str, id: str, vote: str) -> bytes:
-    r"""A question, a tab, an id; a thumb down is a comment, which `ncs tune` passes over.
+    r"""A question, a tab, an id; a thumb down is a comment, which `ncs tune` knows, and `ncs eval` passes over.
 
     Raises Refusal for an id that no line can hold.
 
