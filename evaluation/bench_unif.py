@@ -88,7 +88,7 @@ def measure(device: str, index: Path | None, only: Sequence[str], *, small: bool
     """Everything, printed as it comes."""
     import torch
 
-    from unif.train import chosen
+    from unif.world import chosen
 
     place = chosen(device)
     name = torch.cuda.get_device_name(place) if place.type == "cuda" else str(machine().get("processor", "cpu"))
@@ -301,7 +301,7 @@ def _trainings(device: torch.device, *, small: bool) -> list[dict[str, Any]]:
 
     from unif.batches import Source
     from unif.step import Learner, seeded
-    from unif.train import validation_mrr
+    from unif.validation import validation_mrr
     from unif.world import World
 
     large = device.type == "cuda" and not small

@@ -22,8 +22,8 @@ from unif.beginning import Reads
 from unif.data import Pair, Pairs, Reading, prepare
 from unif.drawing import batches, epoch_order, one_a_question
 from unif.reading import functions, own_pairs, own_sources, pairs_of_file
-from unif.run import PairFile, Sources
 from unif.settings import Stage, TrainConfig
+from unif.sources import PairFile, Sources
 from unif.tokenization import Words
 
 VOCABULARY = Vocabulary.of(["close", "file", "open", "path", "socket"])

@@ -13,11 +13,11 @@ import pytest
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from unif.settings import Encoder, ModelConfig, TrainConfig
+from unif.sources import Sources
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 pytest.importorskip("tokenizers", reason="needs the extra unif")
 
-from unif.run import Sources  # noqa: E402
 from unif.train import train  # noqa: E402
 
 VERBS = ("open", "close", "read", "write")

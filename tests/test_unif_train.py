@@ -22,13 +22,15 @@ from ncs.types import Document
 from unif.__main__ import main
 from unif.curves import draw
 from unif.head import Head
-from unif.run import PairFile, Sources, Start
+from unif.run import Start
 from unif.settings import ModelConfig, Stage, TrainConfig
+from unif.sources import PairFile, Sources
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from unif.losses import alike, margin_loss, softmax_loss  # noqa: E402
-from unif.train import chosen, train  # noqa: E402
+from unif.train import train  # noqa: E402
+from unif.world import chosen  # noqa: E402
 
 TOPICS = 40
 torch.set_num_threads(1)  # networks this small are slower on more, and much slower on a busy machine

@@ -2,6 +2,7 @@
 
 ncs train unif --out RUN                        from the index's own comments and names, no labels
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
+ncs train unif --questions own --out RUN        from what the default ranker answers, no labels (--teacher)
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
 ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is needed no more
 ncs explain-attention "hide keyboard"           which words of the best hit the head weighs, beside TF-IDF
@@ -66,6 +67,14 @@ def _parser() -> argparse.ArgumentParser:
         "--stage", action="append", default=[], metavar="EPOCHS[:SOURCE,...][@RATE]",
         help="a curriculum in place of --epochs; a source is a file's name up to its first dot, or own; repeatable",
     )  # fmt: skip
+    train.add_argument(
+        "--teacher", metavar="RANKER|RUN",
+        help="learn from what a ranker answers to --questions (default hybrid), or what it answered in another run",
+    )  # fmt: skip
+    train.add_argument(
+        "--questions", action="append", default=[], metavar="FILE[:WEIGHT]",
+        help="JSON lines with a query, or own, the index's comments and names: no answers needed; repeatable",
+    )  # fmt: skip
     train.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
     train.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
     train.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default %(default)s)")
@@ -106,10 +115,10 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", action="store_true", default=None, help="one table for questions and code")
     parser.add_argument("--unique", action="store_true", default=None, help="repeated words of a function count once")
     for name in ("epochs", "batch", "patience", "query_words", "code_words", "accumulate", "mine_every", "mined",
-                 "seed"):  # fmt: skip
+                 "candidates", "strangers", "seed"):  # fmt: skip
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"(default {getattr(default, name)})")
     parser.add_argument("--compile", action="store_true", default=None, help="by torch.compile")
-    for name in ("rate", "margin", "word_dropout", "stay", "weight_decay", "valid"):
+    for name in ("rate", "margin", "word_dropout", "stay", "weight_decay", "valid", "soft"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"(default {getattr(default, name)})")
 
 
@@ -122,10 +131,12 @@ def _train(options: argparse.Namespace) -> int:
         if error.name != "torch":
             raise
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
-    from unif.run import PairFile, Sources
+    from unif.sources import PairFile, Sources
 
-    files = tuple(map(PairFile.parse, options.pairs))
-    sources = Sources(files, options.own if files else options.own or 1.0, options.leave_out)
+    files, asked = (tuple(map(PairFile.parse, each)) for each in (options.pairs, options.questions))
+    teacher = options.teacher or ("hybrid" if asked else "")
+    own = options.own if files or teacher else options.own or 1.0
+    sources = Sources(files, own, options.leave_out, teacher, asked)
     track = silent if options.quiet else tracker(options.quiet)
     with _opened(options) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)

@@ -57,11 +57,15 @@ def _once(ids: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Word ids [n, l] of questions, their codes, and a hard negative of each or None; as they are, nothing dropped."""
+    """Word ids [n, l] of questions, their codes, and a hard negative of each or None; as they are, nothing dropped.
+
+    listed: word ids [c, l] of the functions that a teacher's lists are of, or None.
+    """
 
     query: Tensor
     code: Tensor
     negatives: Tensor | None = None
+    listed: Tensor | None = None
 
 
 class Source:

@@ -38,7 +38,7 @@ class Pair:
     """The words of both sides, and keys of the question: pairs that share one are of one question.
 
     source: the place of its source in `Sources`. repository: empty where it is not known. row: of the index, NOWHERE
-    for a pair that came from elsewhere.
+    for a pair that came from elsewhere. taught: the place of its question among a teacher's (`unif.teacher.Lists`).
     """
 
     query: Sequence[str]
@@ -47,6 +47,7 @@ class Pair:
     source: int = 0
     repository: str = ""
     row: int = NOWHERE
+    taught: int = NOWHERE
 
 
 @dataclass(slots=True)
@@ -114,7 +115,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs, and of each: its question, numbered in the order of reading, source, repository, row of the index."""
+    """All pairs, and of each: its question, numbered in the order of reading, and as in `Pair` the other columns."""
 
     query: Texts
     code: Texts
@@ -122,6 +123,7 @@ class Pairs:
     source: NDArray[np.int16]
     repository: NDArray[np.int32]
     row: NDArray[np.int32]
+    taught: NDArray[np.int32]
     reading: Reading
 
     def __len__(self) -> int:
@@ -156,14 +158,14 @@ class Pairs:
         return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), reading=reading, **columns)
 
 
-COLUMNS = ("question", "source", "repository", "row")
+COLUMNS = ("question", "source", "repository", "row", "taught")
 
 
 def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading, query_ids: Says, code_ids: Says) -> Pairs:
     """Write pairs into `folder`, `reading.json` last. Raises BadInput where none has words on both sides."""
     folder.mkdir(parents=True, exist_ok=True)
     questions, repositories = Questions(), {"": NOWHERE}
-    source, repository, row = array("h"), array("i"), array("i")
+    source, repository, row, taught = array("h"), array("i"), array("i"), array("i")
     with Writer(folder, "query") as queries, Writer(folder, "code") as codes:
         for pair in pairs:
             query, code = query_ids(pair.query), code_ids(pair.code)
@@ -176,13 +178,14 @@ def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading, query_ids: Sa
             source.append(pair.source)
             repository.append(repositories.setdefault(pair.repository, len(repositories) - 1))
             row.append(pair.row)
+            taught.append(pair.taught)
     reading.rows = len(source)
     if not reading.rows:
         first = f"; the first bad line: {reading.bad_lines[0]}" if reading.bad_lines else ""
         raise BadInput(f"no pair has known words on both sides; give other pairs, or a larger index{first}")
     question = questions.numbers()
     reading.questions = int(question.max()) + 1
-    arrays = (question, *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository, row)))
+    arrays = (question, *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository, row, taught)))
     for name, values in zip(COLUMNS, arrays, strict=True):
         np.save(folder / f"{name}.npy", values)
     (folder / READING).write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What training makes smaller: in-batch softmax (CodeSearchNet's) and the margin of UNIF's paper.
+"""What training makes smaller: in-batch softmax (CodeSearchNet's), the margin of UNIF's paper, a teacher's shares.
 
 Both take scores [m, k] of m questions with k codes, `own`: [m], the place of each question's code, and `twins`, bool
 [m, k]: codes that are no negatives of a question, because they are its own once more, or answer the same question.
@@ -45,6 +45,12 @@ def softmax_loss(scores: Tensor, own: Tensor, twins: Tensor) -> Tensor:
     """Choosing the right code among all: the cross entropy of each question, [m]."""
     mine = torch.zeros_like(twins).scatter_(1, own[:, None], True)
     return F.cross_entropy(scores.masked_fill(twins & ~mine, -torch.inf), own, reduction="none")
+
+
+def listwise_loss(scores: Tensor, shares: Tensor, near: Tensor) -> Tensor:
+    """Cross entropy [m] between the shares [m, k] of a teacher and the softmax of scores without what is `near`."""
+    said = F.log_softmax(scores.masked_fill(near & (shares == 0), -torch.inf), dim=1)
+    return -(shares * said.masked_fill(shares == 0, 0)).sum(dim=1)
 
 
 def margin_loss(cosines: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:

@@ -6,7 +6,7 @@ A function teaches by what its doc comment or its name says against the rest of 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,8 +112,8 @@ def own_sources(store: Store, *, source: int = 0, track: Track = silent) -> Iter
                 yield Pair(doc, code, [f"\n\n{row}", _key(doc)], source, document.repository, row)
 
 
-def functions(words: WordTable, store: Store, reads: Reads) -> Iterator[list[str]]:
-    """The words of every function of an index, as a code side reads them; without the doc comment."""
+def functions(words: WordTable, store: Store, reads: Reads, fields: Sequence[Field] = CODE) -> Iterator[list[str]]:
+    """The words of every function of an index, as a code side reads them; by default without the doc comment."""
     if reads == "source":
         for start in range(0, len(store), BLOCK):
             for document in store.documents(range(start, min(start + BLOCK, len(store)))):
@@ -121,7 +121,7 @@ def functions(words: WordTable, store: Store, reads: Reads) -> Iterator[list[str
         return
     spelled = list(words.vocabulary)
     for row in range(len(words)):
-        yield [spelled[id] for field in CODE for id in words.ids_of(row, field)]
+        yield [spelled[id] for field in fields for id in words.ids_of(row, field)]
 
 
 def _repositories(store: Store) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The folder of a training run: its settings, its pairs, its checkpoint, its curve, the head it gave.
 
 RUN/config.json     settings and a digest of the index; the same run goes on, another one is refused
-RUN/pairs/          word ids of the pairs, memory-mapped
+RUN/teacher/        what a teacher answered, memory-mapped (unif.teacher)
+RUN/pairs/          word ids of the pairs, memory-mapped; of the index's functions, where these are learnt from
 RUN/checkpoint.pt   replaced after every epoch
 RUN/curve.jsonl     an epoch a line; RUN/curve.svg shows it, where matplotlib is installed
 RUN/mined-N.npy     hard negatives that epoch N found
@@ -15,7 +16,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,11 +27,10 @@ from ncs.embeddings import Embeddings
 from ncs.encoder import inverse_document_frequency
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised, read_questions
+from ncs.types import NCS_FIELDS
 from ncs.vocabulary import Vocabulary
-from unif.beginning import reads
-from unif.data import READING, Pair, Pairs, Reading, Writer, prepare
-from unif.reading import functions, own_pairs, own_sources, pairs_of_file
+from unif.data import READING, Pairs, Reading, Writer, prepare
+from unif.reading import CODE, functions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from ncs.store import Store
     from ncs.types import Matrix
     from ncs.vocabulary import WordTable
-    from unif.beginning import Beginning, Reads
-    from unif.settings import Encoder
+    from unif.beginning import Beginning
+    from unif.sources import Sources
+    from unif.teacher import Lists
 
 CHECKPOINT = "checkpoint.pt"
-POOL = "pool"
+POOL, SERVED = "pool", "functions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,94 +81,6 @@ class Start:
         return state.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class PairFile:
-    """A file of pairs, and how often an epoch draws each of its questions."""
-
-    path: Path
-    weight: float = 1.0
-
-    @classmethod
-    def parse(cls, text: str | Path) -> PairFile:
-        """FILE or FILE:WEIGHT; raises BadInput for a weight below 0.
-
-        >>> PairFile.parse("so.jsonl.gz:2.5").weight, PairFile.parse("a:b.jsonl").weight
-        (2.5, 1.0)
-        """
-        head, colon, tail = str(text).rpartition(":")
-        try:
-            weight = float(tail) if colon else 1.0
-        except ValueError:
-            head, weight = "", 1.0
-        if not 0 <= weight < float("inf"):
-            raise BadInput(f"the weight of {head} is {tail}; give a number from 0")
-        return cls(Path(head or text), weight)
-
-    @property
-    def name(self) -> str:
-        """What a stage calls it: the file's name up to its first dot."""
-        return self.path.name.partition(".")[0]
-
-
-OWN = "own"
-"""What a stage calls the index's own functions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where pairs come from: files of JSON lines, the index's own functions, or both.
-
-    own: their weight, 0 or False for none. leave_out: a file of JSON lines; pairs that ask one of its questions are not
-    learnt from.
-    """
-
-    files: Sequence[Path | PairFile] = ()
-    own: float = 0.0
-    leave_out: Path | None = None
-
-    @property
-    def weighted(self) -> list[PairFile]:
-        """The files with their weights."""
-        return [each if isinstance(each, PairFile) else PairFile(each) for each in self.files]
-
-    @property
-    def names(self) -> list[str]:
-        """As stages call them; a pair's `source` is a place in this list."""
-        return [*(file.name for file in self.weighted), *([OWN] if self.own else [])]
-
-    def weights(self, chosen: Sequence[str] = ()) -> list[float]:
-        """Of every source, 0 for those that are not chosen (none chosen: all). Raises BadInput for an unknown name."""
-        if unknown := sorted(set(chosen) - set(self.names)):
-            raise BadInput(f"a stage names {unknown[0]!r}; the sources are {', '.join(self.names)}")
-        weights = [*(file.weight for file in self.weighted), *([float(self.own)] if self.own else [])]
-        if not any(
-            found := [w if not chosen or n in chosen else 0.0 for n, w in zip(self.names, weights, strict=True)]
-        ):
-            raise BadInput("every source of a stage has the weight 0; give one of them another")
-        return found
-
-    def read(self, start: Start, how: Reads, reading: Reading, *, track: Track = silent) -> Iterator[Pair]:
-        """All pairs, files first."""
-        unwanted = frozenset(map(normalised, read_questions(self.leave_out))) if self.leave_out else frozenset()
-        for source, file in enumerate(self.weighted):
-            options = {"reads": how, "source": source, "left_out": unwanted, "track": track}
-            yield from pairs_of_file(file.path, reading, **options)  # type: ignore[arg-type]
-        if self.own and how == "source":
-            yield from own_sources(start.store, source=len(self.files), track=track)
-        elif self.own:
-            yield from own_pairs(start.words, start.store, source=len(self.files), track=track)
-
-    def words(self, start: Start, encoder: Encoder) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-        """(words of the question, words of the code) of every pair, as often as asked for."""
-        return ((pair.query, pair.code) for pair in self.read(start, reads(encoder), Reading()))
-
-    def about(self) -> dict[str, object]:
-        """For the record."""
-        out = str(self.leave_out) if self.leave_out else None
-        files = {str(file.path): file.weight for file in self.weighted}
-        return {"pairs": files, "own": float(self.own), "leave_out": out}
-
-
 def open_run(folder: Path, settings: Mapping[str, object]) -> None:
     """Make the folder of a run, or go on with it; BadInput where it holds a run with other settings."""
     path = folder / "config.json"
@@ -185,18 +98,29 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
 
 
 def run_pairs(
-    folder: Path, sources: Sources, start: Start, beginning: Beginning, *, pool: bool = False, track: Track = silent
+    folder: Path,
+    sources: Sources,
+    start: Start,
+    beginning: Beginning,
+    *,
+    pool: bool = False,
+    lists: Lists | None = None,
+    track: Track = silent,
 ) -> Pairs:
-    """The pairs of a run: read now, or as they were read before; pool: the index's functions too, as texts `pool`."""
+    """The pairs of a run: read now, or as they were read before; `lists` are a teacher's answers.
+
+    The index's functions go beside them, as texts POOL without doc comments, as texts SERVED as they are searched.
+    """
     if (folder / READING).is_file():
         return Pairs.load(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if pool:
-        with Writer(folder, POOL) as codes:
-            for words in functions(start.words, start.store, beginning.reads):
-                codes.add(beginning.code.ids(words))
+    for name, fields, wanted in ((POOL, CODE, pool), (SERVED, NCS_FIELDS, lists is not None)):
+        if wanted:
+            with Writer(folder, name) as codes:
+                for words in functions(start.words, start.store, beginning.reads, fields):
+                    codes.add(beginning.code.ids(words))
     reading = Reading()
-    pairs = sources.read(start, beginning.reads, reading, track=track)
+    pairs = sources.read(start, beginning.reads, reading, lists=lists, track=track)
     return prepare(pairs, folder, reading, beginning.query.ids, beginning.code.ids)
 
 

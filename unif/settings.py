@@ -96,6 +96,9 @@ class TrainConfig:
     Hard negatives. mine_every: epochs after which the nearest wrong codes are looked for anew, 0 for never; mined: how
     many a row; mined_from: among the functions of the index, or the codes of the pairs.
 
+    A teacher's lists (`unif.teacher`). soft: the temperature of its scores, whose softmax is what is learnt.
+    candidates: of a list in a step. strangers: functions of the index drawn into a step, which no list needs to hold.
+
     What it costs. accumulate: parts of a batch that are encoded one after the other; the loss is that of the whole
     batch. precision: auto is half precision on CUDA and float32 elsewhere. optimiser: adam and adagrad (one number a
     row) move only the rows of a batch's words; dense is plain Adam over all. compile: by torch.compile.
@@ -119,6 +122,9 @@ class TrainConfig:
     mine_every: int = 0
     mined: int = 8
     mined_from: MinedFrom = "index"
+    soft: float = 0.3
+    candidates: int = 32
+    strangers: int = 1024
     accumulate: int = 1
     precision: Precision = "auto"
     optimiser: Optimiser = "adam"
@@ -131,13 +137,15 @@ class TrainConfig:
         for name, kind in CHOICES.items():
             _check_choice(name, getattr(self, name), kind)
         least = {"epochs": 1, "batch": 2, "patience": 1, "query_words": 1, "code_words": 1, "seed": 0, "accumulate": 1}
-        for name, low in (*least.items(), ("mine_every", 0), ("mined", 1)):
+        least |= {"mine_every": 0, "mined": 1, "strangers": 0, "candidates": 1}
+        for name, low in least.items():
             if (value := getattr(self, name)) < low:
                 raise BadInput(f"{name} is {value}; it must be at least {low}")
         for name, good in (
             ("rate", self.rate > 0),
             ("margin", self.margin >= 0),
             ("stay", self.stay >= 0),
+            ("soft", self.soft > 0),
             ("weight_decay", self.weight_decay >= 0),
             ("word_dropout", 0 <= self.word_dropout < 1),
             ("valid", 0 < self.valid < 1),

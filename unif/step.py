@@ -6,81 +6,23 @@ The loss is that of the whole batch, however many parts it is encoded in and how
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
-from torch.utils.checkpoint import checkpoint
 
 from unif.batches import Batch, dropped
-from unif.losses import alike, margin_loss, softmax_loss
+from unif.losses import alike
+from unif.objective import Loss, precision, weighed
 from unif.touched import RowOptimiser, by_word, compact
 from unif.world import World, shared
 
 if TYPE_CHECKING:
+    from unif.lessons import Lesson
     from unif.model import Towers
     from unif.settings import TrainConfig
-
-HALF = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-def precision(config: TrainConfig, device: torch.device) -> torch.dtype:
-    """What networks compute in: auto is bfloat16 on CUDA devices that have it, float16 on older, else float32."""
-    if config.precision != "auto":
-        return HALF[config.precision]
-    if device.type != "cuda":
-        return torch.float32
-    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-
-
-class Loss(nn.Module):
-    """The loss of a batch, as a module, so that DistributedDataParallel sees its dense parameters."""
-
-    def __init__(self, towers: Towers, config: TrainConfig, world: World, half: torch.dtype) -> None:
-        super().__init__()
-        self.towers, self.config, self.world, self.kind = towers, config, world, half
-
-    def forward(self, tables: Mapping[str, Mapping[str, Tensor]], ids: Batch, twins: Tensor) -> Tensor:
-        """tables: a side's tensors by word, cut to the batch's rows; ids: places among these; twins: from `alike`."""
-        n = len(ids.query)
-        begin, end, each = self.world.share(n)
-        with torch.autocast(ids.query.device.type, self.kind, enabled=self.kind != torch.float32):
-            asked = self._encoded("query", tables, ids.query[begin:end])  # [m, d]
-            codes = self.world.gathered(self._encoded("code", tables, ids.code[begin:end]), n, each)  # [n, d]
-            if ids.negatives is not None:
-                wrong = self._encoded("code", tables, ids.negatives[begin:end])
-                codes = torch.cat([codes, self.world.gathered(wrong, n, each)])  # [n + n, d]
-        cosines = asked.float() @ codes.float().T  # [m, n] or [m, n + n]
-        losses = self._losses(cosines, torch.arange(begin, end, device=asked.device), twins)
-        return losses * self.world.size  # their gradients are averaged over the processes
-
-    def _losses(self, cosines: Tensor, own: Tensor, twins: Tensor) -> Tensor:
-        """This share's part of the mean over the batch."""
-        n = len(twins)
-        if self.config.loss == "softmax":
-            return softmax_loss(self.towers.scale * cosines, own, twins[own]).sum() / n
-        every = torch.arange(n, device=own.device)
-        other = every.roll(-1)  # the next code of the batch, whose order is drawn
-        if twins.shape[1] > n:
-            other = torch.where(twins[every, n + every], other, n + every)  # or the hard negative
-        good = ~twins[every, other]
-        return (margin_loss(cosines, own, other[own], self.config.margin) * good[own]).sum() / good.sum().clamp(min=1)
-
-    def _encoded(self, side: str, tables: Mapping[str, Mapping[str, Tensor]], ids: Tensor) -> Tensor:
-        """Unit vectors [n, d]; in parts, one of them is in memory at a time and encoded once more going back."""
-        tower = self.towers.get_submodule(side)
-        cut = {name: tensor.to(self.kind) for name, tensor in tables[side].items()}  # learnt and kept in float32
-
-        def encode(some: Tensor) -> Tensor:
-            found: Tensor = functional_call(tower, cut, (some,))
-            return found
-
-        if self.config.accumulate == 1:
-            return encode(ids)
-        parts = ids.tensor_split(self.config.accumulate)
-        return torch.cat([checkpoint(encode, part, use_reentrant=False) for part in parts if len(part)])
 
 
 class Learner:
@@ -122,13 +64,16 @@ class Learner:
         """Those that learn."""
         return [self.dense] if self.plain else [self.rows, self.dense]
 
-    def learn(self, batch: Batch, random: torch.Generator) -> Tensor:
-        """One step; the loss, a number on the device. random: what drops words."""
-        twins = alike(batch.query, batch.code, batch.negatives)
-        share = self.config.word_dropout
-        every = [each for each in (batch.query, batch.code, batch.negatives) if each is not None]
-        tables, ids, taken = self._cut([dropped(each, share, random) for each in every])
-        loss = self.loss(tables, Batch(*ids), twins)
+    def learn(self, batch: Batch, random: torch.Generator, lesson: Lesson | None = None) -> Tensor:
+        """One step; the loss, a number on the device. random: what drops words; lesson: what a teacher says of it."""
+        twins, shares = alike(batch.query, batch.code, batch.negatives), None
+        if lesson is not None:
+            batch, (shares, twins) = replace(batch, listed=lesson.code), weighed(twins, lesson)
+        given = {field.name: getattr(batch, field.name) for field in fields(batch)}
+        given = {name: ids for name, ids in given.items() if ids is not None}
+        words = [dropped(ids, self.config.word_dropout, random) for ids in given.values()]
+        tables, places, taken = self._cut(words)
+        loss = self.loss(tables, Batch(**dict(zip(given, places, strict=True))), twins, shares)
         pull = self._pull(taken)
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)

@@ -20,22 +20,22 @@ from unif.beginning import begin
 from unif.checkpoint import damaged, load, save
 from unif.curves import draw as draw_curve
 from unif.data import Reading, Texts
-from unif.drawing import batches, epoch_order, one_a_question
-from unif.losses import alike
+from unif.drawing import batches, epoch_order
+from unif.lessons import Lessons
 from unif.mining import mine, mined_file
 from unif.model import Towers, create, export
-from unif.run import CHECKPOINT, POOL, Sources, Start, open_run, run_pairs, write_array, write_curve
+from unif.run import CHECKPOINT, POOL, SERVED, Start, open_run, run_pairs, write_array, write_curve
 from unif.settings import Stage, TrainConfig
 from unif.step import Learner, seeded
-from unif.world import World, joined, local
+from unif.validation import validation_mrr
+from unif.world import World, chosen, joined, local
 
 if TYPE_CHECKING:
     from ncs.index import Index
-    from unif.data import Ids, Pairs
+    from unif.data import Pairs
     from unif.head import Head
-
-AMONG = 1_000
-"""Codes among which a validation question has to find its own, as in CodeSearchNet."""
+    from unif.sources import Sources
+    from unif.teacher import Lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,13 @@ def train(
         mapped = config.mine_every > 0 and config.mined_from == "index"
         if world.first:
             open_run(out, {"index": start.digest(), **sources.about(), **about})
-            run_pairs(out / "pairs", sources, start, beginning, pool=mapped, track=track)
+            lists = sources.answers(index, out, config, start.digest(), track=track)
+            run_pairs(out / "pairs", sources, start, beginning, pool=mapped, lists=lists, track=track)
         world.wait()
-        pairs = run_pairs(out / "pairs", sources, start, beginning, pool=mapped)
+        lists = sources.answers(index, out, config, start.digest())
+        pairs = run_pairs(out / "pairs", sources, start, beginning, pool=mapped, lists=lists)
         towers = create(config.model, beginning, seed=config.seed).to(place)
-        training = Training(out, sources, config, pairs, towers, world)
+        training = Training(out, sources, config, pairs, towers, world, lists)
         state = training.run(track)
         head = export(towers, beginning, {"unique": config.unique, **about, "epoch": state["best_epoch"]})
         if world.first:
@@ -79,22 +81,18 @@ def train(
     return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.reading)
 
 
-def chosen(device: str) -> torch.device:
-    """The device of a name; auto: cuda, else mps, else cpu. BadInput for one that is not here."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        return torch.zeros(1, device=device).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise BadInput(f"cannot train on {device!r} ({reason}); take --device auto or cpu") from None
-
-
 class Training:
     """The epochs of a run. What one of them draws depends on the seed and its number alone."""
 
     def __init__(
-        self, out: Path, sources: Sources, config: TrainConfig, pairs: Pairs, towers: Towers, world: World
+        self,
+        out: Path,
+        sources: Sources,
+        config: TrainConfig,
+        pairs: Pairs,
+        towers: Towers,
+        world: World,
+        lists: Lists | None = None,
     ) -> None:
         self.out, self.config, self.pairs, self.towers, self.world = out, config, pairs, towers, world
         self.stages = [(stage, sources.weights(stage.sources)) for stage in config.curriculum]
@@ -107,6 +105,8 @@ class Training:
         mapped = config.mine_every and config.mined_from == "index"
         self.pool = Texts.load(out / "pairs", POOL) if mapped else None
         self.source = Source(pairs, config, self.device, self.pool)
+        served = Texts.load(out / "pairs", SERVED) if lists else None
+        self.lessons = Lessons(lists, served, pairs, config, self.device) if lists and served else None
         self.learner = Learner(towers, config, world)
 
     def run(self, track: Track) -> dict[str, Any]:
@@ -147,7 +147,8 @@ class Training:
         with torch.random.fork_rng():
             torch.manual_seed(random.initial_seed())  # of the networks' own dropout
             for rows in track(drawn, f"epoch {epoch}", total=-(-len(order) // self.config.batch), unit="batches"):
-                total += self.learner.learn(self.source.batch(rows, draw), random) * len(rows)
+                lesson = self.lessons.lesson(rows, draw) if self.lessons else None
+                total += self.learner.learn(self.source.batch(rows, draw), random, lesson) * len(rows)
                 seen += len(rows)
         self.learner.settle()
         self.world.averaged([total])
@@ -200,19 +201,6 @@ class Training:
         except (KeyError, ValueError, RuntimeError) as error:
             raise damaged(self.out / CHECKPOINT, error) from error
         return state
-
-
-@torch.no_grad()
-def validation_mrr(towers: Towers, source: Source, pairs: Pairs, rows: Ids) -> float:
-    """Mean reciprocal rank of a question's code among AMONG others' at most; ties count against it, twins do not."""
-    ranks = []
-    order = one_a_question(pairs.question, rows, np.random.default_rng(source.config.seed))
-    for some in np.array_split(order, max(1, round(len(order) / AMONG))):
-        batch = source.batch(some)
-        cosines = towers.query(batch.query) @ towers.code(batch.code).T  # [n, n]
-        above = (cosines >= cosines.diagonal()[:, None]) & ~alike(batch.query, batch.code)
-        ranks.append(1 / (1 + above.sum(dim=1)).double())
-    return float(torch.cat(ranks).mean())
 
 
 def _copy(towers: Towers) -> dict[str, Tensor]:

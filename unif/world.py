@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from ncs.errors import BadInput
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -103,3 +105,14 @@ def local(device: torch.device) -> torch.device:
     if device.type == "cuda" and device.index in (None, 0) and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     return device
+
+
+def chosen(device: str) -> torch.device:
+    """The device of a name; auto: cuda, else mps, else cpu. BadInput for one that is not here."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        return torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadInput(f"cannot train on {device!r} ({reason}); take --device auto or cpu") from None
