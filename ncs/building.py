@@ -79,12 +79,14 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
     config = recipe.config
     requested = requested_rankers(config.rankers)
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
-    total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
+    total, size = 0, 0
+    if recipe.scheduler is None:  # what a cluster reads, this machine need not see
+        total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
     try:
         with new_generation(folder, needed_bytes=SPACE * size) as generation:
             clock = Clock()
             with clock("extract"), ExitStack() as open_meanwhile:
-                known = _standing(folder, config, open_meanwhile) if reuse else None
+                known = _standing(folder, config, open_meanwhile) if reuse and recipe.scheduler is None else None
                 collected = _read(recipe, sources, generation, known, total)
             learn(collected, generation, config, requested, recipe.track, clock, sources, learnt)
     except MovedError:
@@ -106,9 +108,14 @@ def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known
     from ncs.extract.readers import read_as_text, ungrammatical
     from ncs.reading import read
 
-    files = recipe.files(sources.skipped, known)
-    tracked = recipe.track(files, "reading functions", total=total, unit="files")
-    collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
+    if recipe.scheduler is None:
+        files = recipe.files(sources.skipped, known)
+        tracked = recipe.track(files, "reading functions", total=total, unit="files")
+        collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
+    else:
+        from ncs.cluster.build import read as read_on_cluster
+
+        collected = read_on_cluster(recipe, sources.skipped, generation.path, recipe.scheduler)
     texts = read_as_text(entry.path for entry in collected.sources.entries)
     collected.tally["text_files"] = texts
     for line in ungrammatical(texts, sources.skipped.counts):

@@ -29,6 +29,8 @@ class Recipe:
     workers: int | None = None
     force: bool = False
     track: Track = silent
+    scheduler: str | None = None
+    """Of the cluster whose workers read (ncs.cluster); None: processes of this machine."""
 
     def wanted(self) -> Callable[[str], bool]:
         """Whether a file is read, by its path."""

@@ -23,6 +23,10 @@ def build(
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Read git repositories at this revision.")] = None,
     workers: Workers = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Read on a Dask cluster: tcp://HOST:8786, or local for --workers processes of this machine."),
+    ] = None,
     java_frontend: Annotated[
         str | None, typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
     ] = None,
@@ -95,7 +99,7 @@ def build(
     )
     folder = index or Path(DEFAULT_NAME)
     with Index.build(
-        sources, folder, config=config, workers=workers, force=force, track=console.tracker(quiet)
+        sources, folder, config=config, workers=workers, force=force, track=console.tracker(quiet), scheduler=scheduler
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)

@@ -34,12 +34,12 @@ def check(roots: Sequence[Path | str], force: bool) -> list[Path]:
 
 def read_all(roots: list[Path], sieve: Sieve, revision: str | None, *, read: bool) -> Iterator[tuple[str, Read]]:
     """(repository name, file) of all roots; a root that lies in another one is read once, by itself."""
-    names = _Names()
+    names = Names()
     apart = frozenset(str(root) for root in roots)
     for root in roots:
-        first = _place(root)
+        first = place_at(root)
         if first is None:
-            yield from _single_file(root, sieve, names, read=read)
+            yield from single_file(root, sieve, names, read=read)
             continue
         waiting = [(b"", False, "", first)]
 
@@ -49,11 +49,11 @@ def read_all(roots: list[Path], sieve: Sieve, revision: str | None, *, read: boo
         while waiting:
             # Names grow below a place, so what it finds comes after everything that came before it.
             _, _, _, place = heapq.heappop(waiting)
-            for file in _files(place, sieve, revision, found, apart, read=read):
+            for file in files_of(place, sieve, revision, found, apart, read=read):
                 yield names.of(place.path, place.name, root), file
 
 
-def _files(
+def files_of(
     place: Place,
     sieve: Sieve,
     revision: str | None,
@@ -62,6 +62,7 @@ def _files(
     *,
     read: bool,
 ) -> Iterator[Read]:
+    """The files of one place; what lies below it and is read by itself goes to `found`."""
     try:
         if place.kind == "blobs" or (revision is not None and place.git_dir is not None):
             yield from git.files(place, sieve, revision, read=read)
@@ -81,7 +82,7 @@ def _files(
         sieve.skipped.note(str(error))
 
 
-def _place(root: Path) -> Place | None:
+def place_at(root: Path) -> Place | None:
     """What lies at a root; None for a single file."""
     if root.is_file():
         return Place("archive", root) if archive_suffix(root.name) else None
@@ -92,7 +93,7 @@ def _place(root: Path) -> Place | None:
     return repository_at(root, names, "", NO_IGNORES) or folder_in_repository(root)
 
 
-def _single_file(root: Path, sieve: Sieve, names: _Names, *, read: bool) -> Iterator[tuple[str, Read]]:
+def single_file(root: Path, sieve: Sieve, names: Names, *, read: bool) -> Iterator[tuple[str, Read]]:
     """A file that was named itself: taken whatever it looks like, if it is source code of reasonable size."""
     if not sieve.wanted(root.name):
         raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
@@ -115,7 +116,7 @@ def _home() -> Path | None:
         return None
 
 
-class _Names:
+class Names:
     """Gives every place on disk one name, the same each time, and no name twice."""
 
     def __init__(self) -> None:

@@ -1,0 +1,165 @@
+"""Documents of many repositories, read by the workers of a cluster, put together in the order of a single machine."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.batches import Batch, Collected, Collector
+from ncs.cluster import addresses
+from ncs.cluster.job import Job
+from ncs.cluster.shards import Shard
+from ncs.cluster.tasks import SECONDS, Tasks, connected
+from ncs.file_table import BROKEN, FAILED, READ
+from ncs.reuse import made_by
+from ncs.sources.parts import Key, Part, name_of
+from ncs.sources.roots import Names, check
+
+if TYPE_CHECKING:
+    from ncs.extract import Extraction
+    from ncs.freshness import Recipe
+    from ncs.progress import Track
+    from ncs.sources import Skipped
+
+
+def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str, *, seconds: float = SECONDS) -> Collected:
+    """What `ncs.reading.read` gives without an index that stands: nothing is taken over, all is read.
+
+    scheduler: an address, or LOCAL. seconds: after which a repository is tried on another worker, and then left out
+    and named in the notes of what was skipped. Raises what `walk` raises, and NcsError where the cluster is gone.
+    """
+    config = recipe.config
+    with (
+        connected(scheduler, recipe.workers) as client,
+        tempfile.TemporaryDirectory(prefix="shards-", dir=folder) as spool,
+        Collector(folder, config.store_code, config.deduplicate) as collector,
+    ):
+        _Reader(recipe, skipped, Tasks(client, seconds), Path(spool), collector).run(recipe.track)
+        return collector.finish()
+
+
+class _Reader:
+    """Shards come in any order and wait on the disk until their turn."""
+
+    def __init__(self, recipe: Recipe, skipped: Skipped, tasks: Tasks, spool: Path, collector: Collector) -> None:
+        self._skipped, self._tasks, self._spool, self._collector = skipped, tasks, spool, collector
+        config = recipe.config
+        self._roots = _parts(recipe.roots, recipe.force)
+        self._pattern = Job(
+            self._roots[0],
+            "",
+            made_by(),
+            tuple(root.root for root in self._roots),
+            config.revision,
+            config.java_frontend,
+            config.outside,
+            config.texts,
+            config.store_code,
+        )
+        self._names = Names()
+        self._waiting: dict[Key, Path | str | None] = {}
+        """Every place that is not put together yet: None while it is read, then its shard, or why there is none."""
+        self._parts: dict[Key, Part] = {}
+        self._left = 0
+
+    def run(self, track: Track) -> None:
+        """Until nothing is left to read."""
+        for root in self._roots:
+            self._tasks.submit(replace(self._pattern, part=root, list_only=True))
+            self._waiting[root.key], self._parts[root.key] = None, root
+        for _ in track(self._ended(), "reading repositories", total=None, unit="repositories"):
+            self._put_together()
+        self._put_together()
+        if self._waiting:
+            raise ValueError(f"{len(self._waiting)} repositories were not put together")
+
+    def _ended(self) -> Iterator[None]:
+        for job, data, why in self._tasks.done():
+            key = job.part.key
+            if data is None:
+                self._waiting[key] = why
+            elif job.list_only:
+                self._listed(job, Shard.from_bytes(data))
+            else:
+                path = self._spool / str(self._left)
+                self._left += 1
+                path.write_bytes(data)
+                for part in _below(Shard.from_bytes(data)):
+                    self._found(part)
+                self._waiting[key] = path
+            yield
+
+    def _listed(self, job: Job, shard: Shard) -> None:
+        """A root that is an address and holds others is none itself; a folder is one, of the files outside of all."""
+        below = _below(shard)
+        if below and addresses.is_address(job.part.root):
+            del self._waiting[job.part.key], self._parts[job.part.key]
+        else:
+            self._read(job.part)
+        for part in below:
+            self._found(part)
+
+    def _found(self, part: Part) -> None:
+        """It may come twice: when its folder is listed, and when that is read."""
+        if part.key not in self._parts:
+            self._read(part)
+
+    def _read(self, part: Part, name: str | None = None) -> None:
+        self._waiting[part.key], self._parts[part.key] = None, part
+        self._tasks.submit(replace(self._pattern, part=part, name=name or name_of(part, Names())))
+
+    def _put_together(self) -> None:
+        """All that is there and has nothing before it that is not: what a place holds comes after it."""
+        while self._waiting and (found := self._waiting[first := min(self._waiting)]) is not None:
+            part = self._parts[first]
+            if isinstance(found, str):
+                self._skipped.add_unreadable(part.where.rstrip("/") or part.root)
+                self._skipped.note(f"{part.path} is left out: {found}")
+            elif not self._add(Shard.from_bytes(found.read_bytes()), part):
+                found.unlink()
+                return  # its name was taken: it is read again under its own
+            else:
+                found.unlink()
+            del self._waiting[first]
+
+    def _add(self, shard: Shard, part: Part) -> bool:
+        """Its documents, unless another repository has the name it was read under."""
+        if shard.files:
+            name = name_of(part, self._names)
+            if name != shard.files[0].repository:
+                self._read(part, name)
+                return False
+        about: Mapping[str, Any] = shard.about
+        self._skipped.counts.update(about["skipped"])
+        unreadable: Sequence[str] = about["unreadable"]
+        self._skipped.unreadable += unreadable[: max(0, 100 - len(self._skipped.unreadable))]
+        for line in about["notes"]:
+            self._skipped.note(line)
+        files = iter(shard.files)
+        for extraction in shard.extractions:
+            self._collect(extraction, [next(files) for _ in range(extraction.files)])
+        return True
+
+    def _collect(self, extraction: Extraction[Batch], entries: list[Any]) -> None:
+        states = {**dict.fromkeys(extraction.broken, BROKEN), **dict.fromkeys(extraction.failed, FAILED)}
+        stated = [replace(each, state=states.get(f"{each.repository}/{each.path}", READ)) for each in entries]
+        self._collector.add(extraction.result, stated, np.repeat(np.arange(len(stated)), extraction.counts))
+
+
+def _below(shard: Shard) -> list[Part]:
+    return [Part(**{**each, "number": tuple(each["number"])}) for each in shard.about["below"]]
+
+
+def _parts(roots: Iterable[Path], force: bool) -> list[Part]:
+    """The roots, paths checked as `walk` checks them; raises SourceError."""
+    given = list(roots)
+    local = iter(check([root for root in given if not addresses.is_address(root)], force))
+    order: dict[str, None] = {}
+    for root in given:
+        order[addresses.address_of(root) if addresses.is_address(root) else str(next(local, root))] = None
+    return [Part(root, (number,), archive=addresses.is_archive(root)) for number, root in enumerate(order)]

@@ -1,0 +1,104 @@
+"""What a worker is asked to do with one repository, as JSON; and how it is done, in a process that may be ended."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncs.batches import pack_batch
+from ncs.cluster import addresses
+from ncs.cluster.shards import Shard
+from ncs.errors import NcsError
+from ncs.extract import extract_files
+from ncs.extract.readers import readable, why_unread, without_texts
+from ncs.file_table import FileEntry
+from ncs.reuse import made_by
+from ncs.sources import Skipped, SourceFile
+from ncs.sources.parts import Part, read_part, scout
+from ncs.sources.skips import Sieve, shown
+
+if TYPE_CHECKING:
+    from ncs.sources.origins import Read
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """list_only: name the places below, read nothing. name: what the repository is called.
+
+    made_by: what decides the documents of a file where the build was started; a worker with other code refuses.
+    """
+
+    part: Part
+    name: str
+    made_by: str
+    apart: tuple[str, ...] = ()
+    revision: str | None = None
+    frontend: str = "tree-sitter"
+    outside: bool = True
+    texts: bool = True
+    code: bool = True
+    list_only: bool = False
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """Of `to_json`."""
+        found = json.loads(text)
+        part = found.pop("part")
+        return cls(Part(**{**part, "number": tuple(part["number"])}), **{**found, "apart": tuple(found["apart"])})
+
+
+def do(job: Job) -> bytes:
+    """Its shard; raises NcsError where another ncs is asked for, and SourceError for a root that cannot be read."""
+    if job.made_by != made_by():
+        raise NcsError("this worker has another version of ncs or of its grammars; install the one that builds")
+    skipped = Skipped(unwanted=why_unread)
+    sieve, apart = Sieve(readable if job.texts else without_texts, skipped), frozenset(job.apart)
+    if job.list_only:
+        address = addresses.is_address(job.part.root)
+        below = addresses.listed(job.part) if address else scout(job.part, sieve, apart)
+        return Shard({"below": list(map(asdict, below))}, (), ()).to_bytes()
+    with ExitStack() as fetched:
+        part, prefix = job.part, ""
+        if addresses.is_address(part.root):
+            room = fetched.enter_context(tempfile.TemporaryDirectory(prefix="ncs-"))
+            part = replace(part, root=str(addresses.fetch(part.root, Path(room))))
+            prefix = str(Path(part.root).resolve())
+        files, below = read_part(part, sieve, job.revision, apart)
+        entries: list[FileEntry] = []
+        extractions = extract_files(
+            _noted(files, job.name, entries),
+            workers=1,
+            frontend=job.frontend,
+            outside=job.outside,
+            finish=partial(pack_batch, code=job.code),
+        )
+        done = tuple(extractions)
+    about = {
+        "below": list(map(asdict, below)),
+        "skipped": dict(skipped.counts),
+        "unreadable": skipped.unreadable,
+        "notes": skipped.notes,
+    }
+    return Shard(about, [_placed(entry, prefix, job.part.root) for entry in entries], done).to_bytes()
+
+
+def _noted(files: Iterator[Read], name: str, entries: list[FileEntry]) -> Iterator[SourceFile]:
+    for file in files:
+        source = SourceFile(name, shown(file.path), file.data, file.origin, file.unchanged)
+        entries.append(FileEntry.of(source))
+        yield source
+
+
+def _placed(entry: FileEntry, prefix: str, address: str) -> FileEntry:
+    """Where it lies for everybody, not where a worker's copy of it lay."""
+    return replace(entry, place=address + entry.place.removeprefix(prefix)) if prefix else entry

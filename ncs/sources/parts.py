@@ -1,0 +1,97 @@
+"""One repository at a time: what several machines share out among themselves, by roots and names alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ncs.errors import SourceError
+from ncs.sources import ignores as ignoring
+from ncs.sources.ignores import NCSIGNORE
+from ncs.sources.origins import Read
+from ncs.sources.places import Place, archive_suffix, repository_at
+from ncs.sources.roots import Names, files_of, place_at, single_file
+from ncs.sources.skips import Sieve
+
+Key = tuple[tuple[int, ...], bytes, bool, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place below a root: `number` is the root's among the roots, `where` as in Place, "" for the root itself."""
+
+    root: str
+    number: tuple[int, ...]
+    where: str = ""
+    archive: bool = False
+
+    @property
+    def path(self) -> Path:
+        """On disk; for people too."""
+        return Path(self.root, self.where.rstrip("/"))
+
+    @property
+    def key(self) -> Key:
+        """The order in which `walk` reads: roots as given, in them places by name, archives after folders."""
+        name = Place("archive" if self.archive else "folder", self.path, self.where).name if self.where else ""
+        return self.number, os.fsencode(name), self.archive, self.where
+
+
+def read_part(
+    part: Part, sieve: Sieve, revision: str | None, apart: frozenset[str]
+) -> tuple[Iterator[Read], list[Part]]:
+    """Its files, and the other places below it, complete when the files are read.
+
+    apart: the other roots. Raises SourceError as `walk` does.
+    """
+    below: list[Part] = []
+    place = _place(part)
+    if place is None:
+        return (file for _, file in single_file(Path(part.root), sieve, Names(), read=True)), below
+    return files_of(place, sieve, revision, lambda found: below.append(_part(part, found)), apart, read=True), below
+
+
+def scout(part: Part, sieve: Sieve, apart: frozenset[str]) -> list[Part]:
+    """The places below a plain folder, without reading a file; [] for any other root."""
+    below: list[Part] = []
+    place = _place(part)
+    if place is not None and place.kind == "folder":
+        for _ in files_of(place, sieve, None, lambda found: below.append(_part(part, found)), apart, read=False):
+            pass
+    return below
+
+
+def name_of(part: Part, names: Names) -> str:
+    """What the repository is called, given those that were named before."""
+    root = Path(part.root)
+    if not part.where and root.is_file() and not archive_suffix(root.name):
+        return names.of(root.parent, root.parent.name, root.parent.parent)
+    archive = part.archive or (not part.where and root.is_file())
+    return names.of(part.path, Place("archive" if archive else "folder", part.path, part.where).name, root)
+
+
+def _part(above: Part, found: Place) -> Part:
+    return Part(above.root, above.number, found.where, found.kind == "archive")
+
+
+def _place(part: Part) -> Place | None:
+    """As `walk` would come to it: with the .ncsignore files of the folders above; None for a single file."""
+    root = Path(part.root)
+    first = place_at(root)
+    if not part.where or first is None:
+        return first
+    ignores, folders = first.ignores, part.where.rstrip("/").split("/")
+    for depth in range(len(folders)):
+        above = "/".join(folders[:depth]) + "/" * bool(depth)
+        ignores = ignores.with_ncs(ignoring.read(root / above / NCSIGNORE, base=above))
+    if part.archive:
+        return Place("archive", part.path, part.where, ignores.without_git())
+    try:
+        place = repository_at(part.path, os.listdir(part.path), part.where, ignores)  # noqa: PTH208  (names only)
+    except OSError as error:
+        raise SourceError(f"cannot read {part.path}: {error.strerror}; does every machine see it?") from error
+    if place is None:
+        raise SourceError(f"{part.path} is no repository any more; build again")
+    return place
