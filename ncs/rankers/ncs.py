@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.approximate import chosen, sample_size
 from ncs.embeddings import Embeddings
 from ncs.encoder import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.errors import BadInput, IndexDamaged
@@ -17,29 +18,43 @@ from ncs.vectors import VectorIndex
 from ncs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from ncs.approximate import Choice
     from ncs.types import Mask, Matrix
     from ncs.vocabulary import WordTable
+
+RUN = 64
+"""Documents side by side of which a sample of many is made."""
+QUESTIONS = 200
+"""Documents whose names, in words, are asked to find out how far an approximate search must look."""
 
 
 class NcsRanker:
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a question keeps its grammar.
+    stop_words: whether a question keeps its grammar. vectors: how they are searched, see `ncs.approximate.chosen`.
     Its folder holds `vectors.faiss`, `empty.npy`, `idf.npy` and `config.json`.
     """
 
     def __init__(
-        self, name: str = "ncs", *, query_weights: QueryWeights = "mean", centre: bool = False, stop_words: bool = True
+        self,
+        name: str = "ncs",
+        *,
+        query_weights: QueryWeights = "mean",
+        centre: bool = False,
+        stop_words: bool = True,
+        vectors: Choice = "auto",
     ) -> None:
         if query_weights not in ("mean", "idf"):
             raise BadInput(f"query_weights are 'mean' or 'idf', not {query_weights!r}")
-        self.name = name
+        chosen(vectors, 0)
+        self.name, self.vectors = name, vectors
         self.query_weights, self.centre, self.stop_words = query_weights, centre, stop_words
         self.config: Mapping[str, object] = {
             "query_weights": query_weights,
             "centre": centre,
             "stop_words": stop_words,
+            "vectors": vectors,
         }
         self._encoder: TfidfEncoder | None = None
         self._index: VectorIndex | None = None
@@ -68,10 +83,16 @@ class NcsRanker:
             encoder.documents(words, start, min(start + CHUNK, len(words)))
             for start in track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         )
-        dim = embeddings.vectors.shape[1]
+        dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
+        mean = _mean(chunks, len(starts), dim) if self.centre else np.zeros(dim, np.float32)
         if self.centre:
-            chunks = centred(chunks, _mean(chunks, len(starts), dim))
-        self._encoder, self._index = encoder, VectorIndex.build(chunks, dim)
+            chunks = centred(chunks, mean)
+        self._encoder = encoder
+        if kind == "exact":
+            self._index = VectorIndex.build(chunks, dim)
+            return
+        sample, questions = _sample(encoder, words, mean), _questions(encoder, words)
+        self._index = VectorIndex.build(chunks, dim, kind=kind, rows=len(words), sample=sample, questions=questions)
 
     def _encode_with(self, vocabulary: Vocabulary, embeddings: Embeddings, idf: Matrix) -> TfidfEncoder:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
@@ -106,6 +127,23 @@ class NcsRanker:
         if made_with.get("centre") != self.centre:
             raise IndexDamaged(f"{room} was made with {made_with}; build the index again")
         self._encoder, self._index = self._encode_with(vocabulary, embeddings, idf), index
+
+
+def _sample(encoder: TfidfEncoder, words: WordTable, mean: Matrix) -> Matrix:
+    """Vectors of documents from all over the corpus, for training."""
+    size = sample_size(len(words))
+    starts = np.unique(np.linspace(0, max(0, len(words) - RUN), -(-size // RUN)).astype(np.int64)).tolist()
+    runs = (encoder.documents(words, start, min(start + RUN, len(words))) for start in starts)
+    return np.concatenate(list(centred(runs, mean)))
+
+
+def _questions(encoder: TfidfEncoder, words: WordTable) -> Matrix:
+    """What people might ask: the names of documents, those of them that have vectors."""
+    rows = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist()
+    names = (map(words.vocabulary.word, words.ids_of(row, "name").tolist()) for row in rows)
+    asked = np.stack([encoder.query(" ".join(name)) for name in names])
+    found: Matrix = asked[asked.any(axis=1)]
+    return found
 
 
 def _mean(chunks: Iterator[Matrix], n: int, dim: int) -> Matrix:

@@ -1,0 +1,268 @@
+"""Approximate search among vectors: which kinds there are, how one is trained, filled, tuned, saved and opened.
+
+    ivf      lists around centres (k-means), of which the nearest are searched; a byte a number
+    hnsw     a graph of near neighbours (Malkov and Yashunin 2016) over a byte a number
+    rabitq   lists again, of a bit a number (Gao and Long 2024), the best compared by a byte a number
+
+Vectors are filled up with zeros to a multiple of 8 numbers: faiss decodes other lengths at a tenth of the speed. How
+far a search must look is measured with questions when it is built: the least of EFFORTS that finds RECALL of the best.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import faiss as _faiss
+import numpy as np
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.listed import PLACES, Listed, places_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+
+    Rows = NDArray[np.int64]
+
+faiss: Any = _faiss
+
+Kind = Literal["exact", "ivf", "hnsw", "rabitq"]
+Choice = Literal["auto", "exact", "ivf", "hnsw", "rabitq"]
+EXACT = 300_000
+"""Vectors up to which "auto" compares with all of them; measured in DESIGN.md."""
+RECALL, BEST = 0.97, 10
+EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""Lists that are searched, or candidates that the search in a graph keeps."""
+A_LIST = 40
+"""Vectors a list that training sees; faiss wants 39."""
+REFINED = 16
+"""rabitq: candidates a hit that are compared by their bytes."""
+FILE, ABOUT = "vectors.faiss", "vectors.json"
+
+
+def chosen(choice: str, rows: int) -> Kind:
+    """The kind of index for so many vectors; BadInput for a choice there is not.
+
+    >>> chosen("auto", 300_000), chosen("auto", 300_001), chosen("hnsw", 10)
+    ('exact', 'ivf', 'hnsw')
+    """
+    if choice not in get_args(Choice):
+        raise BadInput(f"vectors are searched by {', '.join(get_args(Choice))}, not {choice!r}")
+    if choice == "auto":
+        return "exact" if rows <= EXACT else "ivf"
+    return cast(Kind, choice)
+
+
+def lists(rows: int) -> int:
+    """Lists of so many vectors: a power of two near twice the root, and no more than can be trained.
+
+    >>> lists(300_000), lists(5_000_000), lists(50)
+    (1024, 4096, 1)
+    """
+    return int(min(1 << round(np.log2(2 * max(rows, 1) ** 0.5)), 1 << int(np.log2(max(1, rows // A_LIST)))))
+
+
+def sample_size(rows: int) -> int:
+    """Vectors that training sees.
+
+    >>> sample_size(5_000_000), sample_size(300)
+    (163840, 300)
+    """
+    return min(rows, max(10_000, A_LIST * lists(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a folder says of its vectors. effort: see EFFORTS; recall: what it found of the ten best of the questions
+    it was measured with, -1 without any; bytes: of the file, which is not opened where it has others."""
+
+    kind: Kind
+    dim: int
+    rows: int
+    lists: int
+    effort: int = EFFORTS[4]
+    recall: float = -1.0
+    bytes: int = 0
+
+
+class Approximate:
+    """Rows of vectors [n, dim] that a search need not all look at.
+
+    On disk `vectors.faiss`, memory-mapped, `vectors.json`, and for ivf `places.npy` (ncs.listed).
+    """
+
+    def __init__(self, index: Any, about: About, stored: Any = None) -> None:
+        """stored: what gives vectors back, where it is not faiss."""
+        self._index, self.about = index, about
+        self._stored = stored or (index.refine_index if about.kind == "rabitq" else index)
+
+    @classmethod
+    def build(
+        cls, kind: Kind, chunks: Iterable[Matrix], dim: int, *, sample: Matrix, rows: int, questions: Matrix
+    ) -> Approximate:
+        """From `rows` rows, in chunks and in order. sample: some of them, for training; questions [m, dim]: what is
+        asked to find out how far to look. One thread, so that the same vectors make the same bytes."""
+        faiss.omp_set_num_threads(1)
+        about = About(kind, dim, rows, 1 if kind == "hnsw" else lists(rows))
+        index, best = _empty(about), _Best(questions)
+        index.train(_filled_up(sample))
+        for chunk in chunks:
+            index.add(_filled_up(chunk))
+            best.see(chunk)
+        if kind == "ivf":
+            index.make_direct_map()
+        return cls(index, about)._tuned(best)
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def dim(self) -> int:
+        """Numbers a vector."""
+        return self.about.dim
+
+    def nearest(self, query: Matrix, n: int, selector: Any, share: float) -> tuple[NDArray[np.float32], Rows]:
+        """Scores and rows of the n best that it finds, best first; where it finds too few it looks further.
+
+        selector: faiss's, for the share of the rows that may be found; the fewer, the further it looks.
+        """
+        whole = len(self) if self.about.kind == "hnsw" else self.about.lists
+        effort = min(whole, int(np.ceil(self.about.effort / max(share, 1e-9))))
+        query = _filled_up(query[None])
+        while True:
+            scores, rows = self._index.search(query, n, params=self._parameters(effort, n, selector))
+            found = rows[0] >= 0
+            if found.all() or effort >= whole:
+                return scores[0][found], rows[0][found]
+            effort = min(whole, 4 * effort)
+
+    def _parameters(self, effort: int, n: int, selector: Any) -> Any:
+        chosen = {} if selector is None else {"sel": selector}
+        if self.about.kind == "hnsw":
+            return faiss.SearchParametersHNSW(efSearch=max(effort, n), **chosen)
+        if self.about.kind == "ivf":
+            return faiss.SearchParametersIVF(nprobe=effort, **chosen)
+        bits = faiss.IVFRaBitQSearchParameters(nprobe=effort, **chosen)
+        return faiss.IndexRefineSearchParameters(k_factor=REFINED if n <= 4 * BEST else 4, base_index_params=bits)
+
+    def vectors(self, rows: Rows) -> Matrix:
+        """The vectors of these rows as far as bytes keep them, [len(rows), dim]."""
+        found: Matrix = self._stored.reconstruct_batch(rows)[:, : self.dim]
+        return found
+
+    def _tuned(self, best: _Best) -> Approximate:
+        """With the least effort that is enough for these questions, or the most there is."""
+        for effort in EFFORTS:
+            self.about = replace(self.about, effort=min(effort, self.about.lists if self.about.lists > 1 else effort))
+            recall = best.recall(self)
+            self.about = replace(self.about, recall=round(recall, 4))
+            if not 0 <= recall < RECALL or self.about.effort < effort:
+                break
+        return self
+
+    def save(self, folder: Path) -> None:
+        """Write into an existing folder."""
+        index, path = self._index, folder / FILE
+        if self.about.kind == "ivf":
+            index.set_direct_map_type(faiss.DirectMap.NoMap)
+        faiss.write_index(index, str(path))
+        if self.about.kind == "ivf":
+            np.save(folder / PLACES, _places(index))
+            index.make_direct_map()
+        about = replace(self.about, bytes=path.stat().st_size)
+        (folder / ABOUT).write_text(json.dumps(asdict(about)) + "\n", encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path) -> Approximate:
+        """Memory-mapped; raises IndexDamaged for truncated or foreign files, and what faiss and numpy raise."""
+        about = read_about(folder)
+        path = folder / FILE
+        if about is None or path.stat().st_size != about.bytes:
+            raise IndexDamaged(f"{path} does not fit {ABOUT}; build the index again")
+        index = faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP))
+        if index.ntotal != about.rows or index.d != _width(about.dim) or type(index) is not type(_empty(about)):
+            raise IndexDamaged(f"{path} holds no vectors of ours; build the index again")
+        stored = None
+        if about.kind == "ivf":
+            stored = Listed.open(path, faiss.vector_to_array(index.sq.trained))
+            if len(stored.places) != about.rows:
+                raise IndexDamaged(f"{folder / PLACES} does not fit {FILE}; build the index again")
+        return cls(index, about, stored)
+
+
+def read_about(folder: Path) -> About | None:
+    """What a folder says of its vectors; None where exact search needs no words. Raises IndexDamaged."""
+    path = folder / ABOUT
+    if not path.exists():
+        return None
+    try:
+        return About(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
+
+
+def _width(dim: int) -> int:
+    return -(-dim // 8) * 8
+
+
+def _filled_up(vectors: Matrix) -> Matrix:
+    """With zeros, to a multiple of 8 numbers."""
+    missing = _width(vectors.shape[1]) - vectors.shape[1]
+    return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)
+
+
+def _empty(about: About) -> Any:
+    dim, metric = _width(about.dim), faiss.METRIC_INNER_PRODUCT
+    if about.kind == "hnsw":
+        return faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, 32, metric)
+    if about.kind == "rabitq":
+        return faiss.index_factory(dim, f"IVF{about.lists},RaBitQ,Refine(SQ8)", metric)
+    index = faiss.index_factory(dim, f"IVF{about.lists},SQ8", metric)
+    index.by_residual = False  # so that bytes are decoded without their list
+    return index
+
+
+def _places(index: Any) -> NDArray[np.uint32]:
+    """Where each row's bytes stand: faiss writes every list as all its codes and then all its ids (8 bytes each)."""
+    lengths = [index.invlists.list_size(number) for number in range(index.nlist)]
+    ids = [faiss.rev_swig_ptr(index.invlists.get_ids(n), size) for n, size in enumerate(lengths) if size]
+    return places_of(ids, index.code_size)
+
+
+class _Best:
+    """The best rows of some questions by exact search, while chunks of vectors go by."""
+
+    KEPT = 4 * BEST
+
+    def __init__(self, questions: Matrix) -> None:
+        self.questions = np.ascontiguousarray(questions, np.float32)
+        self._scores = np.full((len(questions), self.KEPT), -np.inf, np.float32)
+        self._rows = np.full((len(questions), self.KEPT), -1, np.int64)
+        self._seen = 0
+
+    def see(self, chunk: Matrix) -> None:
+        """The next rows."""
+        if not len(self.questions) or not len(chunk):
+            return
+        scores = np.concatenate([self._scores, self.questions @ chunk.T], axis=1)
+        at = np.arange(self._seen, self._seen + len(chunk))
+        rows = np.concatenate([self._rows, np.broadcast_to(at, (len(scores), len(at)))], axis=1)
+        order = np.argpartition(-scores, self.KEPT - 1, axis=1)[:, : self.KEPT]
+        self._scores, self._rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+        self._seen += len(chunk)
+
+    def recall(self, searcher: Approximate) -> float:
+        """The share of the best ten that it finds, what ties with the tenth counted alike; -1 without questions."""
+        if not len(self.questions) or self._seen < BEST:
+            return -1.0
+        tenth = np.partition(self._scores, -BEST, axis=1)[:, -BEST]
+        met = 0
+        for query, scores, rows, least in zip(self.questions, self._scores, self._rows, tenth, strict=True):
+            found = searcher.nearest(query, BEST, None, 1.0)[1]
+            met += np.count_nonzero(np.isin(found, rows[scores >= least - 1e-6]))
+        return float(met / (BEST * len(self.questions)))

@@ -1,0 +1,71 @@
+"""Vectors of a byte a number, read row by row from the lists of a file that faiss wrote.
+
+faiss finds a row in its lists only by a table of all rows, which it reads whole when it opens the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import IndexDamaged
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+
+PLACES = "places.npy"
+ID = 8
+"""Bytes of an id; places count in these, as codes are multiples of it long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """codes: uint8 [m, dim], overlapping rows of the file; places: uint32 [n]: row i's bytes are codes[places[i]].
+
+    Byte b of number j says low[j] + (b + .5) / 255 * wide[j]. Both arrays are memory-mapped.
+    """
+
+    codes: NDArray[np.uint8]
+    places: NDArray[np.uint32]
+    low: Matrix
+    wide: Matrix
+
+    @classmethod
+    def open(cls, path: Path, trained: Matrix) -> Listed:
+        """The lists are the end of the file; trained: low and wide, [2 * dim]. Raises IndexDamaged for foreign ones."""
+        low, wide = trained.reshape(2, -1).astype(np.float32)
+        places = np.load(path.with_name(PLACES), mmap_mode="r", allow_pickle=False)
+        length = len(places) * (len(low) + ID)
+        size = path.stat().st_size
+        if places.dtype != np.uint32 or places.ndim != 1 or length > size or not length:
+            raise IndexDamaged(f"{path.with_name(PLACES)} does not fit {path.name}; build the index again")
+        lists = np.memmap(path, np.uint8, "r", size - length, (length,))
+        codes = np.lib.stride_tricks.as_strided(
+            lists, ((length - len(low)) // ID + 1, len(low)), (ID, 1), writeable=False
+        )
+        return cls(codes, np.asarray(places), low, wide)
+
+    def reconstruct_batch(self, rows: NDArray[np.int64]) -> Matrix:
+        """The vectors of these rows, [len(rows), dim]; named as faiss names it."""
+        codes = np.asarray(self.codes[self.places[rows]], np.float32)
+        found: Matrix = self.low + (codes + np.float32(0.5)) * (self.wide / np.float32(255))
+        return found
+
+
+def places_of(lists: Sequence[NDArray[np.int64]], dim: int) -> NDArray[np.uint32]:
+    """Of every row, where faiss writes its bytes: of each list, given as its ids, all codes and then all ids.
+
+    >>> places_of([np.array([2, 0]), np.array([1])], 16).tolist()
+    [2, 6, 0]
+    """
+    places, start = np.zeros(sum(map(len, lists)), np.uint32), 0
+    for ids in lists:
+        places[ids] = start + np.arange(len(ids)) * (dim // ID)
+        start += len(ids) * (dim // ID + 1)
+    return places
