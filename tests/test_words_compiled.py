@@ -28,13 +28,6 @@ code = st.lists(
 ).map(b"".join)
 
 
-class Node:
-    """What `tagged` asks of a node of tree-sitter."""
-
-    def __init__(self, end_byte: int) -> None:
-        self.end_byte = end_byte
-
-
 def both(language: str) -> tuple[words.Names, words.Names]:
     row = LANGUAGES[language]
     return compiled.Names(words.place_of(row), row.ignored), words.NamesInPython(words.place_of(row))
@@ -74,9 +67,9 @@ def test_more_spellings_than_are_remembered_are_all_found() -> None:
 @given(code, st.booleans(), st.lists(st.tuples(st.integers(1, 6), st.lists(st.integers(1, 40)))))
 def test_tags_are_set_at_the_same_places(source: bytes, calls: bool, marks: list[tuple[int, list[int]]]) -> None:
     letters = words.LETTERS_AND_CALLS if calls else words.LETTERS
-    nodes = [(tag, [Node(end) for end in ends if end <= len(source)]) for tag, ends in marks]
-    fast = compiled.tagged(bytearray(source), letters, nodes)
-    assert fast == words.tagged_in_python(bytearray(source), letters, nodes)  # type: ignore[arg-type]
+    spans = [(tag, [(end - 1, end) for end in ends if end <= len(source)]) for tag, ends in marks]
+    fast = compiled.tagged(bytearray(source), letters, spans)
+    assert fast == words.tagged_in_python(bytearray(source), letters, spans)
 
 
 @given(code, st.data())
@@ -125,10 +118,10 @@ def test_ranges_outside_the_code_are_refused(start: int, end: int) -> None:
 
 def test_what_is_no_tag_or_node_is_an_error_and_no_crash() -> None:
     with pytest.raises(ValueError, match="outside"):
-        compiled.tagged(b"abc", words.LETTERS, [(1, [Node(9)])])
+        compiled.tagged(b"abc", words.LETTERS, [(1, [(8, 9)])])
     with pytest.raises(ValueError, match="256"):
         compiled.tagged(b"abc", b"abc", [])
-    with pytest.raises(AttributeError):
+    with pytest.raises(ValueError, match="outside"):
         compiled.tagged(b"abc", words.LETTERS, [(1, [object()])])
     with pytest.raises(ValueError, match="list"):
         compiled.Names(lambda spelling: (99, "x"))(b"abc ", 0, 4)

@@ -7,6 +7,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
 
 #define CALL 1 /* tags, as in words.py: a byte up to LAST_TAG ends a name and tells what it is */
 #define LAST_TAG 6
@@ -17,7 +18,7 @@
 
 enum { CALLS, ENUMS, IDENTIFIERS, TYPES, PARAMETERS, OWN, NOWHERE, LISTS };
 static const char *const FIELDS[] = {"calls", "enums", "identifiers", "types", "parameters"};
-static PyObject *fields[OWN], *end_byte, *path_key, *name_key, *scope_key, *literals_key;
+static PyObject *fields[OWN], *path_key, *name_key, *scope_key, *literals_key;
 #define SLOTS 13
 static const char *const SLOT_NAMES[SLOTS] = {"id",   "repository", "path",           "start_line", "end_line",
                                               "language", "kind",   "name",           "qualified_name", "words",
@@ -308,16 +309,15 @@ static PyTypeObject NamesType = {
     .tp_call = (ternaryfunc)names_call,
 };
 
-/* Set the tag behind every node or end; where a node ends with what is no letter, in place of its end. */
-static int mark(char *names, Py_ssize_t length, unsigned char tag, PyObject *nodes) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); i++) {
-        PyObject *node = PyList_GET_ITEM(nodes, i);
-        PyObject *end = PyLong_Check(node) ? Py_NewRef(node) : PyObject_GetAttr(node, end_byte);
-        Py_ssize_t at = end ? PyLong_AsSsize_t(end) : -1;
-        Py_XDECREF(end);
+/* Set the tag behind every range; where it ends with what is no letter, in place of its end. */
+static int mark(char *names, Py_ssize_t length, unsigned char tag, PyObject *spans) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(spans); i++) {
+        PyObject *span = PyList_GET_ITEM(spans, i);
+        const bool is_span = PyTuple_Check(span) && PyTuple_GET_SIZE(span) == 2;
+        const Py_ssize_t at = is_span ? PyLong_AsSsize_t(PyTuple_GET_ITEM(span, 1)) : -1;
         if (at < 1 || at > length) {
             if (!PyErr_Occurred()) {
-                PyErr_SetString(PyExc_ValueError, "a node lies outside the code");
+                PyErr_SetString(PyExc_ValueError, "a range lies outside the code");
             }
             return -1;
         }
@@ -328,7 +328,7 @@ static int mark(char *names, Py_ssize_t length, unsigned char tag, PyObject *nod
 
 static PyObject *tagged(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_buffer code, letters;
-    PyObject *marks, *nodes, *result = NULL;
+    PyObject *marks, *spans, *result = NULL;
     unsigned char tag;
     if (!PyArg_ParseTuple(args, "y*y*O!", &code, &letters, &PyList_Type, &marks)) {
         return NULL;
@@ -345,8 +345,8 @@ static PyObject *tagged(PyObject *Py_UNUSED(module), PyObject *args) {
         }
         names[code.len] = SPACE;
         for (Py_ssize_t i = 0; result != NULL && i < PyList_GET_SIZE(marks); i++) {
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(marks, i), "bO!", &tag, &PyList_Type, &nodes) ||
-                mark(names, code.len, tag, nodes) < 0) {
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(marks, i), "bO!", &tag, &PyList_Type, &spans) ||
+                mark(names, code.len, tag, spans) < 0) {
                 Py_CLEAR(result);
             }
         }
@@ -710,7 +710,7 @@ static PyObject *marked(PyObject *Py_UNUSED(module), PyObject *source) {
 }
 
 static PyMethodDef functions[] = {
-    {"tagged", tagged, METH_VARARGS, "tagged(code, letters, [(tag, nodes), ...]): names, spaces and tags."},
+    {"tagged", tagged, METH_VARARGS, "tagged(code, letters, [(tag, ranges), ...]): names, spaces and tags."},
     {"cut", cut, METH_VARARGS, "cut(source, without, start, end): code without indentation, squeezed, line ends."},
     {"marked", marked, METH_O, "marked(code): line ends that end a statement say how the depth changes."},
     {"documents", documents, METH_VARARGS,
@@ -736,7 +736,6 @@ PyMODINIT_FUNC PyInit__words(void) {
     name_key = PyUnicode_InternFromString("name");
     scope_key = PyUnicode_InternFromString("scope");
     literals_key = PyUnicode_InternFromString("literals");
-    end_byte = PyUnicode_InternFromString("end_byte");
     PyObject *self = PyErr_Occurred() || PyType_Ready(&NamesType) < 0 ? NULL : PyModule_Create(&module);
     if (self != NULL && PyModule_AddObjectRef(self, "Names", (PyObject *)&NamesType) < 0) {
         Py_CLEAR(self);

@@ -1,6 +1,19 @@
 ; Java. Captures are named by the fields of a Document (ncs/types.py); `@method` and the like are kinds of documents,
-; each with its `.name`; `@class` is whatever else gives its name to a scope (java_declarations.scm).
+; each with its `.name`; `@class` is whatever else gives its name to a scope, `@scope` a constant or an anonymous class.
 ; A name before a round bracket is a call and needs no capture; `@names` are those that are none nevertheless.
+
+(method_declaration name: (identifier) @method.name body: (block)) @method
+(constructor_declaration name: (identifier) @constructor.name) @constructor
+(compact_constructor_declaration name: (identifier) @constructor.name) @constructor
+(static_initializer) @initializer
+
+(class_declaration name: (identifier) @class.name) @class
+(interface_declaration name: (identifier) @class.name) @class
+(enum_declaration name: (identifier) @class.name) @class
+(record_declaration name: (identifier) @class.name) @class
+(annotation_type_declaration name: (identifier) @class.name) @class
+(enum_constant name: (identifier) @scope.name body: (class_body)) @scope
+(object_creation_expression type: (_) @scope.name (class_body)) @scope
 
 (method_reference (identifier) @calls .)
 (object_creation_expression type: (type_identifier) @calls)

@@ -42,8 +42,6 @@ class Language:
     """A name before a round bracket is a call, if the query does not tell otherwise."""
     equations: bool = False
     """A function may be written as several equations, one below the other."""
-    by_tokens: bool = False
-    """Files without errors are read by their tokens where that is compiled (ncs.extract.plain)."""
     opaque: re.Pattern[bytes] | None = None
     """What is no code of this language: its last group is not shown to the parser where that found errors."""
 
@@ -83,7 +81,6 @@ def _row(
     layout: bool = False,
     bracket_calls: bool = False,
     equations: bool = False,
-    by_tokens: bool = False,
     opaque: re.Pattern[bytes] | None = None,
 ) -> Language:
     return Language(
@@ -97,7 +94,6 @@ def _row(
         layout,
         bracket_calls,
         equations,
-        by_tokens,
         opaque,
     )
 
@@ -111,9 +107,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_java",
             "method constructor initializer",
             JAVADOC,
-            "java_declarations java",
             bracket_calls=True,
-            by_tokens=True,
         ),
         _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True, bracket_calls=True),
         _row("go", ".go", "tree_sitter_go", "function method", ("//", "/*")),

@@ -10,19 +10,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from importlib.resources import files
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
-from tree_sitter import Parser, Query, QueryCursor
+from tree_sitter import Parser
 
 from ncs.errors import SourceError
+from ncs.extract.captures import Captures, Found, captures_of
 from ncs.extract.comments import unquote
 from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
 from ncs.extract.languages import Language
 from ncs.extract.outside import Class, File, outlines
-from ncs.extract.plain import Found, plain
 from ncs.extract.words import Names, names_of, piece, tagged
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def read(
     Raises SourceError for what is no program and would take hours, or the process: a million opening brackets.
     """
     source = as_utf8(source)
-    parser, cursor = _tools(row)
+    parser, captures = _tools(row)
     if len(source) > DEEPEST_BRACKETS and _depth(source) > DEEPEST_BRACKETS:
         raise SourceError(f"over {DEEPEST_BRACKETS:,} brackets of {path or 'the file'} are open; it is no program")
     if len(source) > LONGEST_LINE and max(map(len, source.split(b"\n"))) > LONGEST_LINE:
@@ -64,15 +63,13 @@ def read(
         hidden = [match.span(match.lastindex or 0) for match in row.opaque.finditer(source)]
         if hidden:
             root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
-    found = None if outside or root.has_error or not row.by_tokens else plain(source, root, row)
-    if found is None:
-        found = cursor.captures(root)
+    found = captures(source, root)
     if not outside and not any(kind in found for kind in row.kinds):
         return [], root.has_error
-    docs = _spans(found, "doc")
-    comments = Comments(source, _spans(found, "comments"), docs, row)
+    docs = found.get("doc", [])
+    comments = Comments(source, found.get("comments", []), docs, row)
     literals = _literals(source, found, docs)
-    code = tagged(found, blanked(comments.without, [span for span, _ in literals] + _spans(found, "nothing")), row)
+    code = tagged(found, blanked(comments.without, [span for span, _ in literals] + found.get("nothing", [])), row)
     functions, classes = _functions(source, found, code, literals, row)
     for number, start in _docstrings(functions, docs).items():
         functions[number] = functions[number]._replace(docstring=start)
@@ -100,9 +97,9 @@ def _depth(source: bytes) -> int:
 
 def _literals(source: bytes, found: Found, docs: list[Span]) -> list[Literal]:
     """Where string literals are, in order, and what they say; docstrings of functions are none."""
-    spans = _spans(found, "literals")
+    spans = found.get("literals", [])
     if docs:
-        documenting = {node.start_byte for node in found["doc.text"]}
+        documenting = {start for start, _ in found["doc.text"]}
         spans = [span for span in spans if span[0] not in documenting]
     return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
 
@@ -154,14 +151,14 @@ def _containers(source: bytes, found: Found, row: Language) -> list[Container]:
     """Functions, classes and what else makes a scope (with an empty kind), the enclosing before the enclosed."""
     decorated: dict[int, int] = {}
     if "decorated" in found:
-        starts = (sorted([node.start_byte for node in found[what]]) for what in ("decorated.definition", "decorated"))
+        starts = ([start for start, _ in found[what]] for what in ("decorated.definition", "decorated"))
         decorated = dict(zip(*starts, strict=False))
-    preambles = {after_space(source, end): start for start, end in _spans(found, "preamble")}
+    preambles = {after_space(source, end): start for start, end in found.get("preamble", ())}
     containers = []
     for kind in (*row.kinds, "class", "scope"):
         if kind not in found:
             continue
-        nodes, names = _spans(found, kind), _spans(found, f"{kind}.name")
+        nodes, names = found[kind], found.get(f"{kind}.name", [])
         if len(names) != len(nodes):  # a node in error may have two, a kind may have none
             names = _paired(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):
@@ -209,19 +206,10 @@ def _paired(nodes: list[Span], names: list[Span]) -> list[Span]:
     return [next((name for name in left if name[0] >= start), (start, start)) for start, _ in nodes]
 
 
-def _spans(found: Found, what: str) -> list[Span]:
-    """Byte ranges of a capture, sorted: the query gives its nodes in no order."""
-    nodes = found.get(what)
-    if not nodes or isinstance(nodes[0], tuple):
-        return nodes or []  # of tokens: they are ranges, and sorted
-    return sorted([node.byte_range for node in nodes])
-
-
 @lru_cache
-def _tools(row: Language) -> tuple[Parser, QueryCursor]:
+def _tools(row: Language) -> tuple[Parser, Captures]:
     grammar = Grammar(row.load())
-    query = "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in row.queries)
-    return Parser(grammar), QueryCursor(Query(grammar, query))
+    return Parser(grammar), captures_of(row, grammar)
 
 
 @lru_cache

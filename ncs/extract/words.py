@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 from ncs.extract.languages import Language
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
-
     from ncs.types import Field, Tokens
 
 try:
@@ -131,7 +129,7 @@ class NamesInPython(dict[bytes, Place]):
         return words
 
 
-def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> bytes:
+def tagged(found: Mapping[str, list[tuple[int, int]]], code: bytearray, row: Language) -> bytes:
     """Names and spaces with tags after names, one byte longer than the code.
 
     code: without comments and strings.
@@ -142,15 +140,14 @@ def tagged(found: Mapping[str, list[Node]], code: bytearray, row: Language) -> b
     return tagged_in_python(code, letters, marks) if _words is None else _words.tagged(code, letters, marks)
 
 
-def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, Iterable[Node | int]]]) -> bytes:
-    """What `_words.tagged` does: letters translates bytes, marks are tags for nodes or ends, of two the later."""
+def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, Iterable[tuple[int, int]]]]) -> bytes:
+    """What `_words.tagged` does: letters translates bytes, marks are tags for ranges, of two the later."""
     names = code.translate(letters) + b" "
     if letters is LETTERS_AND_CALLS:
         for match in _SPACED.finditer(code):
             names[match.start()] = _CALL
-    for tag, nodes in marks:
-        for node in nodes:
-            at = node if isinstance(node, int) else node.end_byte
+    for tag, spans in marks:
+        for _, at in spans:
             names[at if names[at - 1] != 0x20 else at - 1] = tag  # it may end with what is no letter: empty?
     return bytes(names)
 

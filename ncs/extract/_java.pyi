@@ -1,3 +1,0 @@
-Span = tuple[int, int]
-
-def tokens(source: bytes, /) -> tuple[dict[str, list[Span] | list[int]], list[tuple[int, int, int]]] | None: ...
