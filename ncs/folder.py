@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ncs.errors import IndexDamaged, IndexNotFound, NcsError
-from ncs.generations import Generation, disk_errors, new_generation
+from ncs.generations import Generation, new_generation
 from ncs.manifest import FORMAT, NAME, Manifest, check_files, current_generation, read_manifest, rebuild
 
 __all__ = ["DEFAULT_NAME", "FORMAT", "Generation", "Hold", "Manifest"]
-__all__ += ["disk_errors", "find_index", "new_generation", "open_folder", "reading"]
+__all__ += ["find_index", "new_generation", "open_folder", "reading"]
 
 T = TypeVar("T")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,13 +9,13 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
+from ncs.disk import cannot_write, disk_errors, sync, unwritable
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
+from ncs.leftovers import remove_others
 from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, TUNED, Manifest, checksum, current_generation
 
 IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-NO_SPACE_LEFT = 1 << 20  # bytes
 
 
 class Generation:
@@ -43,8 +42,8 @@ class Generation:
             for path in (Path(folder, name) for name in names):
                 if path.name != TUNED:  # it may be replaced and removed afterwards
                     files[path.relative_to(self.path).as_posix()] = checksum(path)
-                _sync(path)
-            _sync(Path(folder))
+                sync(path)
+            sync(Path(folder))
         created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         manifest = Manifest(
             FORMAT, self._data.name, created, versions, config, counts, tuple(notes), dict(sorted(files.items()))
@@ -52,10 +51,10 @@ class Generation:
         self.path.rename(self._data)
         temporary = self.folder / f"{NAME}.part"
         temporary.write_text(manifest.to_json(), encoding="utf-8")
-        _sync(temporary)
-        _sync(self.folder)  # the renamed data are on the disk before the manifest that names them
+        sync(temporary)
+        sync(self.folder)  # the renamed data are on the disk before the manifest that names them
         temporary.replace(self.folder / NAME)
-        _sync(self.folder)
+        sync(self.folder)
         return manifest
 
     def next(self) -> Generation:
@@ -95,17 +94,17 @@ def new_generation(folder: Path, *, needed_bytes: int = 0) -> Iterator[Generatio
     _refuse_foreign(folder)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        with _unwritable(folder):
+        with unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with _write_lock(folder):
             try:
-                with _unwritable(folder):
+                with unwritable(folder):
                     generation = _begin(folder, needed_bytes)
                 with disk_errors(folder):
                     yield generation
             finally:
                 with suppress(OSError):
-                    _remove_others(folder)
+                    remove_others(folder)
                     _take_back(folder)
     finally:
         for path in made:
@@ -116,7 +115,7 @@ def new_generation(folder: Path, *, needed_bytes: int = 0) -> Iterator[Generatio
 def _begin(folder: Path, needed_bytes: int) -> Generation:
     """The next generation, begun, once what killed builds left is out of the way."""
     number = _next_number(folder)
-    _remove_others(folder)
+    remove_others(folder)
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
         raise NcsError(
@@ -162,93 +161,11 @@ def _write_lock(folder: Path) -> Iterator[None]:
     except Timeout:
         raise IndexBusy(f"another build is writing to {folder}; wait for it or choose another folder with -i") from None
     except OSError as error:
-        raise _cannot_write(folder, error) from error
+        raise cannot_write(folder, error) from error
     try:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _unwritable(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-
-
-@contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
-    """Say in one line that the disk is full, whoever found out; other errors pass.
-
-    numpy and faiss report a failed write without the system's error number: then the space left tells.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        number = error.errno if isinstance(error, OSError) else None
-        if number in FULL or (number is None and _free(folder) < NO_SPACE_LEFT):
-            raise _cannot_write(folder, OSError(errno.ENOSPC, "")) from error
-        raise
-
-
-def _cannot_write(folder: Path, error: OSError) -> NcsError:
-    if error.errno in FULL:
-        return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
-    return NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i")
-
-
-def _free(folder: Path) -> float:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return float("inf")
-
-
-def sweep(folder: Path) -> None:
-    """Remove generations that readers held when they were replaced, if nobody writes or reads there now."""
-    with suppress(OSError, NcsError), _write_lock(folder):
-        _remove_others(folder)
-
-
-def _remove_others(folder: Path) -> None:
-    """Remove what killed builds left, and the generations before the current one.
-
-    Where the manifest cannot be read, finished generations stay: they may be all that is left of an index.
-    """
-    current = current_generation(folder)
-    certain = current is not None or not (folder / NAME).exists()
-    (folder / f"{NAME}.part").unlink(missing_ok=True)
-    for entry in list(os.scandir(folder)):
-        unfinished = entry.name.endswith(".part")
-        ours = GENERATION.fullmatch(entry.name.removesuffix(".part"))
-        if ours and entry.name != current and (unfinished or certain):
-            _remove_unread(Path(entry))
-
-
-def _remove_unread(data: Path) -> None:
-    """Remove a generation, unless a reader holds it (`ncs.folder.Hold`): then a later build will."""
-    if os.name == "nt":  # there files that are open stay by themselves
-        shutil.rmtree(data, ignore_errors=True)
-        return
-    descriptor = os.open(data, os.O_RDONLY)
-    try:
-        if _lock_alone(descriptor):
-            shutil.rmtree(data, ignore_errors=True)
-    finally:
-        os.close(descriptor)
-
-
-def _lock_alone(descriptor: int) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks has no holds either
-    return True
 
 
 def _take_back(folder: Path) -> None:
@@ -258,14 +175,3 @@ def _take_back(folder: Path) -> None:
         if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
             ignore.unlink()
         (folder / LOCK).unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    """Bring a file or a folder's list of names to the disk."""
-    if os.name == "nt" and path.is_dir():
-        return  # there a folder cannot be opened, and need not
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
