@@ -111,13 +111,15 @@ def ask_similar(
     language: str | None = None,
     repository: str | None = None,
     path: str | None = None,
+    kind: str | None = None,
     code: bool = True,
 ) -> Answer:
     """Functions like the one at FILE:LINE: `similar_to` of it."""
     from ncs.similar import function_at, parse_place
 
     function = function_at(*parse_place(place))
-    return similar_to(index, function, place, k, language=language, repository=repository, path=path, code=code)
+    filters = {"language": language, "repository": repository, "path": path, "kind": kind}
+    return similar_to(index, function, place, k, code=code, **filters)
 
 
 def similar_to(
@@ -129,6 +131,7 @@ def similar_to(
     language: str | None = None,
     repository: str | None = None,
     path: str | None = None,
+    kind: str | None = None,
     code: bool = True,
 ) -> Answer:
     """Functions like this one, in the shape of `ask`; `query` is what was asked, `ranker` is "similar".
@@ -138,7 +141,7 @@ def similar_to(
     """
     from ncs.aroma import cached_features, similarity
 
-    hits = index.similar(function, k, language=language, repository=repository, path=path)
+    hits = index.similar(function, k, language=language, repository=repository, path=path, kind=kind)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
     wanted = cached_features(function.code, function.language)
     return {

@@ -305,6 +305,7 @@ class Index:
         language: str | None = None,
         repository: str | None = None,
         path: str | None = None,
+        kind: str | None = None,
     ) -> list[Hit]:
         """Functions like this one, best first; the score is the share of its features that they have.
 
@@ -313,7 +314,9 @@ class Index:
         from ncs.similar import similar
 
         postings = self._bm25().postings
-        found = similar(function, postings, self._store, k, language=language, repository=repository, path=path)
+        found = similar(
+            function, postings, self._store, k, language=language, repository=repository, path=path, kind=kind
+        )
         return [Hit(rank, other.share, other.document) for rank, other in enumerate(found, 1)]
 
     def run(self, queries: Iterable[Query], *, ranker: str = DEFAULT_RANKER, k: int = 10) -> Run:

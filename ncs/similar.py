@@ -93,18 +93,19 @@ def similar(
     language: str | None = None,
     repository: str | None = None,
     path: str | None = None,
+    kind: str | None = None,
     pool: int = POOL,
 ) -> list[Similar]:
     """The k functions that have most of this one's features, best first: by (-share, -reverse, row).
 
-    language, repository and path filter, as in `Index.search`. Only the `pool` documents that share most of its
+    language, repository, path and kind filter, as in `Index.search`. Only the `pool` documents that share most of its
     words are compared. The function itself, known by where it
     stands, is left out; where it stands for exact copies, these are shown. An exact copy has its digest.
     Raises BadInput for a store without code and for k < 1.
     """
     if k < 1:
         raise BadInput(f"k is {k}; it must be at least 1")
-    allowed = store.mask(language, repository, path)
+    allowed = store.mask(language, repository, path, kind)
     rows = candidates(function, postings, 2 * pool, allowed)
     functions = [pair for pair in zip(rows, store.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     wanted = cached_features(function.code, function.language)

@@ -248,6 +248,11 @@ def test_every_key_does_what_the_help_says(seen: Window) -> None:
     until(page, "document.querySelector('#notice').textContent.includes('Functions like')")
     like = api(page, "api/similar", id=id, k=20)["hits"]
     assert names(page) == [hit["qualified_name"] for hit in like]
+    assert {hit["kind"] for hit in like} == {"method"}
+    page.locator("#f-kind").select_option("function")  # which filters these, too
+    until(page, "document.querySelector('#search-view').textContent.includes('that the filters let through')")
+    page.locator("#f-kind").select_option("method")
+    until(page, "(n) => document.querySelectorAll('article.hit').length === n", len(like))
 
 
 def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does(seen: Window, site: Site) -> None:

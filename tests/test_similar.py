@@ -122,6 +122,12 @@ def test_filters_hold_for_the_place_that_is_shown(home: Path) -> None:
         assert {hit.document.name for hit in copies} >= {"hideSoftKeyboard", "showSoftKeyboard"}
         assert {hit.document.language for hit in index.similar(function, language="python")} <= {"python"}
         assert index.similar(function, path="nowhere") == []
+        every = [(hit.document.kind, hit.document.qualified_name) for hit in index.similar(function, 50)]
+        assert len({kind for kind, _ in every}) > 1
+        for kind in {kind for kind, _ in every}:
+            found = [hit.document.qualified_name for hit in index.similar(function, 50, kind=kind)]
+            assert found == [name for is_kind, name in every if is_kind == kind]
+        assert index.similar(function, kind="class") == []  # an outline is no function
 
 
 def test_an_index_document_is_asked_for_like_any_function(home: Path) -> None:

@@ -18,6 +18,7 @@ from ncs.commands.options import (
     IndexOption,
     Json,
     Jsonl,
+    KindOption,
     Language,
     NoCode,
     Open,
@@ -25,7 +26,6 @@ from ncs.commands.options import (
     Quiet,
     Repository,
     Whole,
-    complete_kind,
     complete_ranker,
     open_index,
 )
@@ -51,10 +51,7 @@ def query(
     language: Language = None,
     repository: Repository = None,
     path: PathGlob = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
-    ] = None,
+    kind: KindOption = None,
     functions_only: Annotated[
         bool, typer.Option("--functions-only", help="No classes, no top-level code, no settings.")
     ] = False,
@@ -96,6 +93,7 @@ def similar(
     language: Language = None,
     repository: Repository = None,
     path: PathGlob = None,
+    kind: KindOption = None,
     form: FormatOption = None,
     as_json: Json = False,
     jsonl: Jsonl = False,
@@ -115,7 +113,7 @@ def similar(
     with open_index(index) as asked:
         answer = ask_similar(
             asked, place, max(k, opened or 0),
-            language=language, repository=repository, path=path, code=_needed(chosen, no_code, opened),
+            language=language, repository=repository, path=path, kind=kind, code=_needed(chosen, no_code, opened),
         )  # fmt: skip
         _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 

@@ -87,6 +87,10 @@ Repository = Annotated[
     str | None, typer.Option(help="Only repositories that match this glob.", autocompletion=complete_repository)
 ]
 PathGlob = Annotated[str | None, typer.Option(help="Only paths that match this glob.")]
+KindOption = Annotated[
+    str | None,
+    typer.Option("--kind", help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes that extract.", show_default="one a core")]
 
 

@@ -17,7 +17,7 @@ from ncs.server.shelf import Shelf
 from ncs.similar import function_in
 from ncs.types import Document
 
-FILTERS = ("language", "repository", "path", "code")
+FILTERS = ("language", "repository", "path", "kind", "code")
 MARKED = 100_000
 """Characters of a document's code in which words are marked."""
 

@@ -29,6 +29,7 @@ class Filtered(Asked):
     language: Name | None = Field(None, description="Only this language.", examples=["java"])
     repository: Pattern | None = Field(None, description="Only repositories that match this glob.")
     path: Pattern | None = Field(None, description="Only paths that match this glob.", examples=["src/main"])
+    kind: Name | None = Field(None, description="Only this kind of document.", examples=["method"])
     code: bool = Field(True, description="Whether hits hold their code.")
     marks: bool = Field(False, description="Say where the question's words stand in the code: [start, end] each.")
 
@@ -38,7 +39,6 @@ class Search(Filtered):
 
     query: Words = Field(description="What the function does, or its name.", examples=["hide soft keyboard"])
     ranker: Name = Field(DEFAULT_RANKER, description="bm25, ncs ...; some only where the build fitted them.")
-    kind: Name | None = Field(None, description="Only this kind of document.", examples=["method"])
     functions_only: bool = Field(False, description="No classes, no top-level code.")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Leave out hits less likely to be right.")
     unfold: bool = Field(False, description="Near duplicates as hits of their own.")
