@@ -13,7 +13,8 @@ from unif import floor
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 
-from evaluation import bench_unif  # noqa: E402
+from evaluation import bench_unif, unif_speed  # noqa: E402
+from evaluation.unif_made import QUERY, made, network  # noqa: E402
 from unif.batches import Source  # noqa: E402
 from unif.settings import TrainConfig  # noqa: E402
 
@@ -34,21 +35,21 @@ def test_a_floor_is_what_hand_counts_give() -> None:
 
 
 def test_made_pairs_have_partners_and_are_the_same_again(tmp_path: Path) -> None:
-    pairs, again = (bench_unif.made(50, 40, tmp_path / name) for name in "ab")
+    pairs, again = (made(50, 40, tmp_path / name) for name in "ab")
     np.testing.assert_array_equal(pairs.code.ids, again.code.ids)
     for row in range(50):
         said, code = (texts.cut(np.array([row]), 999)[0].tolist() for texts in (pairs.query, pairs.code))
-        assert {word + 20 for word in said[: bench_unif.QUERY // 2]} <= set(code)
+        assert {word + 20 for word in said[: QUERY // 2]} <= set(code)
 
 
 def test_both_plain_loops_learn_the_same(tmp_path: Path) -> None:
-    pairs = bench_unif.made(32, 40, tmp_path)
+    pairs = made(32, 40, tmp_path)
     source, drawn = Source(pairs, TrainConfig(), torch.device("cpu")), [np.arange(16), np.arange(16, 32)]
     found = []
-    for encode in (bench_unif._direct, bench_unif._textbook):
-        network = bench_unif._network(40, torch.device("cpu"))
-        bench_unif._plain(network, source.batch, drawn, encode)()
-        found.append(network.state_dict())
+    for encode in (unif_speed.direct, unif_speed.textbook):
+        towers = network(40, torch.device("cpu"))
+        unif_speed.plain(towers, source.batch, drawn, encode)()
+        found.append(towers.state_dict())
     for name in found[0]:
         torch.testing.assert_close(found[0][name], found[1][name], rtol=1e-3, atol=1e-5)
 

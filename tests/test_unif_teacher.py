@@ -134,13 +134,14 @@ def test_a_lesson_holds_the_teachers_shares_and_knows_what_its_list_holds(tmp_pa
     lessons = Lessons(lists, Texts.load(tmp_path, "functions"), pairs, config, torch.device("cpu"))
     lesson = lessons.lesson(np.array([2, 0, 1]), np.random.default_rng(0))
     assert lesson is not None
-    assert lesson.code.tolist() == [[row + 1] for row in range(6)]  # 200 draws of six functions hold all of them
+    assert lesson.code.tolist() == [[1], [3], [5], [2], [4], [6]]  # the list's; the others, of which 200 are drawn
+    assert lesson.strangers == 3
     total = sum(math.exp(2 * score) for score in (2, 1, 0))
-    expected = [1 / total, 0, math.exp(2) / total, 0, math.exp(4) / total, 0]
+    expected = [1 / total, math.exp(2) / total, math.exp(4) / total, 0, 0, 0]
     assert lesson.shares.tolist()[1] == pytest.approx(expected, abs=1e-6)
     assert not lesson.shares[[0, 2]].any()
     assert lesson.near[:, :3].tolist() == [[False] * 3, [False, True, True], [False] * 3]
-    assert lesson.near[:, 3:].tolist() == [[False] * 6, [False] * 6, [False, False, True, False, False, False]]
+    assert lesson.near[:, 3:].tolist() == [[False] * 6, [False] * 6, [False, True, False, False, False, False]]
     assert lessons.lesson(np.array([1, 2]), np.random.default_rng(0)) is None
 
 

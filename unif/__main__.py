@@ -117,6 +117,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     for name in ("epochs", "batch", "patience", "query_words", "code_words", "accumulate", "mine_every", "mined",
                  "candidates", "strangers", "seed"):  # fmt: skip
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"(default {getattr(default, name)})")
+    parser.add_argument("--centre", action="store_true", default=None, help="without the mean of all functions")
     parser.add_argument("--compile", action="store_true", default=None, help="by torch.compile")
     for name in ("rate", "margin", "word_dropout", "stay", "weight_decay", "valid", "soft"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"(default {getattr(default, name)})")

@@ -26,11 +26,13 @@ LEADING = 8
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """Of n questions: word ids [c, l] of functions, the share [n, c] of each by the teacher, zeros for a question that
-    it was not asked; near: bool [n, n + c], functions of the batch's codes and of these that its list holds."""
+    it was not asked; near: bool [n, n + c], functions of the batch's codes and of these that its list holds. The last
+    `strangers` of the functions are in no list of these questions' candidates: they stand for all of the index."""
 
     code: Tensor
     shares: Tensor
     near: Tensor
+    strangers: int = 0
 
 
 class Lessons:
@@ -50,16 +52,18 @@ class Lessons:
         picked = _picked((listed >= 0).sum(axis=1), min(self.config.candidates, listed.shape[1]), draw)
         chosen, said = np.take_along_axis(listed, picked, 1), np.take_along_axis(scores, picked, 1)
         strangers = draw.integers(0, len(self.functions), self.config.strangers)
-        columns, inverse = np.unique(np.concatenate([chosen.reshape(-1), strangers]), return_inverse=True)
-        place = inverse.reshape(-1)[: chosen.size].reshape(chosen.shape)  # [taught, candidates]
+        known, inverse = np.unique(chosen, return_inverse=True)
+        columns = np.concatenate([known, np.setdiff1d(strangers, known)]).astype(np.int64)
+        place = inverse.reshape(chosen.shape)  # [taught, candidates]
         shares = np.zeros((len(rows), len(columns)), np.float32)
         np.add.at(shares, (at[:, None], place), _softmax(said / self.config.soft))
         near = self._near(rows, at, listed, columns)
         near[:, len(rows) :] &= shares == 0
-        code = self.functions(columns.astype(np.int64), self.config.code_words, unique=self.config.unique)
-        return Lesson(code, torch.from_numpy(shares).to(self.device), torch.from_numpy(near).to(self.device))
+        code = self.functions(columns, self.config.code_words, unique=self.config.unique)
+        told, near_by = (torch.from_numpy(each).to(self.device) for each in (shares, near))
+        return Lesson(code, told, near_by, len(columns) - len(known))
 
-    def _near(self, rows: Ids, at: Ids, listed: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def _near(self, rows: Ids, at: Ids, listed: NDArray[np.int32], columns: Ids) -> NDArray[np.bool_]:
         """Which of the batch's codes, and of these functions, are in the list of each question, or are its own code."""
         own = np.asarray(self.pairs.row[rows])
         near = np.zeros((len(rows), len(rows) + len(columns)), np.bool_)

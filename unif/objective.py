@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 from torch.utils.checkpoint import checkpoint
 
 from unif.batches import Batch
@@ -39,11 +40,17 @@ class Loss(nn.Module):
         self.towers, self.config, self.world, self.kind = towers, config, world, half
 
     def forward(
-        self, tables: Mapping[str, Mapping[str, Tensor]], ids: Batch, twins: Tensor, shares: Tensor | None = None
+        self,
+        tables: Mapping[str, Mapping[str, Tensor]],
+        ids: Batch,
+        twins: Tensor,
+        shares: Tensor | None = None,
+        strangers: int = 0,
     ) -> Tensor:
         """tables: a side's tensors by word, cut to the batch's rows; ids: places among these; twins: from `alike`.
 
-        shares [n, k]: of all codes, the right one 1 or what a teacher says, where there are lists.
+        shares [n, k]: of all codes, the right one 1 or what a teacher says, where there are lists; the last `strangers`
+        codes are draws of the index.
         """
         n = len(ids.query)
         begin, end, _ = self.world.share(n)
@@ -51,7 +58,10 @@ class Loss(nn.Module):
             asked = self._encoded("query", tables, ids.query[begin:end])  # [m, d]
             every = (ids.code, ids.negatives, ids.listed)
             codes = torch.cat([self._shared(tables, each) for each in every if each is not None])  # [k, d]
-        cosines = asked.float() @ codes.float().T  # [m, k]
+        codes = codes.float()
+        if self.config.centre:
+            codes = centred(codes, codes[-strangers:])
+        cosines = asked.float() @ codes.T  # [m, k]
         own = torch.arange(begin, end, device=asked.device)
         if shares is None:
             losses = self._losses(cosines, own, twins)
@@ -89,6 +99,12 @@ class Loss(nn.Module):
             return encode(ids)
         parts = ids.tensor_split(self.config.accumulate)
         return torch.cat([checkpoint(encode, part, use_reentrant=False) for part in parts if len(part)])
+
+
+def centred(vectors: Tensor, all_of_them: Tensor) -> Tensor:
+    """Unit vectors of vectors [n, d] without the mean of those [k, d] that stand for all; zeros stay zeros."""
+    moved = F.normalize(vectors - all_of_them.mean(dim=0), dim=1)
+    return moved.masked_fill(~vectors.any(dim=1, keepdim=True), 0)
 
 
 def weighed(twins: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:

@@ -33,14 +33,14 @@ class UnifRanker:
 
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
     count nothing, and questions may use all words that it knows. A head over the source needs an index that keeps code.
-    centre: take the mean of all document vectors out of each, which makes the better ranker alone and the worse signal
-    of `hybrid` (DESIGN.md).
+    centre: take the mean of all document vectors out of each, as the head was trained if it is not said.
     Its folder holds `vectors.faiss`, `empty.npy`, `mean.npy` if centred, `config.json` and `head/`: the index needs the
     given folder no more.
     """
 
-    def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool = False) -> None:
-        self.name, self.centre = name, centre
+    def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
+        self.name, self.centre = name, bool(centre)
+        self._asked_centre = centre
         self.config: Mapping[str, object] = {"head": head and str(head), "centre": centre}
         self._mean: Matrix | None = None
         self._head: Head | None = None
@@ -103,6 +103,8 @@ class UnifRanker:
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
         self._head = head = self._opened()
+        if self._asked_centre is None:
+            self.centre = bool(head.about.get("centre", False))
         if head.reads == "source":
             return
         mapped = tokens_of(head.code, words.vocabulary)

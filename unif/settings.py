@@ -96,6 +96,8 @@ class TrainConfig:
     Hard negatives. mine_every: epochs after which the nearest wrong codes are looked for anew, 0 for never; mined: how
     many a row; mined_from: among the functions of the index, or the codes of the pairs.
 
+    centre: compare what is left of functions' vectors without the mean of all, in training and where the head serves.
+
     A teacher's lists (`unif.teacher`). soft: the temperature of its scores, whose softmax is what is learnt.
     candidates: of a list in a step. strangers: functions of the index drawn into a step, which no list needs to hold.
 
@@ -122,6 +124,7 @@ class TrainConfig:
     mine_every: int = 0
     mined: int = 8
     mined_from: MinedFrom = "index"
+    centre: bool = False
     soft: float = 0.3
     candidates: int = 32
     strangers: int = 1024

@@ -73,7 +73,9 @@ class Learner:
         given = {name: ids for name, ids in given.items() if ids is not None}
         words = [dropped(ids, self.config.word_dropout, random) for ids in given.values()]
         tables, places, taken = self._cut(words)
-        loss = self.loss(tables, Batch(**dict(zip(given, places, strict=True))), twins, shares)
+        loss = self.loss(
+            tables, Batch(**dict(zip(given, places, strict=True))), twins, shares, lesson.strangers if lesson else 0
+        )
         pull = self._pull(taken)
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)

@@ -9,6 +9,7 @@ import torch
 
 from unif.drawing import one_a_question
 from unif.losses import alike
+from unif.objective import centred
 
 if TYPE_CHECKING:
     from unif.batches import Source
@@ -26,7 +27,8 @@ def validation_mrr(towers: Towers, source: Source, pairs: Pairs, rows: Ids) -> f
     order = one_a_question(pairs.question, rows, np.random.default_rng(source.config.seed))
     for some in np.array_split(order, max(1, round(len(order) / AMONG))):
         batch = source.batch(some)
-        cosines = towers.query(batch.query) @ towers.code(batch.code).T  # [n, n]
+        codes = towers.code(batch.code)
+        cosines = towers.query(batch.query) @ (centred(codes, codes) if source.config.centre else codes).T  # [n, n]
         above = (cosines >= cosines.diagonal()[:, None]) & ~alike(batch.query, batch.code)
         ranks.append(1 / (1 + above.sum(dim=1)).double())
     return float(torch.cat(ranks).mean())
