@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import faiss as _faiss
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import IndexDamaged
 from ncs.listed import PLACES, Listed, places_of
+from ncs.vector_kinds import ABOUT, About, Kind, read_about
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-Kind = Literal["exact", "ivf", "hnsw", "rabitq"]
-Choice = Literal["auto", "exact", "ivf", "hnsw", "rabitq"]
-EXACT = 300_000
-"""Vectors up to which "auto" compares with all of them; measured in DESIGN.md."""
 RECALL, BEST = 0.97, 10
 EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Lists that are searched, or candidates that the search in a graph keeps."""
@@ -42,20 +39,7 @@ A_LIST = 40
 """Vectors a list that training sees; faiss wants 39."""
 REFINED = 16
 """rabitq: candidates a hit that are compared by their bytes."""
-FILE, ABOUT = "vectors.faiss", "vectors.json"
-
-
-def chosen(choice: str, rows: int) -> Kind:
-    """The kind of index for so many vectors; BadInput for a choice there is not.
-
-    >>> chosen("auto", 300_000), chosen("auto", 300_001), chosen("hnsw", 10)
-    ('exact', 'ivf', 'hnsw')
-    """
-    if choice not in get_args(Choice):
-        raise BadInput(f"vectors are searched by {', '.join(get_args(Choice))}, not {choice!r}")
-    if choice == "auto":
-        return "exact" if rows <= EXACT else "ivf"
-    return cast(Kind, choice)
+FILE = "vectors.faiss"
 
 
 def lists(rows: int) -> int:
@@ -76,20 +60,6 @@ def sample_size(rows: int) -> int:
     return min(rows, max(10_000, A_LIST * lists(rows)))
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a folder says of its vectors. effort: see EFFORTS; recall: what it found of the ten best of the questions
-    it was measured with, -1 without any; bytes: of the file, which is not opened where it has others."""
-
-    kind: Kind
-    dim: int
-    rows: int
-    lists: int
-    effort: int = EFFORTS[4]
-    recall: float = -1.0
-    bytes: int = 0
-
-
 class Approximate:
     """Rows of vectors [n, dim] that a search need not all look at.
 
@@ -108,7 +78,7 @@ class Approximate:
         """From `rows` rows, in chunks and in order. sample: some of them, for training; questions [m, dim]: what is
         asked to find out how far to look. One thread, so that the same vectors make the same bytes."""
         faiss.omp_set_num_threads(1)
-        about = About(kind, dim, rows, 1 if kind == "hnsw" else lists(rows))
+        about = About(kind, dim, rows, 1 if kind == "hnsw" else lists(rows), EFFORTS[-1])
         index, best = _empty(about), _Best(questions)
         index.train(_filled_up(sample))
         for chunk in chunks:
@@ -193,17 +163,6 @@ class Approximate:
             if len(stored.places) != about.rows:
                 raise IndexDamaged(f"{folder / PLACES} does not fit {FILE}; build the index again")
         return cls(index, about, stored)
-
-
-def read_about(folder: Path) -> About | None:
-    """What a folder says of its vectors; None where exact search needs no words. Raises IndexDamaged."""
-    path = folder / ABOUT
-    if not path.exists():
-        return None
-    try:
-        return About(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
 def _width(dim: int) -> int:

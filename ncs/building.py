@@ -163,7 +163,7 @@ def learn(
         embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
-        _fit([*map(create_ranker, FITTED[1:]), *requested], words, embeddings, store, folder, track, clock)
+        _fit([*_dense(config), *requested], words, embeddings, store, folder, track, clock)
         with clock("calibration"):
             weighed = weigh_head(folder, store)
             calibration = {**calibrated(folder, store), **({"head": weighed} if weighed else {})}
@@ -172,6 +172,10 @@ def learn(
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
     notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *kept)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
+
+
+def _dense(config: BuildConfig) -> list[Ranker]:
+    return [create_ranker(name, vectors=config.vectors) for name in FITTED[1:]]
 
 
 def _fit(
@@ -211,7 +215,7 @@ def _answer_early(
     nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
     nothing.save(generation.path)
     with Store(generation.path / "documents.sqlite") as store:
-        _fit(map(create_ranker, FITTED[1:]), collected.words, nothing, store, generation.path, silent, Clock())
+        _fit(_dense(config), collected.words, nothing, store, generation.path, silent, Clock())
     counts = {**_counts(collected, clock, sources), "embeddings": nothing.method, "pending": PENDING}
     manifest = generation.commit(config=asdict(config), counts=counts, versions=_versions())
     following = generation.next()

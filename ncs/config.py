@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ncs.errors import BadInput, IndexVersion
 from ncs.rankers import requested_ranker
+from ncs.vector_kinds import chosen
 
 if TYPE_CHECKING:
     from ncs.embeddings import Choice, FastTextConfig, LsaConfig
     from ncs.manifest import Manifest
+    from ncs.vector_kinds import Choice as VectorChoice
 
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 
@@ -37,6 +39,8 @@ class BuildConfig:
     """Which of the two learns the word vectors; "auto": see ncs.embeddings.chosen."""
     warm_start: str | None = None
     """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.warm_start)."""
+    vectors: VectorChoice = "auto"
+    """How document vectors are searched: exact, ivf, hnsw or rabitq; "auto": see ncs.vector_kinds.chosen."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
@@ -49,9 +53,10 @@ class BuildConfig:
     """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
 
     def __post_init__(self) -> None:
-        """Raise BadInput for a ranker that cannot be built as it is asked for, or for word vectors of no kind."""
+        """Raise BadInput for a ranker that cannot be built as it is asked for, or for vectors of no kind."""
         if self.embeddings not in ("auto", "fasttext", "lsa"):
             raise BadInput(f"word vectors are learnt by auto, fasttext or lsa, not {self.embeddings!r}")
+        chosen(self.vectors, 0)
         for text in self.rankers:
             requested_ranker(text)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import faiss as _faiss
 import numpy as np
 
-from ncs.approximate import About, Approximate, Kind, read_about
+from ncs.approximate import Approximate
 from ncs.errors import BadInput, IndexDamaged
+from ncs.vector_kinds import About, Kind, read_about
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

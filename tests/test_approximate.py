@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.approximate import RECALL, Kind, chosen
+from ncs.approximate import RECALL
 from ncs.errors import BadInput, IndexDamaged
+from ncs.vector_kinds import Kind, chosen
 from ncs.vectors import FEW, VectorIndex
 
 if TYPE_CHECKING:

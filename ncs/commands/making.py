@@ -41,6 +41,12 @@ def build(
         str | None,
         typer.Option(help="What learns word vectors: lsa, fasttext.", show_default="auto: lsa in small projects"),
     ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            help="How vectors are searched: exact, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
+        ),
+    ] = None,
     warm_start: Annotated[
         str | None,
         typer.Option(help="Learn word vectors from this code too: stdlib, a folder, an index; it is not searched."),
@@ -95,7 +101,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *learnt),
-        **given(java_frontend=java_frontend, embeddings=embeddings, warm_start=warm_start),
+        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors, warm_start=warm_start),
     )
     folder = index or Path(DEFAULT_NAME)
     with Index.build(

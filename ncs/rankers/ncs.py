@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.approximate import chosen, sample_size
+from ncs.approximate import sample_size
 from ncs.embeddings import Embeddings
 from ncs.encoder import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
+from ncs.vector_kinds import chosen
 from ncs.vectors import VectorIndex
 from ncs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ncs.approximate import Choice
     from ncs.types import Mask, Matrix
+    from ncs.vector_kinds import Choice
     from ncs.vocabulary import WordTable
 
 RUN = 64
@@ -54,7 +55,7 @@ class NcsRanker:
             "query_weights": query_weights,
             "centre": centre,
             "stop_words": stop_words,
-            "vectors": vectors,
+            **({} if vectors == "auto" else {"vectors": vectors}),
         }
         self._encoder: TfidfEncoder | None = None
         self._index: VectorIndex | None = None
@@ -84,6 +85,7 @@ class NcsRanker:
             for start in track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         )
         dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
+        kind = kind if embeddings.vectors.any() else "exact"  # zeros teach nothing
         mean = _mean(chunks, len(starts), dim) if self.centre else np.zeros(dim, np.float32)
         if self.centre:
             chunks = centred(chunks, mean)
