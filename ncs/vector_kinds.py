@@ -1,4 +1,4 @@
-"""Which kind of index searches vectors, by their number or as asked for; what an index says of its own. No faiss here."""
+"""Which kind of index searches vectors, by their number or as asked for; what one says of itself. No faiss here."""
 
 from __future__ import annotations
 
