@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,12 @@ class Stand:
     as_indexed: bool
 
 
+@lru_cache(maxsize=8)
+def originals_of(data: Path) -> Originals:
+    """Of the generation in `data`, opened once."""
+    return Originals(data)
+
+
 class Originals:
     """The files that an index was made of. Those in archives and bare repositories are no files of this machine."""
 
@@ -48,15 +54,29 @@ class Originals:
 
     def path(self, hit: Mapping[str, Any]) -> Path | None:
         """The file of a hit; None where there is none, or none any more."""
+        return self.of(hit["repository"], hit["path"])
+
+    def of(self, repository: str, path: str) -> Path | None:
+        """The file of this name in the index; None where there is none, or none any more."""
         if self._table is None:
             return None
         texts, (repositories, paths, places) = self._table
-        owner, name = texts.id(json.dumps(hit["repository"])), texts.id(json.dumps(hit["path"]))
+        owner, name = texts.id(json.dumps(repository)), texts.id(json.dumps(path))
         if owner is None or name is None:
             return None
         at = np.flatnonzero((paths == name) & (repositories == owner))
         place = Path(json.loads(texts.word(int(places[at[0]])))) if len(at) else Path()
         return place if place.is_absolute() and place.is_file() else None
+
+    def name_of(self, file: Path) -> str | None:
+        """repository/path of a file of this machine; None where the index does not hold it."""
+        if self._table is None:
+            return None
+        texts, (repositories, paths, places) = self._table
+        place = texts.id(json.dumps(str(file)))
+        if place is None or not len(at := np.flatnonzero(places == place)):
+            return None
+        return "/".join(json.loads(texts.word(int(column[at[0]]))) for column in (repositories, paths))
 
     def stand(self, hit: Mapping[str, Any]) -> Stand | None:
         """Where the function of a hit stands in its file now; None where there is no file that can be read."""

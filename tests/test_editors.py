@@ -14,6 +14,7 @@ from ncs.editors import editor_command, editor_of, open_hit, to_open
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.originals import Originals, standing
+from tests import gitrepo
 
 CODE = "def open_dock(ship):\n    return ship.moor()\n"
 
@@ -117,3 +118,15 @@ def test_an_outline_is_found_by_its_first_line_and_other_code_only_whole() -> No
     assert standing(lines, ["void a() {", "  x();", "}"], 5) == 2
     assert standing(lines, ["void a() {", "  y();", "}"], 5) is None
     assert standing(lines, [""], 1) is None
+
+
+def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Path) -> None:
+    for owner in ("mine", "yours"):
+        gitrepo.repository(tmp_path / "all" / owner / "app", {"a.py": f"def of_{owner}(x):\n    return x.{owner}\n"})
+    with Index.build(tmp_path / "all", tmp_path / "idx") as index:
+        originals = Originals(index.data)
+        for document in index.store.documents(range(len(index))):
+            file = tmp_path / "all" / document.name.removeprefix("of_") / "app" / "a.py"
+            assert originals.of(document.repository, document.path) == file
+            assert originals.name_of(file) == f"{document.repository}/{document.path}"
+        assert originals.name_of(tmp_path / "elsewhere.py") is None

@@ -1,9 +1,6 @@
-"""Whether an index still says what the files say, found out within seconds; and where its files lie."""
+"""Whether an index still says what the files say, found out within seconds."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
 
 from ncs.errors import NcsError
 from ncs.freshness import changes_since, known_files, recipe_of
@@ -32,16 +29,6 @@ def stale(index: Index, seconds: float) -> Changes | None:
     if not whole:
         raise TooSlowError
     return found
-
-
-def on_disk(roots: Sequence[Path], repository: str, path: str) -> Path | None:
-    """The file of a document below the roots of its index; None where there is none: blobs, archives, removed."""
-    for root in roots:
-        if repository == (root.name.removesuffix(".git") or root.name) and (root / path).is_file():
-            return root / path
-        if (root / repository / path).is_file():
-            return root / repository / path
-    return None
 
 
 def named(found: Changes) -> str:

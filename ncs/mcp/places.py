@@ -11,8 +11,8 @@ import numpy as np
 from ncs.errors import BadInput, NcsError
 from ncs.freshness import roots_of
 from ncs.index import Index
-from ncs.mcp.freshness import on_disk
 from ncs.mcp.project import Project
+from ncs.originals import originals_of
 from ncs.places import OUTLINES
 from ncs.similar import function_at, parse_place
 from ncs.types import Document, Location
@@ -20,10 +20,18 @@ from ncs.types import Document, Location
 
 def shown(project: Project, index: Index | None, at: Document | Location) -> str:
     """The path of a document, relative to the project; repository/path where it is no file there."""
-    found = on_disk(roots_of(index.manifest) if index else (project.root,), at.repository, at.path)
+    found = _file(project, index, at)
     if found is not None and found.is_relative_to(project.root):
         return found.relative_to(project.root).as_posix()
     return f"{at.repository}/{at.path}"
+
+
+def _file(project: Project, index: Index | None, at: Document | Location) -> Path | None:
+    """Where it lies on this machine; of a project that is not indexed yet, below its root."""
+    if index is not None:
+        return originals_of(index.data).of(at.repository, at.path)
+    file = project.root / at.path
+    return file if file.is_file() else None
 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
@@ -69,7 +77,7 @@ def inside(project: Project, index: Index | None, path: Path) -> Path:
 
 def whole_code(project: Project, index: Index | None, document: Document) -> str:
     """All lines of a document; from its file where the index keeps no code, or an outline that leaves lines out."""
-    found = on_disk(roots_of(index.manifest) if index else (project.root,), document.repository, document.path)
+    found = _file(project, index, document)
     if found is None or (document.code and document.kind not in OUTLINES):
         return document.code
     try:
@@ -101,5 +109,6 @@ def _around(project: Project, index: Index, path: Path, line: int) -> Document |
 def _names(project: Project, index: Index, path: Path) -> list[str]:
     """What a path may be called in the index, repository included, whichever folder it is written from."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
+    known = originals_of(index.data).name_of((project.root / path).resolve())
     roots = [project.root, *roots_of(index.manifest)]
-    return list(dict.fromkeys([within, *(f"{root.name}/{within}" for root in roots)]))
+    return list(dict.fromkeys([*([known] if known else []), within, *(f"{root.name}/{within}" for root in roots)]))
