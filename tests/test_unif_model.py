@@ -30,7 +30,7 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from unif.bags import Bag  # noqa: E402
 from unif.model import ENCODERS, Towers, create, export  # noqa: E402
-from unif.sequences import BODIES  # noqa: E402
+from unif.sequences import BODIES, TOGETHER  # noqa: E402
 from unif.sequences import Sequence as Reader  # noqa: E402
 
 WORDS = ("close", "file", "open", "read", "socket", "write")
