@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ncs.batches import Collected
     from ncs.embeddings import Embeddings
     from ncs.reuse import Known
+    from ncs.skipgram import Trainer
     from ncs.sources import Skipped
     from ncs.vocabulary import WordTable
 
@@ -88,7 +89,7 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
             with clock("extract"), ExitStack() as open_meanwhile:
                 known = _standing(folder, config, open_meanwhile) if reuse and recipe.scheduler is None else None
                 collected = _read(recipe, sources, generation, known, total)
-            learn(collected, generation, config, requested, recipe.track, clock, sources, learnt)
+            learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
     except MovedError:
         make(recipe, folder, learnt, reuse=False)
 
@@ -125,6 +126,14 @@ def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known
     return collected
 
 
+def _trainer(recipe: Recipe) -> Trainer | None:
+    if recipe.scheduler is None:
+        return None
+    from ncs.cluster.training import trainer_at
+
+    return trainer_at(recipe.scheduler)
+
+
 def learn(
     collected: Collected,
     generation: Generation,
@@ -134,10 +143,11 @@ def learn(
     clock: Clock,
     sources: Sources | None = None,
     learnt: Path | None = None,
+    trainer: Trainer | None = None,
 ) -> None:
     """Words into rankers; then the generation is complete.
 
-    learnt: the folder of an index whose word vectors are taken over instead of training.
+    learnt: the folder of an index whose word vectors are taken over instead of training. trainer: what runs fastText.
     """
     from ncs.calibration import calibrated
     from ncs.embeddings import chosen
@@ -160,7 +170,7 @@ def learn(
     folder = generation.path
     with clock("embeddings"):
         how = chosen(config.embeddings, owners, config.fasttext, config.lsa)
-        embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt)
+        embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt, trainer)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
         _fit([*_dense(config), *requested], words, embeddings, store, folder, track, clock)

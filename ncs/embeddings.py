@@ -17,6 +17,7 @@ from ncs.skipgram import FastTextConfig
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.skipgram import Trainer
     from ncs.types import Matrix
     from ncs.vocabulary import Vocabulary, WordTable
 
@@ -67,11 +68,13 @@ class Embeddings:
         *,
         track: Track = silent,
         folder: Path | None = None,
+        trainer: Trainer | None = None,
     ) -> Embeddings:
         """Learn from the words of NCS_FIELDS; the kind of config chooses the method.
 
         Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot
-        all rows are zero; `notes` tell. folder: for temporary files. Raises BadInput for a bad pretrained file.
+        all rows are zero; `notes` tell. folder: for temporary files. trainer: what runs fastText. Raises BadInput for a
+        bad pretrained file.
         """
         config = config or FastTextConfig()
         notes: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class Embeddings:
             from ncs.fasttext_process import TrainingFailedError
 
             try:
-                vectors, notes = skipgram.train(words, config, track=track, folder=folder)
+                vectors, notes = skipgram.train(words, config, track=track, folder=folder, trainer=trainer)
             except TrainingFailedError as error:
                 notes = (f"{str(error)[:1].upper()}{str(error)[1:]}: word vectors are from LSA instead.",)
                 config = LsaConfig(dim=config.dim, seed=config.seed)

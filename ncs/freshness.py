@@ -31,6 +31,8 @@ class Recipe:
     track: Track = silent
     scheduler: str | None = None
     """Of the cluster whose workers read (ncs.cluster); None: processes of this machine."""
+    give_up: float = 1800
+    """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
 
     def wanted(self) -> Callable[[str], bool]:
         """Whether a file is read, by its path."""

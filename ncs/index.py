@@ -89,17 +89,19 @@ class Index:
         force: bool = False,
         track: Track = silent,
         scheduler: str | None = None,
+        give_up: float = 1800,
     ) -> Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
         roots: folders, git repositories (bare ones too) and archives. The index that stood in
         `folder` before answers until this one is complete, and stays if this one fails; files that it
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
-        or "local" (ncs.cluster); then everything is read. Raises SourceError, IndexBusy, and
+        or "local" (ncs.cluster); then everything is read, and what takes longer than give_up seconds on two workers is
+        left out and named. Raises SourceError, IndexBusy, and
         BadInput where the sources hold no function.
         """
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
-        make(Recipe(paths, config or BuildConfig(), workers, force, track, scheduler), Path(folder))
+        make(Recipe(paths, config or BuildConfig(), workers, force, track, scheduler, give_up), Path(folder))
         return cls.load(folder)
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -64,12 +64,22 @@ class FastTextConfig:
                 raise BadInput(f"fastText needs {name} > 0, not {getattr(self, name)}")
 
 
+Trainer = Callable[[Path, FastTextConfig, Track], "tuple[Matrix, tuple[str, ...]]"]
+"""`ncs.fasttext_process.learn`, or the same elsewhere (ncs.cluster.training)."""
+
+
 def train(
-    words: WordTable, config: FastTextConfig, *, track: Track = silent, folder: Path | None = None
+    words: WordTable,
+    config: FastTextConfig,
+    *,
+    track: Track = silent,
+    folder: Path | None = None,
+    trainer: Trainer | None = None,
 ) -> tuple[Matrix, tuple[str, ...]]:
     """Vectors [len(vocabulary), dim], zero rows for words without one, and notes on what was done.
 
-    folder: where temporary files go. Raises TrainingFailedError where fastText cannot learn, BadInput
+    folder: where temporary files go. trainer: what runs fastText on them; a process here by default.
+    Raises TrainingFailedError where fastText cannot learn, BadInput
     for a pretrained file that does not fit.
     """
     import tempfile
@@ -91,7 +101,7 @@ def train(
         _write_text(room / fasttext_worker.TEXT, words, taught)
         _write_first_vectors(room / fasttext_worker.FIRST, words, taught, given, config)
         (room / fasttext_worker.WORDS).write_bytes(b"".join(_spell(words, wanted, b"\n")))
-        learnt, notes = learn(room, replace(config, epochs=epochs), track)
+        learnt, notes = (trainer or learn)(room, replace(config, epochs=epochs), track)
     vectors = np.zeros((len(words.vocabulary), config.dim), np.float32)
     vectors[wanted] = learnt
     return vectors, (*notes, *_notes(config, epochs, min_count))

@@ -14,6 +14,7 @@ from ncs.types import NCS_FIELDS
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings, FastTextConfig, LsaConfig
     from ncs.progress import Track
+    from ncs.skipgram import Trainer
     from ncs.vocabulary import WordTable
 
 DRIFT, GROWTH = 0.02, 1.5
@@ -37,11 +38,12 @@ def word_vectors(
     track: Track,
     folder: Path,
     learnt: Path | None,
+    trainer: Trainer | None = None,
 ) -> tuple[Embeddings, dict[str, object]]:
     """Learnt from these words, or from an index; and from how much they were learnt, how much had none then and now.
 
     other: code that is learnt from too (ncs.warm_start). folder: where temporary files may be written.
-    learnt: the folder of an index whose vectors are taken over (`learnt_in`).
+    learnt: the folder of an index whose vectors are taken over (`learnt_in`). trainer: what runs fastText.
     """
     from ncs.embeddings import Embeddings
     from ncs.reuse import carried_over
@@ -53,7 +55,7 @@ def word_vectors(
         if other:
             embeddings, then["warm_start"] = train_beside(words, other, how, track=track, folder=folder)
         else:
-            embeddings = Embeddings.train(words, how, track=track, folder=folder)
+            embeddings = Embeddings.train(words, how, track=track, folder=folder, trainer=trainer)
         then["without_vector"] = without_vector(words, embeddings)
     else:
         embeddings = carried_over(data, words)

@@ -14,7 +14,7 @@ from ncs.batches import Batch, Collected, Collector
 from ncs.cluster import addresses
 from ncs.cluster.job import Job
 from ncs.cluster.shards import Shard
-from ncs.cluster.tasks import SECONDS, Tasks, connected
+from ncs.cluster.tasks import Tasks, connected
 from ncs.file_table import BROKEN, FAILED, READ
 from ncs.reuse import made_by
 from ncs.sources.parts import Key, Part, name_of
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from ncs.sources import Skipped
 
 
-def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str, *, seconds: float = SECONDS) -> Collected:
+def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Collected:
     """What `ncs.reading.read` gives without an index that stands: nothing is taken over, all is read.
 
-    scheduler: an address, or LOCAL. seconds: after which a repository is tried on another worker, and then left out
-    and named in the notes of what was skipped. Raises what `walk` raises, and NcsError where the cluster is gone.
+    scheduler: an address, or LOCAL. What cannot be read on two workers is left out and named in `skipped`. Raises what `walk` raises, and NcsError where the cluster is gone.
     """
     config = recipe.config
     with (
@@ -39,7 +38,7 @@ def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str, *, seco
         tempfile.TemporaryDirectory(prefix="shards-", dir=folder) as spool,
         Collector(folder, config.store_code, config.deduplicate) as collector,
     ):
-        _Reader(recipe, skipped, Tasks(client, seconds), Path(spool), collector).run(recipe.track)
+        _Reader(recipe, skipped, Tasks(client, recipe.give_up), Path(spool), collector).run(recipe.track)
         return collector.finish()
 
 

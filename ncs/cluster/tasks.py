@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine, as many as the build is told."""
-SECONDS = 1800.0
-"""After which a repository is tried elsewhere, and after as many again left out."""
 PATIENCE = 60.0
 """Seconds without any worker after which a build ends."""
 _TICK = 2.0
@@ -37,7 +35,7 @@ class _Tried:
 class Tasks:
     """Jobs that are being done. `done` gives each with its shard, or with None and why there is none."""
 
-    def __init__(self, client: Any, seconds: float = SECONDS, patience: float = PATIENCE) -> None:
+    def __init__(self, client: Any, seconds: float, patience: float = PATIENCE) -> None:
         self._client, self._seconds, self._patience = client, seconds, patience
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._running: dict[str, tuple[Any, _Tried]] = {}

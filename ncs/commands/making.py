@@ -27,6 +27,10 @@ def build(
         str | None,
         typer.Option(help="Read on a Dask cluster: tcp://HOST:8786, or local for --workers processes of this machine."),
     ] = None,
+    give_up: Annotated[
+        float | None,
+        typer.Option(min=1, help="On a cluster: leave out a repository that takes longer (seconds, on two workers)."),
+    ] = None,
     java_frontend: Annotated[
         str | None, typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
     ] = None,
@@ -105,7 +109,14 @@ def build(
     )
     folder = index or Path(DEFAULT_NAME)
     with Index.build(
-        sources, folder, config=config, workers=workers, force=force, track=console.tracker(quiet), scheduler=scheduler
+        sources,
+        folder,
+        config=config,
+        workers=workers,
+        force=force,
+        track=console.tracker(quiet),
+        scheduler=scheduler,
+        **given(give_up=give_up),
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
@@ -115,6 +126,8 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.adding import add_rankers
+    from ncs.head_calibration import told as head_told
+    from ncs.rankers.head_signal import NAME as HEAD
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -122,6 +135,8 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
     if not quiet:
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
+        if HEAD in seconds:
+            console.say(head_told(folder_of(index)))
 
 
 def update(

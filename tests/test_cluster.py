@@ -1,0 +1,215 @@
+"""What a cluster's workers read gives the index that one machine would have made, whatever happens to them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import sqlite3
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.building import make
+from ncs.cluster import addresses
+from ncs.cluster import build as cluster_build
+from ncs.cluster.shards import Shard
+from ncs.cluster.tasks import connected
+from ncs.config import BuildConfig
+from ncs.embeddings import FastTextConfig
+from ncs.errors import NcsError, SourceError
+from ncs.extract.readers import why_unread
+from ncs.freshness import Recipe
+from ncs.index import Index
+from ncs.sources import Skipped
+from ncs.sources.parts import Part
+from tests import dask_processes, gitrepo
+from tests.dask_processes import Cluster
+from tests.test_update import source
+
+pytestmark = pytest.mark.slow
+QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 2) as found:
+        yield found
+
+
+def sources(root: Path) -> tuple[Path, Path]:
+    """Two roots: repositories of every kind, in each other, with ignored files, and names that come twice."""
+    rng = random.Random(7)
+    one, two = root / "one", root / "two"
+    gitrepo.repository(one / "app", {"a.py": source(rng).decode() or "x = 1\n", "deep/b.py": source(rng).decode()})
+    gitrepo.repository(one / "app" / "inner", {"n.py": "def inner(x):\n    return open_file(x)\n"})
+    gitrepo.repository(one / "app-b", {"z.py": "def beside(x):\n    return x.close()\n", "broken.py": "def f(:\n"})
+    gitrepo.bare(one / "app.git", {"c.py": "def bare(x):\n    return hide(x)\n", "d.py": source(rng).decode()})
+    with zipfile.ZipFile(one / "packed.zip", "w") as archive:
+        archive.writestr("packed/e.py", "def packed(x):\n    return show(x)\n")
+    (one / "loose.py").write_text("def loose(x):\n    return parse(x)\n")
+    (one / "left.py").write_text("def left_out(x):\n    return x\n")
+    (one / ".ncsignore").write_text("left.py\nhidden/\n")
+    gitrepo.repository(
+        one / "zz", {"hidden/h.py": "def hidden(x):\n    return x\n", "copy.py": "def loose(x):\n    return parse(x)\n"}
+    )
+    gitrepo.repository(two / "app", {"same_name.py": "def second_app(x):\n    return encode(x)\n"})
+    (two / "bad.zip").write_bytes(b"PK\x03\x04 this is no archive")
+    return one, two
+
+
+def content(folder: Path) -> dict[str, object]:
+    """Every file of the index that stands, by name; of the database what it holds."""
+    data = next(folder.glob("data-*"))
+    found: dict[str, object] = {
+        str(path.relative_to(data)): path.read_bytes()
+        for path in data.rglob("*")
+        if path.is_file() and path.suffix != ".sqlite"
+    }
+    with sqlite3.connect(data / "documents.sqlite") as database:
+        found["documents"] = list(database.iterdump())
+    database.close()
+    return found
+
+
+def recipe(*roots: Path, **more: object) -> Recipe:
+    return replace(Recipe(tuple(roots), QUICK), **more)  # type: ignore[arg-type]
+
+
+def read(cluster: Cluster, *roots: Path, seconds: float = 60) -> tuple[list[str], Skipped]:
+    """Repositories that have documents, and what was left out."""
+    skipped = Skipped(unwanted=why_unread)
+    with tempfile.TemporaryDirectory() as folder:
+        found = cluster_build.read(recipe(*roots, give_up=seconds), skipped, Path(folder), cluster.address)
+    return sorted(found.tally["repositories"]), skipped
+
+
+def test_every_file_of_a_clusters_index_equals_the_single_machines(cluster: Cluster, tmp_path: Path) -> None:
+    roots = sources(tmp_path)
+    make(recipe(*roots), tmp_path / "alone")
+    make(recipe(*roots, scheduler=cluster.address), tmp_path / "together")
+    assert content(tmp_path / "together") == content(tmp_path / "alone")
+    with Index.load(tmp_path / "together") as ours, Index.load(tmp_path / "alone") as theirs:
+        kept = ("repositories", "copies", "broken_files", "skipped", "unreadable_files", "source_bytes", "files")
+        assert {name: ours.manifest.counts[name] for name in kept} == {
+            name: theirs.manifest.counts[name] for name in kept
+        }
+        assert len(ours.manifest.counts["repositories"]) == 8  # type: ignore[arg-type]
+        assert ours.manifest.counts["copies"] == 1
+        assert ours.manifest.notes == theirs.manifest.notes
+
+
+def blocked(root: Path, name: str) -> Path:
+    """A bare repository whose reading does not end: its HEAD is a pipe that nobody writes to. Gives the pipe."""
+    gitrepo.bare(root / name, {"slow.py": "def slow(x):\n    return wait(x)\n"})
+    (root / name / "HEAD").unlink()
+    os.mkfifo(root / name / "HEAD")
+    return root / name / "HEAD"
+
+
+def is_read(pipe: Path) -> bool:
+    """Whether a process has opened it to read."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return False
+        raise
+    return True
+
+
+def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tmp_path: Path) -> None:
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    pipe = blocked(root, "endless.git")
+    names, skipped = read(cluster, root, seconds=4)
+    assert names == ["good"]
+    assert skipped.unreadable == ["endless.git"]
+    assert skipped.notes == [f"{root / 'endless.git'} is left out: it takes longer than 4 s"]
+    assert not is_read(pipe), "git is still waiting"
+
+
+def test_a_worker_killed_at_its_job_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    pipe = blocked(root, "slow.git")
+    found: list[list[str]] = []
+    thread = threading.Thread(target=lambda: found.append(read(cluster, root)[0]))
+    thread.start()
+    with connected(cluster.address) as client:
+        busy: set[str] = set()
+        while not busy:
+            time.sleep(0.1)
+            busy = {worker for worker, keys in client.processing().items() if keys}
+        pid = client.run(os.getpid, workers=list(busy))[next(iter(busy))]
+    head = pipe.with_name("HEAD.new")
+    head.write_text("ref: refs/heads/main\n")
+    victim = next(process for process in cluster.workers if process.pid == pid)
+    victim.kill()
+    victim.wait()
+    head.replace(pipe)
+    thread.join()
+    cluster.workers.remove(victim)
+    cluster.start_worker()
+    assert found == [["good", "slow"]]
+
+
+def test_what_needs_more_memory_than_a_worker_has_is_left_out_and_named(tmp_path: Path) -> None:
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    rng = random.Random(3)
+    for number in range(4):
+        lines = [f"def f{number}_{i}(x):\n    return g{rng.random()}(x, {rng.random()})\n" for i in range(9_000)]
+        (root / "large").mkdir(exist_ok=True)
+        (root / "large" / f"f{number}.py").write_text("".join(lines))
+    gitrepo.git(root / "large", "init", "--quiet")
+    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 0) as small:
+        small.start_worker(memory="150MB")
+        names, skipped = read(small, root)
+    assert names == ["good"]
+    assert skipped.unreadable == ["large"]
+    assert "memory" in skipped.notes[0]
+
+
+def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cluster, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    gitrepo.bare(store / "one.git", {"a.py": "def in_git(x):\n    return x\n"})
+    with zipfile.ZipFile(store / "two.zip", "w") as archive:
+        archive.writestr("b.py", "def in_zip(x):\n    return x\n")
+    (store / "README").write_text("neither\n")
+    assert read(cluster, Path(f"file://{store}"))[0] == ["one", "two"]
+    (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\n")
+    names, _ = read(cluster, Path(f"file://{tmp_path}/list.txt"))
+    assert names == ["one", "two"]
+
+
+def test_where_no_scheduler_answers_one_line_says_how_to_start_one() -> None:
+    with pytest.raises(NcsError, match="start one with: dask scheduler"), connected("tcp://127.0.0.1:9", patience=1):
+        pass
+
+
+def test_a_root_that_is_missing_is_told_as_without_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no"):
+        read(cluster, tmp_path / "nowhere")
+
+
+def test_a_shard_with_a_pickle_in_it_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "evil.npz", head=np.array([object()], dtype=object))
+    with pytest.raises(NcsError, match="no shard"):
+        Shard.from_bytes((tmp_path / "evil.npz").read_bytes())
+    with pytest.raises(NcsError, match="no shard"):
+        Shard.from_bytes(b"nothing of the kind")
+
+
+def test_the_order_of_places_is_that_of_walk() -> None:
+    places = [Part("/r", (0,), where) for where in ("app/", "app-b/", "app/inner/", "")]
+    assert [part.where for part in sorted(places, key=lambda part: part.key)] == ["", "app/", "app-b/", "app/inner/"]
+    assert addresses.address_of(Path("s3://bucket/a.git")) == "s3://bucket/a.git"
