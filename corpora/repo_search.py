@@ -1,5 +1,8 @@
 """Questions inside one repository, answered by files: semble's benchmark, pinned repositories of six projects.
 
+`evaluation/held_out` has 174 more of this form about twelve other projects, written by us from knowing these projects
+before any ranker was asked, and never tuned on.
+
 The rows name a repository, its revision, the folder `root` in it, a query, and the relevant files below that folder.
 We search functions: a file stands where its best function does (`files_of_run`).
 """
@@ -21,6 +24,8 @@ from ncs.sources import SourceFile, walk
 from ncs.types import Document, Qrels, Query, Run
 
 ROWS = "eval_repo_search_dev.jsonl.gz"
+OWN_ROWS = "questions.jsonl"
+"""The name of rows of this form that somebody else wrote."""
 REPOSITORIES = "repositories"
 GITHUB = "https://github.com"
 _LINE = re.compile(r":\d+[^/]*$")
@@ -51,14 +56,14 @@ class RepoTask:
 
 
 def read(data: Path, mirror: Path | None = None) -> list[RepoTask]:
-    """One task a repository, in the order of the rows in `data`.
+    """One task a repository, in the order of the rows in `data`: those of OWN_ROWS where it has them, else of ROWS.
 
     A repository lies in `mirror` (default: `data`/repositories, else ../.mirror beside the data) as `owner+name`, a git
     directory or a folder with one in `repo`, and is read at the pinned revision, else at HEAD, with a note; or as
     `owner+name.zip`, an archive of that revision. Repositories without a file in a language that is read give no
     documents, and say so in their note. Raises BadInput for wrong rows and for a repository that is not there.
     """
-    rows = _by_repository(read_rows(data / ROWS))
+    rows = _by_repository(read_rows(_rows(data)))
     folder = mirror or _mirror(data)
     return [_task(repository, listed, folder) for repository, listed in rows.items()]
 
@@ -67,7 +72,7 @@ def corpora(data: Path) -> list[Corpus]:
     """The corpora of all tasks that have documents."""
     found = [task.corpus for task in read(data) if next(iter(task.corpus.source()), None) is not None]
     if not found:
-        raise BadInput(f"{data / ROWS}: none of the repositories holds a file in a language that is read")
+        raise BadInput(f"{_rows(data)}: none of the repositories holds a file in a language that is read")
     return found
 
 
@@ -96,11 +101,15 @@ def file_of(id: str) -> str:
 
 def archives(data: Path, host: str = GITHUB) -> list[Wanted]:
     """The pinned revisions as archives to fetch into `data`/repositories."""
-    rows = _by_repository(read_rows(data / ROWS))
+    rows = _by_repository(read_rows(_rows(data)))
     return [
         Wanted(f"{host}/{repository}/archive/{listed[0].text('revision')}.zip", f"{_file(repository)}.zip")
         for repository, listed in rows.items()
     ]
+
+
+def _rows(data: Path) -> Path:
+    return data / OWN_ROWS if (data / OWN_ROWS).is_file() else data / ROWS
 
 
 def _by_repository(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -12,7 +12,8 @@ import pytest
 from corpora import load_corpora, load_corpus
 from corpora.corpus import write_beir
 from corpora.fetch import Wanted
-from corpora.repo_search import ROWS, archives, corpora, file_of, files_of_run, read
+from corpora.jsonl import read_rows
+from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, file_of, files_of_run, read
 from evaluation.metrics import evaluate
 from ncs.errors import BadInput
 from tests.gitrepo import bare, commit, git, repository
@@ -162,3 +163,14 @@ def test_a_name_of_several_corpora_is_not_one(tmp_path: Path) -> None:
     assert [corpus.name for corpus in load_corpora("repo_search", tmp_path)] == ["repo_search-a", "repo_search-b"]
     with pytest.raises(BadInput, match=r"is 2 corpora \(repo_search-a, repo_search-b\)"):
         load_corpus("repo_search", tmp_path)
+
+
+def test_the_held_out_questions_name_each_file_once_below_a_pinned_root() -> None:
+    rows = list(read_rows(Path(__file__).parent.parent / "evaluation" / "held_out" / OWN_ROWS))
+    assert len({row.text("id") for row in rows}) == len(rows) == 174
+    assert len({(row.text("repo"), row.text("revision"), row.text("root")) for row in rows}) == 12
+    for row in rows:
+        relevant = row.values["relevant"]
+        assert isinstance(relevant, list)
+        assert len(set(relevant)) == len(relevant) == row.values["relevant_count"]
+        assert row.text("query").strip()
