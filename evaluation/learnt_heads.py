@@ -78,28 +78,41 @@ def by_qrels(index: Index, name: str, data: Path | None) -> Judge:
     return judged
 
 
-def rows_of(index: Index, heads: Mapping[str, Path], weight: float, judged: Judge) -> dict[str, Ranks]:
-    """Label -> its reciprocal ranks: rankers without a head, then each head alone, centred, and in `hybrid`."""
+def bases(index: Index, judged: Judge) -> tuple[dict[str, Ranker], dict[str, Ranks]]:
+    """Rankers without a head, and their reciprocal ranks."""
     rankers = {name: index.fitted(name, head=0.0) if name == "hybrid" else index.ranker(name) for name in BASES}
-    found = {name: _told(name, judged(ranker)) for name, ranker in rankers.items()}
-    parts = cast(HybridRanker, rankers["hybrid"]).rankers
+    return rankers, {name: _told(name, judged(ranker)) for name, ranker in rankers.items()}
+
+
+def row_of(
+    index: Index, name: str, run: Path, rankers: Mapping[str, Ranker], weight: float, judged: Judge
+) -> dict[str, Ranks]:
+    """Label -> reciprocal ranks of a head: as it was trained, the other way (raw or centred), and in `hybrid`."""
+    alone = UnifRanker(head=str(run))
+    alone.fit(index.words())
+    moved = UnifRanker(head=str(run), centre=not alone.centre)
+    moved.fit(index.words())
+    plain, fused = cast(HybridRanker, rankers["hybrid"]), HybridRanker()
+    fused.open(plain.rankers, Structure.load(index.data), plain.learnt, alone, weight)
+    other = "raw" if alone.centre else "centred"
+    each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, {other}", moved), (f"hybrid with {name}", fused)]
+    return {label: _told(label, judged(ranker)) for label, ranker in each}
+
+
+def rows_of(index: Index, heads: Mapping[str, Path], weight: float, judged: Judge) -> dict[str, Ranks]:
+    """Label -> its reciprocal ranks: rankers without a head, then each head (`row_of`)."""
+    rankers, found = bases(index, judged)
     for name, run in heads.items():
-        alone = UnifRanker(head=str(run))
-        moved = UnifRanker(head=str(run), centre=True)
-        alone.fit(index.words())
-        moved.fit(index.words())
-        fused = HybridRanker()
-        learnt = cast(HybridRanker, rankers["hybrid"]).learnt
-        fused.open(parts, Structure.load(index.data), learnt, alone, weight)
-        each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, centred", moved), (f"hybrid with {name}", fused)]
-        found |= {label: _told(label, judged(ranker)) for label, ranker in each}
+        found |= row_of(index, name, run, rankers, weight, judged)
     return found
 
 
 def trained_by(run: Path) -> dict[str, Any]:
     """The settings of a training run; of its files the names only."""
     settings: dict[str, Any] = json.loads((run / "config.json").read_bytes())
-    settings["pairs"] = {Path(file).name: weight for file, weight in settings["pairs"].items()}
+    for each in {"pairs", "questions"} & settings.keys():
+        settings[each] = {Path(file).name: weight for file, weight in settings[each].items()}
+    settings |= {"teacher": Path(settings["teacher"]).name} if settings.get("teacher") else {}
     return {**settings, "leave_out": settings["leave_out"] and Path(settings["leave_out"]).name}
 
 
