@@ -43,8 +43,9 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "definition": ("definition",),
     "consensus": ("consensus",),
     "file": ("title", "neighbours"),
+    "learnt": ("head",),
 }
-"""Signal -> the weights of HybridRanker that are in it."""
+"""Signal -> the weights of HybridRanker that are in it; `learnt` is there with a head only."""
 LEAST = 40
 """Questions below which the defaults stay."""
 HITS = 10
@@ -80,7 +81,9 @@ def calibrate(lexical: Bm25Ranker, dense: NcsRanker, structure: Structure, store
         return Calibration(Learnt(), {"questions": counts})
     hiding = Hiding(structure.words, lexical, dense, structure.languages)
     hidden = [hiding.hide(q.text, q.row, HIDDEN[q.kind]) if q.kind in HIDDEN else None for q in questions]
-    rankings = [ranker.rank(q.text, HEAD, hidden=h) for q, h in zip(questions, hidden, strict=True)]
+    enough = counts["doc"] >= LEAST  # else the weights stay, and the first hits are all that is looked at
+    depth = [HEAD if enough and q.kind in HIDDEN else HITS + 1 for q in questions]
+    rankings = [ranker.rank(q.text, k, hidden=h) for q, k, h in zip(questions, depth, hidden, strict=True)]
     model, reliable = _confidence(ranker, questions, hidden, rankings)
     figures: dict[str, Any] = {
         "questions": counts,
@@ -88,7 +91,7 @@ def calibrate(lexical: Bm25Ranker, dense: NcsRanker, structure: Structure, store
         "held_out": None,
         "confidence": confidence.describe(model),
     }
-    if counts["doc"] >= LEAST:
+    if enough:
         figures |= _weights(questions, rankings, ranker.weights)
     weights = figures["weights"] if figures["held_out"] and figures["held_out"]["wins"] else {}
     return Calibration(Learnt(weights, model), {**figures, **reliable})

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ncs import learning
+from ncs.folder import open_folder
 from ncs.hiding import Hiding
 from ncs.intent import read_intent
 from ncs.learning import Gain
@@ -61,6 +62,7 @@ class Weighed:
     weight: float
     stands: Mapping[str, Gain]
     ranks: Mapping[str, Gain]
+    why: str
 
 
 def weigh_head(folder: Path, store: Store) -> Mapping[str, object] | None:
@@ -81,11 +83,18 @@ def weigh_head(folder: Path, store: Store) -> Mapping[str, object] | None:
     return asdict(found)
 
 
+def told(folder: Path) -> str:
+    """What the default ranker gives the head of an index, and why, for people."""
+    counts = open_folder(folder)[1].counts
+    head = cast("Mapping[str, Mapping[str, object]]", counts.get("calibration", {})).get("head", {})
+    return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
+
+
 def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure: Structure, store: Store) -> Weighed:
     """Ask the index's own questions without the head and with it."""
     questions = [question for question in sample(structure.words, store, structure) if question.kind in HIDDEN]
     if len(questions) < LEAST:
-        return Weighed(0.0, {}, {})
+        return Weighed(0.0, {}, {}, f"{len(questions)} of the index's own questions are too few to judge it by")
     hiding = Hiding(structure.words, lexical, dense, structure.languages)
     hidden = [hiding.hide(each.text, each.row, HIDDEN[each.kind]) for each in questions]
     plain, lifted = HybridRanker(calibrated=False), HybridRanker(calibrated=False)
@@ -97,7 +106,7 @@ def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure:
     stood = _standing(dense, questions, hidden, structure)
     stands = _gains(kinds, stood, np.array([hide.learnt for hide in said]))
     ranks = _gains(kinds, before, after)
-    return Weighed(decided(stands, ranks), stands, ranks)
+    return Weighed(decided(stands, ranks), stands, ranks, why(stands, ranks))
 
 
 def decided(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> float:
@@ -105,6 +114,20 @@ def decided(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> float:
     lifts = stands["all"].wins and all(gain.high >= 0 for gain in stands.values())
     harms = any(gain.high < 0 for gain in ranks.values())
     return WEIGHT if lifts and not harms else 0.0
+
+
+def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
+    """What decided, in one line: the first that speaks against the head, else what speaks for it."""
+    over = stands["all"]
+    lift = f"by {over.after - over.before:+.2f} [{over.low:+.2f}, {over.high:+.2f}] standard deviations"
+    if not over.wins:
+        return f"it lifts the functions asked for no higher than ncs_centred does: {lift}"
+    if sunk := next((kind for kind, gain in stands.items() if gain.high < 0), ""):
+        return f"it puts the functions that a {sunk} asks for lower than ncs_centred does"
+    if sunk := next((kind for kind, gain in ranks.items() if gain.high < 0), ""):
+        change = ranks[sunk].after - ranks[sunk].before
+        return f"it lowers the mean reciprocal rank of {sunk} questions by {-change:.3f}"
+    return f"it lifts the functions asked for higher than ncs_centred does, {lift}, and lowers no kind of question"
 
 
 def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, Gain]:

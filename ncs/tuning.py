@@ -16,6 +16,8 @@ from ncs import learning
 from ncs.calibration import WEIGHTS, weights_of
 from ncs.confidence import TUNED, Learnt
 from ncs.errors import BadInput, IndexFolderError
+from ncs.rankers.head_signal import NAME as LEARNT_HEAD
+from ncs.rankers.head_signal import weight_of
 from ncs.rankers.hybrid import HEAD, HybridRanker
 from ncs.structure import Structure
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from ncs.index import Index
     from ncs.rankers.ranking import Ranking
 
-NAMES = ("lexical", *WEIGHTS)
+NAMES = ("lexical", *(name for name in WEIGHTS if name != "learnt"))
+"""Signals of every index; with a head it listens to, an index has `learnt` too."""
 LEAST = 10
 """Questions below which nothing can be said about the others."""
 FOLDS = 5
@@ -61,9 +64,12 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
     if len(known) < LEAST:
         raise BadInput(f"{len(known)} questions with right functions are too few to learn from; give at least {LEAST}")
     ranker = HybridRanker(calibrated=False)
-    ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data))
-    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, NAMES) for each in known]
-    beside = [_any_but(each.wrong, ranker.rank(each.text, HEAD)) for each in alone]
+    listened = weight_of(index.data, tuned=False)
+    head = index.ranker(LEARNT_HEAD) if listened else None
+    ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data), None, head, listened)
+    names = (*NAMES, "learnt") if head else NAMES
+    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, names) for each in known]
+    beside = [_any_but(each.wrong, ranker.rank(each.text, HEAD), names) for each in alone]
     found = sum(len(question.right) > 0 for question in asked)
     if not found:
         raise BadInput(f"none of the functions is among the first {HEAD} of its question; are they of this index?")
@@ -71,11 +77,11 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
     built = Learnt.load(index.data, tuned=False)
     before = [
         built.weights.get(WEIGHTS[name][0], weight) / weight if weight else 1.0
-        for name, weight in _first_weights(weights)
+        for name, weight in _first_weights(weights, names)
     ]
-    gain = learning.held_out(asked, len(NAMES), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
-    factors = learning.learn([*asked, *beside], len(NAMES)).tolist()
-    learnt = Learnt(weights_of(factors, NAMES, ranker.weights), built.model)
+    gain = learning.held_out(asked, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
+    factors = learning.learn([*asked, *beside], len(names)).tolist()
+    learnt = Learnt(weights_of(factors, names, ranker.weights), built.model)
     if written := gain.wins or force:
         _write(index, learnt)
     wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, alone))
@@ -83,9 +89,9 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
     return Tuned(len(known), found, wrong, wrong_alone, gain, {**weights, **built.weights}, after, written)
 
 
-def _any_but(wrong: Sequence[int], ranking: Ranking) -> learning.Asked:
+def _any_but(wrong: Sequence[int], ranking: Ranking, names: Sequence[str]) -> learning.Asked:
     """A question of which only wrong rows are known: all other candidates are right."""
-    return learning.asked(ranking, [row for row in ranking.rows if row not in wrong], NAMES)
+    return learning.asked(ranking, [row for row in ranking.rows if row not in wrong], names)
 
 
 def reset(index: Index) -> bool:
@@ -100,9 +106,9 @@ def reset(index: Index) -> bool:
     return True
 
 
-def _first_weights(weights: Mapping[str, float]) -> list[tuple[str, float]]:
+def _first_weights(weights: Mapping[str, float], names: Sequence[str]) -> list[tuple[str, float]]:
     """Signal and the first of its weights; `file` has two, which are tuned together."""
-    return [(name, weights[members[0]]) for name, members in WEIGHTS.items()]
+    return [(name, weights[members[0]]) for name, members in WEIGHTS.items() if name in names]
 
 
 def _write(index: Index, learnt: Learnt) -> None:

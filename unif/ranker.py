@@ -43,6 +43,7 @@ class UnifRanker:
         self._asked_centre = centre
         self.config: Mapping[str, object] = {"head": head and str(head), "centre": centre}
         self._mean: Matrix | None = None
+        self._copy: Path | None = None
         self._head: Head | None = None
         self._index: VectorIndex | None = None
 
@@ -53,7 +54,18 @@ class UnifRanker:
     def _opened(self) -> Head:
         if not self.config["head"]:
             raise BadInput(f"{self.name!r} needs a trained head; name its folder: {self.name}:head=HEAD")
-        return opened(Path(str(self.config["head"])))
+        given = Path(str(self.config["head"]))
+        return opened(self._copy if self._copy and not given.exists() else given)
+
+    def take_over(self, data: Path) -> None:
+        """Where the given folder is gone, the head is the one that this data folder's index keeps of it."""
+        room = data / self.name
+        try:
+            known = json.loads((room / "config.json").read_bytes())
+        except (OSError, ValueError):
+            return
+        if isinstance(known, dict) and known.get("head") == self.config["head"]:
+            self._copy = room / NAME
 
     @property
     def head(self) -> Head:

@@ -61,6 +61,15 @@ class NeedsMore(Protocol):
     def prepare(self) -> None: ...
 
 
+@runtime_checkable
+class KeepsCopy(Protocol):
+    """A ranker whose folder in an index holds all that it was made of: it can be made again without the rest."""
+
+    def take_over(self, data: Path) -> None:
+        """Before `prepare`: what it may take from this data folder where what it was made of is gone."""
+        ...
+
+
 RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "bm25": ("ncs.rankers.bm25:Bm25Ranker", {}),
     "ncs": ("ncs.rankers.ncs:NcsRanker", {}),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from ncs.confidence import Learnt
 from ncs.errors import IndexDamaged
 
 if TYPE_CHECKING:
@@ -116,11 +117,16 @@ def scaled(standing: Scores) -> Scores:
     return found
 
 
-def weight_of(folder: Path) -> float:
-    """What the head of a data folder counts; 0 where there is none, or none that was weighed."""
+def weight_of(folder: Path, *, tuned: bool = True) -> float:
+    """What the head of a data folder counts: as `ncs tune` found, if that counts, else as it was weighed at the build.
+
+    0 where there is no head, or none that was weighed. Raises IndexDamaged for what is no weight.
+    """
     path = folder / NAME / WEIGHT
     if not path.is_file():
         return 0.0
+    if tuned and (found := Learnt.load(folder).weights.get("head")) is not None:
+        return found
     try:
         weight = float(json.loads(path.read_bytes())["weight"])
     except (OSError, ValueError, KeyError, TypeError) as error:
