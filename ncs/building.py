@@ -21,6 +21,7 @@ from ncs.folder import open_folder
 from ncs.freshness import Recipe, known_files
 from ncs.generations import Generation, new_generation
 from ncs.manifest import current_generation
+from ncs.map_files import keep_map
 from ncs.progress import Track, silent
 from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
@@ -177,9 +178,11 @@ def learn(
         with clock("calibration"):
             weighed = weigh_head(folder, store)
             calibration = {**calibrated(folder, store), **({"head": weighed} if weighed else {})}
-    kept = keep_tuned(generation.folder, folder)
+        points, said = keep_map(generation.folder, folder, store)
+    kept = (*keep_tuned(generation.folder, folder), *said)
     counts = _counts(collected, clock, sources)
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
+    counts |= {"map": points} if points else {}
     notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *kept)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
 

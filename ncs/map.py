@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, MissingExtra
+from ncs.errors import BadInput, MissingExtra
 from ncs.folder import new_generation
 from ncs.index import Index
+from ncs.map_files import MOST, ROOM, VECTORS, Map
 from ncs.progress import Track, silent
 from ncs.vectors import VectorIndex
 
@@ -22,64 +20,9 @@ if TYPE_CHECKING:
 
     from ncs.types import Matrix
 
-ROOM = "map"
-VECTORS = "ncs_centred"
-"""Whose vectors are drawn: the default ranker's."""
-MOST = 20_000
-"""Points, unless who asks says otherwise: as many as a screen shows apart."""
 SIDE = 65_535
 """Places are whole numbers from 0 to this."""
 COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
-NEAREST = 5
-"""Points among which a document stands that is not one of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    """rows: documents that are points, int32 [n], rising; places: uint16 [n, 2]; config: how it was made."""
-
-    rows: NDArray[np.int32]
-    places: NDArray[np.uint16]
-    config: Mapping[str, Any]
-
-    def save(self, folder: Path) -> None:
-        """Two arrays and a small JSON file into `<folder>/map/`."""
-        room = folder / ROOM
-        room.mkdir()
-        np.save(room / "rows.npy", self.rows)
-        np.save(room / "places.npy", self.places)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> Map | None:
-        """From a data folder; None where none was made. Raises IndexDamaged for what is no map."""
-        room = folder / ROOM
-        if not room.is_dir():
-            return None
-        try:
-            rows, places = (np.load(room / f"{name}.npy", allow_pickle=False) for name in ("rows", "places"))
-            config = json.loads((room / "config.json").read_bytes())
-        except (OSError, ValueError, EOFError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); make it again with: ncs map") from error
-        if rows.ndim != 1 or not len(rows) or places.shape != (len(rows), 2) or not isinstance(config, dict):
-            raise IndexDamaged(f"the files in {room} do not fit each other; make them again with: ncs map")
-        return cls(rows, places, config)
-
-    def where(self, vectors: VectorIndex, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """The places of any documents: their own, or amid the NEAREST points by cosine (the median of each axis)."""
-        asked = np.array(rows, np.int64)
-        at = np.minimum(np.searchsorted(self.rows, asked), len(self.rows) - 1)
-        found, others = self.places[at], self.rows[at] != asked
-        if others.any():
-            found[others] = np.median(self.places[self._nearest(vectors, asked[others])], axis=1)
-        return [(x, y) for x, y in found.tolist()]
-
-    def _nearest(self, vectors: VectorIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of points, [len(rows), at most NEAREST], the best first."""
-        points = vectors.rows(self.rows.astype(np.int64))
-        similar = vectors.rows(rows) @ points.T
-        order: NDArray[np.int64] = np.argsort(-similar, axis=1, kind="stable")[:, :NEAREST]
-        return order
 
 
 def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from ncs.cli import app as cli
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
-from ncs.map import SIDE, VECTORS, Map, make_map, project, sample
+from ncs.map import SIDE, make_map, project, sample
+from ncs.map_files import VECTORS, Map
 from ncs.server.app import create_app
 from ncs.server.settings import Settings
 from ncs.vectors import VectorIndex
@@ -90,6 +91,51 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_without_changes_keeps_it
         (index.data / "map" / "places.npy").write_bytes(b"nothing")
         with pytest.raises(IndexDamaged, match="ncs map"):
             Map.load(index.data)
+
+
+def places(index: Index) -> dict[tuple[str, str, str], list[int]]:
+    """(Repository, path, qualified name) of every point -> its place on the map."""
+    drawn = Map.load(index.data)
+    assert drawn is not None
+    assert drawn.rows.tolist() == sorted(set(drawn.rows.tolist()))
+    at = index.store.locations(drawn.rows.tolist())
+    return {
+        (one.repository, one.path, one.qualified_name): xy for one, xy in zip(at, drawn.places.tolist(), strict=True)
+    }
+
+
+def test_an_update_carries_the_map_over_though_lines_move_and_new_functions_get_a_place(tmp_path: Path) -> None:
+    repos = corpus.write(tmp_path / "repos")
+    Index.build(repos, tmp_path / "index").close()
+    make_map(tmp_path / "index")
+    with Index.load(tmp_path / "index") as index:
+        before = places(index)
+    repository, path, old = next(name for name in before if name[2] == "Keyboards.showSoftKeyboard")
+    (file,) = (file for file in repos.rglob("Keyboards.java") if file.as_posix().endswith(f"{repository}/{path}"))
+    file.write_text("// a line more\n" + file.read_text().replace("showSoftKeyboard", "revealSoftKeyboard"))
+    with Index.update(tmp_path / "index")[0] as index:
+        after = places(index)
+        assert len(after) == len(VectorIndex.load(index.data / VECTORS).filled()) == index.manifest.counts["map"]
+    assert before.keys() - after.keys() <= {(repository, path, old)}
+    assert {name: after[name] for name in before.keys() & after.keys()} == {
+        name: before[name] for name in before.keys() & after.keys()
+    }
+    assert (repository, path, "Keyboards.revealSoftKeyboard") in after.keys() - before.keys()
+    Index.load(tmp_path / "index", verify=True).close()
+
+
+def test_a_map_of_which_most_has_gone_is_dropped_and_that_is_said(tmp_path: Path) -> None:
+    repos = corpus.write(tmp_path / "repos")
+    Index.build(repos, tmp_path / "index").close()
+    make_map(tmp_path / "index")
+    for path in repos.rglob("*.*"):
+        if path.is_file():
+            path.unlink()
+    (repos / "other.py").write_text("def other_thing(path):\n    return path.strip()\n")
+    with Index.build(repos, tmp_path / "index") as index:
+        assert Map.load(index.data) is None
+        assert "map" not in index.manifest.counts
+        assert [note for note in index.manifest.notes if "draw it anew with: ncs map" in note]
 
 
 def test_the_command_draws_and_the_server_shows_every_point_with_its_place(folder: Path) -> None:

@@ -75,7 +75,7 @@ def build(
         list[str] | None,
         typer.Option(help="Fit this ranker over the index that stands, without sources; repeatable.", metavar="RANKER"),
     ] = None,
-    draw: Annotated[bool, typer.Option("--map", help="Draw the map, too, as ncs map does; updates drop it.")] = False,
+    draw: Annotated[bool, typer.Option("--map", help="Draw the map, too, as ncs map does; updates keep it.")] = False,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Name skipped, broken and failed files; stage times.")

@@ -9,7 +9,7 @@ from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, word
 from ncs.errors import BadInput
 from ncs.explain.marking import marks
 from ncs.index import Index
-from ncs.map import Map
+from ncs.map_files import Map
 from ncs.server.asked import Asked, DocumentWanted, PlacesWanted, Search, SimilarCode, WordsWanted
 from ncs.server.points import map_as_dict, places_of
 from ncs.server.refusals import Refusal, to_json

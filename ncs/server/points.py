@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.index import Index
-from ncs.map import SIDE, VECTORS, Map
+from ncs.map import SIDE
+from ncs.map_files import VECTORS, Map
 from ncs.vectors import VectorIndex
 
 if TYPE_CHECKING:
