@@ -72,7 +72,7 @@ def run_of(name: str, options: argparse.Namespace) -> Path:
 
 
 def trained(name: str, options: argparse.Namespace) -> Path:
-    """The run of a row, trained if it is not; options.asked becomes a run whose teacher was asked. NcsError if it fails."""
+    """The run of a row, trained if it is not; options.asked becomes the first whose teacher was asked."""
     run = run_of(name, options)
     if not (run / "head" / "head.json").is_file() and train(arguments_of(name, options)):
         raise NcsError(f"the training of {name!r} failed; its line is above")

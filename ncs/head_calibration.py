@@ -94,7 +94,7 @@ def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure:
     """Ask the index's own questions without the head and with it."""
     questions = [question for question in sample(structure.words, store, structure) if question.kind in HIDDEN]
     if len(questions) < LEAST:
-        return Weighed(0.0, {}, {}, f"{len(questions)} of the index's own questions are too few to judge it by")
+        return Weighed(0.0, {}, {}, f"its functions make {len(questions)} questions to judge it by; {LEAST} are needed")
     hiding = Hiding(structure.words, lexical, dense, structure.languages)
     hidden = [hiding.hide(each.text, each.row, HIDDEN[each.kind]) for each in questions]
     plain, lifted = HybridRanker(calibrated=False), HybridRanker(calibrated=False)

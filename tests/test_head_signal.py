@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from ncs.adding import add_rankers
+from ncs.confidence import TUNED, Learnt
 from ncs.embeddings import FastTextConfig
-from ncs.errors import IndexDamaged
-from ncs.head_calibration import LEAST, WEIGHT, decided
+from ncs.errors import BadInput, IndexDamaged
+from ncs.head_calibration import LEAST, WEIGHT, decided, told, why
 from ncs.index import BuildConfig, Index
 from ncs.learning import Gain
 from ncs.rankers.head_signal import FAR, HeadSignal, save_weight, weight_of
@@ -87,6 +88,9 @@ def test_noise_is_not_listened_to(index: Index) -> None:
     assert stands["all"]["high"] < 0
     assert abs(stands["all"]["after"]) < 1
     assert weighed["weight"] == 0 == weight_of(index.data)
+    assert told(index.folder).startswith(
+        "hybrid: weight 0 of the head: it lifts the functions asked for no higher than ncs_centred does: by -"
+    )
     assert "learnt" not in cast(HybridRanker, index.ranker()).rank(QUESTION, 3).signals
 
 
@@ -97,6 +101,12 @@ def test_a_head_counts_where_it_lifts_the_standing_and_lowers_no_rank() -> None:
     assert decided({"all": even, "doc": up, "name": even}, same) == 0  # above chance over all is asked for
     assert decided({"all": up, "doc": up, "name": down}, same) == 0  # comments alone are not enough
     assert decided({"all": up, "doc": up, "name": up}, {**same, "doc": down}) == 0  # right functions sink
+    assert "by +0.50 [+0.40, +0.60] standard deviations, and lowers" in why({"all": up, "name": even}, same)
+    assert why({"all": even}, same).startswith("it lifts the functions asked for no higher")
+    assert (
+        why({"all": up, "name": down}, same) == "it puts the functions that a name asks for lower than ncs_centred does"
+    )
+    assert why({"all": up}, {**same, "doc": down}) == "it lowers the mean reciprocal rank of doc questions by 0.500"
 
 
 def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
@@ -142,3 +152,28 @@ def test_a_weight_that_is_no_number_is_told(tmp_path: Path) -> None:
         (tmp_path / "unif" / "weight.json").write_text(wrong)
         with pytest.raises(IndexDamaged, match="build the index again"):
             weight_of(tmp_path)
+
+
+def test_an_index_keeps_what_its_head_was_made_of(index: Index, folder: Path, tmp_path: Path) -> None:
+    given = str(index.ranker("unif").config["head"])
+    gone = UnifRanker(head=str(tmp_path / "gone"))
+    gone.take_over(index.data)  # holds another head
+    with pytest.raises(BadInput, match="there is no trained head"):
+        gone.prepare()
+    kept = UnifRanker(head=given)
+    kept.take_over(index.data)
+    moved = Path(given).rename(tmp_path / "moved")
+    try:
+        kept.fit(index.words())
+    finally:
+        moved.rename(given)
+    assert kept.search(QUESTION, 5) == index.ranker("unif").search(QUESTION, 5)
+
+
+def test_what_tune_found_goes_before_what_the_build_found(tmp_path: Path) -> None:
+    (tmp_path / "unif").mkdir()
+    save_weight(tmp_path, 0.25)
+    Learnt({"meaning": 0.5}).save(tmp_path / TUNED)
+    assert weight_of(tmp_path) == 0.25
+    Learnt({"head": 0.4}).save(tmp_path / TUNED)
+    assert (weight_of(tmp_path), weight_of(tmp_path, tuned=False)) == (0.4, 0.25)

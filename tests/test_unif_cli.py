@@ -39,7 +39,9 @@ def test_a_head_given_to_a_build_or_added_later_answers(
     assert ncs(monkeypatch, "build", sources, "-i", other, "-q") == 0
     assert ncs(monkeypatch, "query", "-i", other, "--ranker", "unif", "open the file") == 2
     assert ncs(monkeypatch, "build", "-i", other, "--add", f"unif:head={tmp_path / 'run'}") == 0
-    assert "ask it with: ncs query --ranker unif" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "ask it with: ncs query --ranker unif" in told
+    assert "hybrid: weight 0 of the head: its functions make 1 questions to judge it by; 40 are needed" in told
     found = []
     for folder in (one, other):
         assert ncs(monkeypatch, "query", "-i", folder, "--ranker", "unif", "--no-code", "--jsonl", "close socket") == 0
