@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ncs.confidence import is_sure
@@ -14,6 +15,7 @@ from ncs.rankers.hybrid import HybridRanker
 from ncs.stopwords import STOP_WORDS
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Location
+from ncs.vector_kinds import read_about
 
 Answer = Mapping[str, Any]
 
@@ -254,6 +256,7 @@ def describe(index: Index) -> dict[str, Any]:
         **{name: value for name, value in manifest.counts.items() if name != "documents"},
         "bytes": {name: entry["bytes"] for name, entry in sorted(manifest.files.items())},
         "config": manifest.config,
+        "vectors": asdict(about) if (about := read_about(index.data / "ncs_centred")) else {"kind": "exact"},
         "versions": manifest.versions,
         "notes": list(manifest.notes),
     }

@@ -79,6 +79,15 @@ def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:
             say(f"{kind}: {path}")
 
 
+def _vectors(about: Mapping[str, Any]) -> str:
+    """How document vectors are searched."""
+    if about["kind"] == "exact":
+        return "exact: all of them are compared"
+    looked = f"{about['effort']} of {about['lists']:,} lists" if about["lists"] > 1 else f"{about['effort']} candidates"
+    found = f", which found {about['recall']:.1%} of the ten best" if about["recall"] >= 0 else ""
+    return f"{about['kind']}: {looked}{found}"
+
+
 def show_info(described: Mapping[str, Any]) -> None:
     """An index described, for people."""
     size = described["bytes"]
@@ -94,6 +103,7 @@ def show_info(described: Mapping[str, Any]) -> None:
         ("as text", ", ".join(f"{name} {n:,}" for name, n in described.get("text_files", {}).items()) or "no file"),
         ("words", f"{described['words']:,}; embeddings by {described['embeddings']}{_drift(described)}"),
         ("learning", ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)),
+        ("vectors", _vectors(described["vectors"])),
         ("size", f"{sum(size.values()) / 1e6:,.1f} MB"),
         ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in described["skipped"].items()) or "nothing"),
         (
