@@ -4,7 +4,7 @@
     hnsw     a graph of near neighbours (Malkov and Yashunin 2016) over a byte a number
     rabitq   lists again, of a bit a number (Gao and Long 2024), the best compared by a byte a number
 
-Vectors are filled up with zeros to a multiple of 8 numbers: faiss decodes other lengths at a tenth of the speed. How
+Vectors are filled up with zeros to a multiple of 16 numbers: faiss decodes other lengths at a tenth of the speed. How
 far a search must look is measured with questions when it is built: the least of EFFORTS that finds RECALL of the best.
 """
 
@@ -166,11 +166,11 @@ class Approximate:
 
 
 def _width(dim: int) -> int:
-    return -(-dim // 8) * 8
+    return -(-dim // 16) * 16
 
 
 def _filled_up(vectors: Matrix) -> Matrix:
-    """With zeros, to a multiple of 8 numbers."""
+    """With zeros, to a multiple of 16 numbers."""
     missing = _width(vectors.shape[1]) - vectors.shape[1]
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)
 
