@@ -13,6 +13,7 @@ from tree_sitter import Parser
 from ncs.extract import LANGUAGES, captures
 from ncs.extract.captures import Found, captures_by_query, captures_of, query_of
 from ncs.extract.languages import Language
+from ncs.extract.opaque import macros
 from ncs.extract.patterns import compiled
 
 tree = pytest.importorskip("ncs.extract._tree", reason="the reader of trees was not built")
@@ -164,3 +165,32 @@ def test_threads_that_share_a_reader_see_whole_captures() -> None:
         thread.join()
     assert not wrong
     assert len(wanted["function"]) == 50
+
+
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        (b"FMT_API void f();", [(0, 7)]),
+        (b"  static LIB_INLINE(x) auto f() -> int;", [(9, 22)]),
+        (b"int f() const LOCKS_IT { }", [(13, 22)]),
+        (b"class LIB_EXPORT A { };", [(6, 16)]),
+        (b"if CONSTEXPR (a) { }", [(3, 12)]),
+        (b"DEFINE_IT(a, b);", [(0, 16)]),
+        (b"subclass LIB_EXPORT A;", []),
+        (b"x = MAX_SIZE;", []),
+    ],
+)
+def test_macros_where_the_grammar_knows_none_are_hidden(line: bytes, hidden: list[tuple[int, int]]) -> None:
+    spans, surely = macros(line)
+    assert spans == hidden
+    assert surely == (b" void " in line)
+    assert macros(b"\n\n" + line)[0] == [(start + 2, end + 2) for start, end in hidden]
+
+
+def test_where_macros_are_sure_to_be_errors_the_parser_does_err_over_them() -> None:
+    parser = Parser(Grammar(LANGUAGES["cpp"].load()))
+    for declared in ("namespace a { }", "class A { };", "template <class T> void f();", "int f();"):
+        for before in ("LIB_NAME", "LIB_NAME(x)", "static LIB_NAME", "struct X {\n  LIB_NAME LIB_OTHER"):
+            source = f"{before} {declared}\n".encode()
+            assert macros(source)[1], source
+            assert parser.parse(source).root_node.has_error, source

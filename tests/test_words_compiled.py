@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.extract import documents, layout, words
+from ncs.extract import bytewise, documents, layout, words
 from ncs.extract.languages import LANGUAGES
 
 compiled = pytest.importorskip("ncs.extract._words", reason="the compiled loops were not built")
+compiled_documents = pytest.importorskip("ncs.extract._documents", reason="the compiled loops were not built")
+compiled_layout = pytest.importorskip("ncs.extract._layout", reason="the compiled loops were not built")
 LIBRARY = Path(random.__file__).parent
 
 names_and_tags = st.lists(
@@ -77,7 +79,7 @@ def test_code_is_cut_the_same(source: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, len(source)))
     without = source.replace(b"foo", b"\0\0\0")
-    assert compiled.cut(source, without, start, end) == documents.cut_in_python(source, without, start, end)
+    assert compiled_documents.cut(source, without, start, end) == documents.cut_in_python(source, without, start, end)
 
 
 def test_code_of_real_files_is_cut_the_same_from_every_line() -> None:
@@ -87,7 +89,9 @@ def test_code_of_real_files_is_cut_the_same_from_every_line() -> None:
         for line in source.splitlines(keepends=True)[:400]:
             start = at + len(line) - len(line.lstrip())
             end = min(len(source), start + 900)
-            assert compiled.cut(source, source, start, end) == documents.cut_in_python(source, source, start, end)
+            assert compiled_documents.cut(source, source, start, end) == documents.cut_in_python(
+                source, source, start, end
+            )
             at += len(line)
 
 
@@ -99,19 +103,19 @@ layouts = st.lists(
 
 @given(layouts)
 def test_layout_is_marked_the_same(source: bytes) -> None:
-    assert compiled.marked(source) == layout.marked_in_python(source)
+    assert compiled_layout.marked(source) == layout.marked_in_python(source)
 
 
 def test_layout_of_real_files_and_of_deep_nesting_is_marked_the_same() -> None:
     deep = b"\n".join(b" " * depth + b"if a:" for depth in range(300)) + b"\nb\n"
     for source in [deep, *(path.read_bytes() for path in sorted(LIBRARY.glob("*.py"))[:60])]:
-        assert compiled.marked(source) == layout.marked_in_python(source)
+        assert compiled_layout.marked(source) == layout.marked_in_python(source)
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (3, 2), (0, 99)])
 def test_ranges_outside_the_code_are_refused(start: int, end: int) -> None:
     with pytest.raises(ValueError, match="outside"):
-        compiled.cut(b"abc", b"abc", start, end)
+        compiled_documents.cut(b"abc", b"abc", start, end)
     with pytest.raises(ValueError, match="outside"):
         both("java")[0](b"abc ", start, end)
 
@@ -133,7 +137,8 @@ def test_what_is_no_tag_or_node_is_an_error_and_no_crash() -> None:
 def test_without_the_compiled_loops_the_documents_are_the_same() -> None:
     script = """
 import sys
-if sys.argv[1] == "python": sys.modules["ncs.extract._words"] = None
+for name in ("_words", "_documents", "_layout", "_tree") if sys.argv[1] == "python" else ():
+    sys.modules[f"ncs.extract.{name}"] = None
 from pathlib import Path
 from hashlib import sha256
 from ncs.extract import extract, words
@@ -149,3 +154,12 @@ for path in sys.argv[2:]:
     ]
     assert runs[0] == runs[1]
     assert runs[0].count("\n") > 500
+
+
+@given(code, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40))))
+def test_ranges_are_blanked_the_same(source: bytes, ranges: list[tuple[int, int]]) -> None:
+    spans = [(min(span), max(span)) for span in ranges if max(span) <= len(source)]
+    for blank in (b"\0", b" "):
+        assert compiled.blanked(source, spans, blank) == bytewise.blanked_in_python(source, spans, blank)
+    with pytest.raises(ValueError, match="outside"):
+        compiled.blanked(source, [(0, len(source) + 1)], b" ")

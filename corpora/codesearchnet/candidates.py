@@ -23,7 +23,7 @@ from corpora.codesearchnet.rules import Rules
 from corpora.codesearchnet.signatures import identifiers, rows_of
 from corpora.codesearchnet.splits import partition_of
 from ncs.errors import NcsError, SourceError
-from ncs.extract.documents import as_utf8
+from ncs.extract.bytewise import as_utf8
 from ncs.extract.frontends import read_file
 from ncs.extract.languages import language_of
 from ncs.sources import Skipped, SourceFile

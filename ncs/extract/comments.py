@@ -11,6 +11,7 @@ _BLOCK_TAG = re.compile(r"^[ \t/*#-]*[@\\][a-zA-Z]+", re.MULTILINE)  # @param, @
 _BRACKETS = re.compile(
     r'^(?:=begin|--\[=*\[|\{-|@[a-z]+[ \t(]*(?:~[sS])?"{1,3})|(?:=end|\]=*\]|-\}|"{1,3}\)?)\s*$'
 )  # around a comment of Ruby, Lua, Haskell, an attribute of Elixir
+_OPENING, _CLOSING = ("=begin", "--[", "{-", "@"), ("=end", "]", "-}", '"', '")')
 _XML_NAME = re.compile(r'<\w+ (?:cref|name|langword|href)="([^"]*)" ?/>')  # <see cref="View"/> of C#
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
 
@@ -25,10 +26,12 @@ def clean_comment(comment: str) -> str:
     >>> clean_comment("--[[ Lua ]]"), clean_comment("{- | Haskell -}"), clean_comment("//! Rust")
     ('Lua', 'Haskell', 'Rust')
     """
-    if comment[0] in "=-{@":
+    if comment[0] in "=-{@" and (comment.startswith(_OPENING) or comment.rstrip().endswith(_CLOSING)):
         comment = _BRACKETS.sub("", comment)
+    if "{@" in comment:
+        comment = _INLINE_TAG.sub(r"\1", comment)
     if "@" in comment or "\\" in comment:
-        comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
+        comment = _BLOCK_TAG.sub("", comment)
     if "<" in comment:
         if "/>" in comment:
             comment = _XML_NAME.sub(r"\1", comment)

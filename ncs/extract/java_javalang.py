@@ -8,8 +8,8 @@ field words come in the order of its tree, which puts a call's arguments before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import javalang
@@ -29,15 +29,17 @@ from javalang.tree import (
 )
 
 from ncs.errors import SourceError
+from ncs.extract.bytewise import as_utf8
 from ncs.extract.comments import unquote
-from ncs.extract.documents import Comments, Function, Span, as_utf8, documents_of
+from ncs.extract.described import Comments
+from ncs.extract.documents import Function, documents_of
+from ncs.extract.javalang_places import Places
 from ncs.extract.languages import Language
 from ncs.types import Document, Field, Tokens
 
 _COMMENT_OR_TEXT = re.compile(
     rb"""(?P<comment>//[^\n]*|/\*.*?\*/)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
-_OPEN, _CLOSE = {")": "(", "]": "[", "}": "{"}, {"(": ")", "{": "}"}
 
 
 def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list[Document], bool]:
@@ -54,78 +56,10 @@ def read(source: bytes, row: Language, repository: str, path: str) -> tuple[list
         raise SourceError(f"javalang cannot read {path or 'the file'} ({type(error).__name__})") from error
     except (StopIteration, TypeError, AttributeError, IndexError) as error:  # what its bugs come as
         raise SourceError(f"javalang fails on {path or 'the file'} ({type(error).__name__})") from error
-    places = _Places(text, tokens)
+    places = Places(text, tokens)
     functions = sorted(_functions(tree, places), key=lambda function: (function.start, -function.end))
     spans = [match.span() for match in _COMMENT_OR_TEXT.finditer(source) if match["comment"]]
     return documents_of(source, functions, Comments(source, spans, [], row), row, repository, path), False
-
-
-class _Places:
-    """Where tokens stand: javalang gives lines and columns, documents need byte offsets."""
-
-    def __init__(self, text: str, tokens: Sequence[Any]) -> None:
-        self._values = [token.value for token in tokens]
-        self._numbers = {tuple(token.position): number for number, token in enumerate(tokens)}
-        self._starts = []
-        lines = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-        end = 0
-        for token in tokens:
-            start = lines[min(token.position[0], len(lines)) - 1] + token.position[1] - 1
-            if not text.startswith(token.value, start):  # escapes like \u0041 shift what follows them
-                start = max(end, text.find(token.value, end))
-            self._starts.append(start)
-            end = start + len(token.value)
-        self._bytes = None if text.isascii() else [0, *accumulate(len(c.encode("utf-8", "replace")) for c in text)]
-
-    def of(self, position: Any) -> int | None:
-        """The number of the token at a (line, column); None for a position that is none's."""
-        return self._numbers.get(tuple(position)) if position else None
-
-    def function(self, at: int, name: str) -> Span | None:
-        """Byte range of the method or constructor whose type or name is token `at`: modifiers to closing brace."""
-        values = self._values
-        while at < len(values) and not (values[at] == name and values[at + 1 : at + 2] == ["("]):
-            at += 1
-        if at == len(values):
-            return None
-        brace = self._matching(at + 1)
-        while brace < len(values) and values[brace] != "{":
-            brace += 1
-        return self._span(self._first(at), self._matching(brace))
-
-    def initializer(self, at: int) -> Span | None:
-        """Byte range of the static block whose first statement is token `at`; None where it is not one."""
-        if self._values[max(at - 2, 0) : at] != ["static", "{"]:
-            return None
-        return self._span(at - 2, self._matching(at - 1))
-
-    def _span(self, first: int, last: int) -> Span:
-        start, end = self._starts[first], self._starts[last] + len(self._values[last])
-        return (
-            (start, end) if self._bytes is None else (self._bytes[start], self._bytes[min(end, len(self._bytes) - 1)])
-        )
-
-    def _matching(self, at: int) -> int:
-        opening, closing = self._values[at], _CLOSE[self._values[at]]
-        depth = 0
-        for number in range(at, len(self._values)):
-            depth += (self._values[number] == opening) - (self._values[number] == closing)
-            if not depth:
-                return number
-        return len(self._values) - 1
-
-    def _first(self, at: int) -> int:
-        """Back over the type, modifiers and annotations to where the declaration starts."""
-        values = self._values
-        while at and values[at - 1] not in (";", "{", "}"):
-            at -= 1
-            if values[at] in (")", "]"):
-                opening, depth = _OPEN[values[at]], 1
-                closing = values[at]
-                while at and depth:
-                    at -= 1
-                    depth += (values[at] == closing) - (values[at] == opening)
-        return at
 
 
 def _children(node: Any) -> Iterator[Any]:
@@ -151,7 +85,7 @@ def _below(node: Any) -> Iterator[Any]:
         stack += reversed(list(_children(found)))
 
 
-def _functions(tree: Any, places: _Places) -> Iterator[Function]:
+def _functions(tree: Any, places: Places) -> Iterator[Function]:
     stack: list[tuple[Any, Tokens]] = [(tree, ())]
     while stack:
         node, scope = stack.pop()
@@ -178,7 +112,7 @@ def _scope_name(node: Any) -> str | None:
     return None
 
 
-def _initializers(declaration: Any, scope: Tokens, places: _Places) -> Iterator[Function]:
+def _initializers(declaration: Any, scope: Tokens, places: Places) -> Iterator[Function]:
     body = declaration.body if isinstance(declaration.body, list) else getattr(declaration.body, "declarations", None)
     for member in body or ():
         if isinstance(member, list) and member and isinstance(member[0], javalang.ast.Node):

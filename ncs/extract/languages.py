@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from importlib.util import find_spec
 
 from ncs.errors import MissingExtra
 from ncs.extract.keywords import ignored_words
+from ncs.extract.opaque import BODIES, CONSTRUCTORS, Opaque, macros
 
 JAVADOC = ("/**",)
 RUSTDOC = ("///", "/**")
@@ -42,8 +42,8 @@ class Language:
     """A name before a round bracket is a call, if the query does not tell otherwise."""
     equations: bool = False
     """A function may be written as several equations, one below the other."""
-    opaque: re.Pattern[bytes] | None = None
-    """What is no code of this language: its last group is not shown to the parser where that found errors."""
+    opaque: Opaque | None = None
+    """What is no code of this language, and not shown to the parser where that finds errors."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
@@ -56,18 +56,6 @@ class Language:
         return getattr(import_module(module), function or "language")()
 
 
-_MACRO = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\([^()]{0,200}\))?"
-_BEFORE = rb"(?:template[ \t]*<[^;{}\n]*>[ \t]*)?"
-_BEFORE += rb"(?:(?:static|inline|explicit|virtual|constexpr|extern|friend|template)[ \t]+)*"
-_MACROS = re.compile(
-    rb"(\)(?:\s+(?:const|override|final|noexcept))*)(\s+" + _MACRO + rb")(?=\s*[{:;])"  # behind parameters
-    rb"|(\b(?:class|struct)\s+)(" + _MACRO + rb")(?=\s+\w)"  # before the name of a class
-    rb"|(^[ \t]*" + _BEFORE + rb")(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])"  # or a declaration
-    rb"|(\bif[ \t]+)([A-Z][A-Z0-9_]*)(?=[ \t]*\()"  # if CONSTEXPR (...)
-    rb"|(^)([A-Z][A-Z0-9]*_[A-Z0-9_]*\([^;{}]{0,300}\);)",  # a call outside of everything
-    re.MULTILINE,
-)
-"""Macros of C++ that stand where the grammar knows none; their names have an underscore."""
 INSTALL = "pip install 'neural-code-search[languages]'"
 
 
@@ -81,7 +69,7 @@ def _row(
     layout: bool = False,
     bracket_calls: bool = False,
     equations: bool = False,
-    opaque: re.Pattern[bytes] | None = None,
+    opaque: Opaque | None = None,
 ) -> Language:
     return Language(
         name,
@@ -144,7 +132,7 @@ LANGUAGES: Mapping[str, Language] = {
             "function method",
             DOXYGEN,
             "c_family cpp",
-            opaque=_MACROS,
+            opaque=macros,
         ),
         _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
         _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),
@@ -154,9 +142,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_kotlin",
             "function constructor initializer property",
             JAVADOC,
-            opaque=re.compile(  # with a comment before it the grammar loses the whole class
-                rb"(\bclass\s+\w+(?:<[^<>{}()]*>)?)(\s(?:(?!\bclass\b)[^{}()=])*?\bconstructor\b)(?=\s*\()"
-            ),
+            opaque=CONSTRUCTORS,
         ),
         _row("swift", ".swift", "tree_sitter_swift", "function constructor property", RUSTDOC),
         _row("scala", ".scala .sc", "tree_sitter_scala", "method function", JAVADOC),
@@ -171,7 +157,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_sql",
             "table view function procedure trigger type index query",
             ("--", "/*"),
-            opaque=re.compile(rb"(\$\w*\$)(.*?)\1", re.DOTALL),  # bodies in PL/pgSQL and the like
+            opaque=BODIES,
         ),
         _row("ruby", ".rb .rake .gemspec .ru", "tree_sitter_ruby", "method function", ("#", "=begin")),
     )

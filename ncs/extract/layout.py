@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 try:
-    from ncs.extract import _words
+    from ncs.extract import _layout
 except ImportError:  # not compiled: the same in Python
-    _words = None  # type: ignore[assignment]
+    _layout = None  # type: ignore[assignment]
 
 _PLAIN = rb"""[^()\[\]{}\n"'\\]*"""
 _SIMPLE = rb"""(?:"(?!"")[^"\\\n]*"|'(?!'')[^'\\\n]*')"""
@@ -33,11 +33,11 @@ def marked(code: bytes) -> bytes:
     >>> marked(b"if a:\n  b(\n  c)\nd")
     b'if a:\x0f  b(\n  c)\x10d'
     """
-    return marked_in_python(code) if _words is None else _words.marked(code)
+    return marked_in_python(code) if _layout is None else _layout.marked(code)
 
 
 def marked_in_python(code: bytes) -> bytes:
-    """What `_words.marked` does."""
+    """What `_layout.marked` does."""
     marks = bytearray(code)
     brackets = 0
     columns = [0]

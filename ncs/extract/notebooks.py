@@ -16,7 +16,7 @@ from json import scanner
 from typing import Any, NamedTuple
 
 from ncs.errors import SourceError
-from ncs.extract.documents import as_utf8
+from ncs.extract.bytewise import as_utf8
 from ncs.extract.embedded import Piece, distinct, read_piece
 from ncs.extract.languages import LANGUAGES, language_of
 from ncs.extract.magics import cell_language, plain

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ncs.extract.documents import as_utf8
+from ncs.extract.bytewise import as_utf8
 from ncs.extract.embedded import Piece, distinct, read_piece
 from ncs.sources.content import reason_to_skip
 from ncs.types import Document

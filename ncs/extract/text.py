@@ -13,8 +13,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple
 
+from ncs.extract.bytewise import as_utf8
 from ncs.extract.comments import clean_comment
-from ncs.extract.documents import as_utf8
 from ncs.extract.paragraphs import pieces
 from ncs.extract.texts import SIGNS, TEXTS, TextKind
 from ncs.types import Document, Field, Tokens

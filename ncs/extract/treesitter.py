@@ -17,17 +17,21 @@ from tree_sitter import Language as Grammar
 from tree_sitter import Parser
 
 from ncs.errors import SourceError
+from ncs.extract.bytewise import Span, as_utf8, blanked
 from ncs.extract.captures import Captures, Found, captures_of
 from ncs.extract.comments import unquote
-from ncs.extract.documents import Comments, Function, Span, after_space, as_utf8, blanked, documents_of
+from ncs.extract.containers import CLASS, containers_of, docstrings_of
+from ncs.extract.described import Comments
+from ncs.extract.documents import Function, documents_of
 from ncs.extract.languages import Language
 from ncs.extract.outside import Class, File, outlines
 from ncs.extract.words import Names, names_of, piece, tagged
 
 if TYPE_CHECKING:
+    from tree_sitter import Node
+
     from ncs.types import Document, Field, Tokens
 
-    Container = tuple[int, int, str, str]
     Literal = tuple[Span, str]
 
 DEEPEST = 64
@@ -40,7 +44,6 @@ LONGEST_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
-_CLASS = "class"
 _function = partial(tuple.__new__, Function)  # a third of the time that Function(...) takes
 
 
@@ -58,11 +61,7 @@ def read(
         raise SourceError(f"over {DEEPEST_BRACKETS:,} brackets of {path or 'the file'} are open; it is no program")
     if len(source) > LONGEST_LINE and max(map(len, source.split(b"\n"))) > LONGEST_LINE:
         return [], True
-    root = parser.parse(source).root_node
-    if row.opaque and root.has_error:
-        hidden = [match.span(match.lastindex or 0) for match in row.opaque.finditer(source)]
-        if hidden:
-            root = parser.parse(bytes(blanked(source, hidden, b" "))).root_node
+    root = _parsed(source, parser, row)
     found = captures(source, root)
     if not outside and not any(kind in found for kind in row.kinds):
         return [], root.has_error
@@ -71,7 +70,7 @@ def read(
     literals = _literals(source, found, docs)
     code = tagged(found, blanked(comments.without, [span for span, _ in literals] + found.get("nothing", [])), row)
     functions, classes = _functions(source, found, code, literals, row)
-    for number, start in _docstrings(functions, docs).items():
+    for number, start in docstrings_of(functions, docs).items():
         functions[number] = functions[number]._replace(docstring=start)
     documents = documents_of(source, functions, comments, row, repository, path)
     if outside:
@@ -84,6 +83,16 @@ def read(
         file = File(source, words, said, comments, row, repository, path)
         documents += outlines(file, functions, classes)
     return documents, root.has_error
+
+
+def _parsed(source: bytes, parser: Parser, row: Language) -> Node:
+    """The root of the tree; where it has errors, of the source without what is no code of the language."""
+    hidden, surely = row.opaque(source) if row.opaque else ((), False)
+    if not surely:
+        root = parser.parse(source).root_node
+        if not (hidden and root.has_error):
+            return root
+    return parser.parse(bytes(blanked(source, hidden, b" "))).root_node
 
 
 def _depth(source: bytes) -> int:
@@ -114,12 +123,12 @@ def _functions(
     classes = []
     ends: list[int] = []
     scopes: list[Tokens] = [()]
-    for start, end, kind, name in _containers(source, found, row):
+    for start, end, kind, name in containers_of(source, found, row):
         while ends and ends[-1] <= start:
             ends.pop()
             scopes.pop()
         scope = scopes[-1]
-        if kind == _CLASS:
+        if kind == CLASS:
             classes.append(Class(start, end, name, scope))
         elif kind and len(ends) < DEEPEST:
             words = names(code, start, end)
@@ -132,78 +141,6 @@ def _functions(
         ends.append(end)
         scopes.append((*scope, name))
     return functions, classes
-
-
-def _docstrings(functions: Sequence[Function], docs: Sequence[Span]) -> dict[int, int]:
-    """Function number -> where its docstring starts: it is the innermost function's that holds it."""
-    found: dict[int, int] = {}
-    starts = [function.start for function in functions] if docs else []
-    for start, _ in docs:
-        number = bisect_left(starts, start) - 1
-        while number >= 0 and functions[number].end <= start:
-            number -= 1
-        if number >= 0:
-            found.setdefault(number, start)
-    return found
-
-
-def _containers(source: bytes, found: Found, row: Language) -> list[Container]:
-    """Functions, classes and what else makes a scope (with an empty kind), the enclosing before the enclosed."""
-    decorated: dict[int, int] = {}
-    if "decorated" in found:
-        starts = ([start for start, _ in found[what]] for what in ("decorated.definition", "decorated"))
-        decorated = dict(zip(*starts, strict=False))
-    preambles = {after_space(source, end): start for start, end in found.get("preamble", ())}
-    containers = []
-    for kind in (*row.kinds, "class", "scope"):
-        if kind not in found:
-            continue
-        nodes, names = found[kind], found.get(f"{kind}.name", [])
-        if len(names) != len(nodes):  # a node in error may have two, a kind may have none
-            names = _paired(nodes, names)
-        for (start, end), (a, b) in zip(nodes, names, strict=True):
-            name = source[a:b].decode("utf-8", "replace") or kind
-            if not name[0].isalpha():
-                name = _bare(name) or kind
-            while preambles and start in preambles:
-                start = preambles[start]
-            if kind in ("class", "scope"):
-                containers.append(
-                    (start, -end, _CLASS if kind == _CLASS else "", name.partition("<")[0].rpartition(".")[2].strip())
-                )
-            else:
-                containers.append((decorated.get(start, start) if decorated else start, -end, kind, name))
-    containers.sort()
-    found_in_order = [(start, -minus_end, kind, name) for start, minus_end, kind, name in containers]
-    return _joined(source, found_in_order) if row.equations else found_in_order
-
-
-def _bare(name: str) -> str:
-    """A name without the quotes that it may stand in, or the colon of a Ruby symbol."""
-    if name[:1] in ("'", '"', "`") and name[-1] == name[0]:
-        return name[1:-1]
-    return name[1:] if name[:1] == ":" and name[1:2].isalpha() else name
-
-
-def _joined(source: bytes, containers: list[Container]) -> list[Container]:
-    """Functions that are written as several equations, one below the other, made one each."""
-    joined: list[Container] = []
-    open_ends: dict[int, int] = {}
-    for start, end, kind, name in containers:
-        number = open_ends.pop(start, -1)
-        if number >= 0 and kind and joined[number][2:] == (kind, name):
-            joined[number] = (joined[number][0], end, kind, name)
-        else:
-            number = len(joined)
-            joined.append((start, end, kind, name))
-        open_ends[after_space(source, end)] = number
-    return joined
-
-
-def _paired(nodes: list[Span], names: list[Span]) -> list[Span]:
-    """For every node the first name that starts in it and is not taken."""
-    left = iter(names)
-    return [next((name for name in left if name[0] >= start), (start, start)) for start, _ in nodes]
 
 
 @lru_cache
