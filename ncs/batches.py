@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -119,11 +120,12 @@ class Collected:
 
 
 class Collector:
-    """Appends batches to the store and the word table; an exact duplicate becomes a copy of the first."""
+    """Appends batches to the store and the word table in a folder; an exact duplicate becomes a copy of the first."""
 
     def __init__(self, folder: Path, code: bool, deduplicate: bool) -> None:
         self._writer = StoreWriter(folder / "documents.sqlite", code=code)
-        self._builder = WordTableBuilder()
+        self._folder = folder
+        self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
         self._references = ReferencesBuilder()
         self._sources = FileTableBuilder()
         self._rows: dict[bytes, int] = {}
@@ -138,6 +140,7 @@ class Collector:
 
     def __exit__(self, *exception: object) -> None:
         self._writer.close()
+        self._builder.close()
 
     def add(self, batch: Batch, entries: Sequence[FileEntry] = (), owners: NDArray[np.int64] | None = None) -> None:
         """The next documents, in order; entries: the files they came from, owners [n]: which of them each did."""
@@ -175,12 +178,15 @@ class Collector:
             names += [f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state]
 
     def finish(self) -> Collected:
-        """Close the store; the words of all batches in one table."""
+        """Close the store; the words of all batches in one table, which is saved."""
         tally = dict(self._writer.finish() or {})
         held = dict(tally.get("repositories", {}))  # one that holds copies only is there too, with 0
         tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
+        words = self._builder.finish()
+        if os.name == "nt":
+            words.save(self._folder)
         return Collected(
-            self._builder.finish(),
+            words,
             self._references.finish(),
             self._sources.finish(),
             self._documents,

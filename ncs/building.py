@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ from ncs.structure import Structure
 from ncs.word_vectors import PENDING, word_vectors
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.batches import Collected
     from ncs.embeddings import Embeddings
     from ncs.reuse import Known
@@ -155,15 +158,7 @@ def learn(
     from ncs.head_calibration import weigh_head
 
     words = collected.words
-    words.save(generation.path)
-    with Store(generation.path / "documents.sqlite") as store, clock("structure"):
-        structure = Structure.of(collected.references, words, store, deduplicate=config.deduplicate)
-        structure.save(generation.path)
-        owners = structure.places.repository[structure.places.file]
-    with clock("bm25"):
-        lexical = Bm25Ranker()
-        lexical.fit(words, track=track)
-        lexical.save(generation.path)
+    owners = _words_part(collected, generation.path, config, track, clock)
     if sources:
         collected.sources.save(generation.path)
         if learnt is None and len(words) >= EARLY and current_generation(generation.folder) is None:
@@ -174,7 +169,7 @@ def learn(
         embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt, trainer)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
-        _fit([*_dense(config), *requested], words, embeddings, store, folder, track, clock)
+        _fit(chain(_dense(config), requested), words, embeddings, store, folder, track, clock)
         with clock("calibration"):
             weighed = weigh_head(folder, store)
             calibration = {**calibrated(folder, store), **({"head": weighed} if weighed else {})}
@@ -187,8 +182,29 @@ def learn(
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
 
 
-def _dense(config: BuildConfig) -> list[Ranker]:
-    return [create_ranker(name, vectors=config.vectors) for name in FITTED[1:]]
+def _dense(config: BuildConfig) -> Iterator[Ranker]:
+    """One after the other: the vectors of one are enough to hold at a time."""
+    return (create_ranker(name, vectors=config.vectors) for name in FITTED[1:])
+
+
+def _words_part(
+    collected: Collected, folder: Path, config: BuildConfig, track: Track, clock: Clock
+) -> NDArray[np.int32]:
+    """What is found by words: on the disk afterwards, no more in memory. The repository of each row, [n]."""
+    with clock("structure"):
+        owners = _structure(collected, folder, config)
+    with clock("bm25"):
+        lexical = Bm25Ranker()
+        lexical.fit(collected.words, track=track)
+        lexical.save(folder)
+    return owners
+
+
+def _structure(collected: Collected, folder: Path, config: BuildConfig) -> NDArray[np.int32]:
+    with Store(folder / "documents.sqlite") as store:
+        structure = Structure.of(collected.references, collected.words, store, deduplicate=config.deduplicate)
+    structure.save(folder)
+    return structure.places.repository[structure.places.file]
 
 
 def _fit(

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+IDS, OFFSETS, SPILLED = "words.ids.npy", "words.offsets.npy", "words.ids.part"
+SPILL_WORDS = 1 << 20
+"""Words that are renumbered at a time."""
+
+
 class Vocabulary:
     """Word <-> id. Ids follow the byte order of the words, so they never depend on the order of reading.
 
@@ -150,14 +155,14 @@ class WordTable:
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
-        np.save(folder / "words.ids.npy", self.ids)
-        np.save(folder / "words.offsets.npy", self.offsets)
+        np.save(folder / IDS, self.ids)
+        np.save(folder / OFFSETS, self.offsets)
 
     @classmethod
     def load(cls, folder: Path) -> WordTable:
         """Memory-mapped."""
-        ids = np.asarray(np.load(folder / "words.ids.npy", mmap_mode="r", allow_pickle=False))
-        offsets = np.asarray(np.load(folder / "words.offsets.npy", mmap_mode="r", allow_pickle=False))
+        ids = np.asarray(np.load(folder / IDS, mmap_mode="r", allow_pickle=False))
+        offsets = np.asarray(np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False))
         return cls(Vocabulary.load(folder), ids, offsets)
 
 
@@ -170,10 +175,15 @@ def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 class WordTableBuilder:
-    """Collects batches of documents' words; memory holds four bytes a word and each distinct word once."""
+    """Collects batches of documents' words, each distinct word once in memory.
 
-    def __init__(self) -> None:
+    Ids of words lie in memory, four bytes each, or in files of a folder, in which the table is then saved.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
         self._numbers: dict[str, int] = {}
+        self._folder = folder
+        self._spill = None if folder is None else (folder / SPILLED).open("w+b")
         self._ids: list[NDArray[np.int32]] = []
         self._lengths: list[NDArray[np.int32]] = []
 
@@ -181,20 +191,51 @@ class WordTableBuilder:
         """One batch: its distinct words, ids into them, and the length of each (document, field)."""
         numbers = self._numbers
         local = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int32, len(words))
-        self._ids.append(local[ids])
+        if self._spill is None:
+            self._ids.append(local[ids])
+        else:
+            self._spill.write(local[ids].data)
         self._lengths.append(np.asarray(lengths, np.int32))
 
     def finish(self) -> WordTable:
-        """The table, its vocabulary in byte order."""
+        """The table, its vocabulary in byte order; of a folder, memory-mapped."""
         vocabulary = Vocabulary.of(self._numbers)
         renumber = np.empty(len(self._numbers), np.int32)
         by_bytes = sorted(self._numbers, key=str.encode)
         renumber[np.fromiter((self._numbers[w] for w in by_bytes), np.int64, len(by_bytes))] = np.arange(len(by_bytes))
-        ids = np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32)
+        self._numbers = {}
         lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.int32)
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        return WordTable(vocabulary, renumber[ids], offsets)
+        if self._folder is None:
+            ids = np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32)
+            return WordTable(vocabulary, renumber[ids], offsets)
+        self._write_ids(renumber, self._folder / IDS, int(offsets[-1]))
+        vocabulary.save(self._folder)
+        np.save(self._folder / OFFSETS, offsets)
+        return WordTable.load(self._folder)
+
+    def _write_ids(self, renumber: NDArray[np.int32], path: Path, total: int) -> None:
+        """What was put aside, renumbered, as one array on disk."""
+        header = {"descr": np.dtype(np.int32).str, "fortran_order": False, "shape": (total,)}
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for ids in self._aside():
+                file.write(renumber[ids].data)
+
+    def _aside(self) -> Iterator[NDArray[np.int32]]:
+        spill = self._spill
+        if spill is not None:
+            spill.seek(0)
+            while piece := spill.read(4 * SPILL_WORDS):
+                yield np.frombuffer(piece, np.int32)
+        self.close()
+
+    def close(self) -> None:
+        """Remove what was put aside."""
+        if self._spill is not None and self._folder is not None:
+            self._spill.close()
+            (self._folder / SPILLED).unlink(missing_ok=True)
 
 
 def batch_words(

@@ -81,3 +81,23 @@ def test_a_cut_vocabulary_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocabulary.txt").write_bytes(b"alpha\n")
     with pytest.raises(IndexDamaged, match=r"vocabulary\.txt"):
         Vocabulary.load(tmp_path)
+
+
+def test_words_put_aside_on_disk_give_the_same_files_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ncs.vocabulary.SPILL_WORDS", 7)
+    documents = [[[f"w{(i * j) % 13}" for j in range(i % 5)] for _ in FIELDS] for i in range(40)]
+    folders = [tmp_path / "memory", tmp_path / "disk"]
+    for folder in folders:
+        folder.mkdir()
+    in_memory, on_disk = WordTableBuilder(), WordTableBuilder(folders[1])
+    for at in range(0, 40, 9):
+        in_memory.add(*batch_words(documents[at : at + 9]))
+        on_disk.add(*batch_words(documents[at : at + 9]))
+    in_memory.finish().save(folders[0])
+    table = on_disk.finish()
+    assert isinstance(table.ids.base, np.memmap)
+    names = sorted(path.name for path in folders[0].iterdir())
+    assert names == sorted(path.name for path in folders[1].iterdir())
+    assert [(folders[0] / name).read_bytes() for name in names] == [(folders[1] / name).read_bytes() for name in names]
