@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evaluation.distractors import drawn
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from tests.heads import WORDS, head
+from unif.head import opened
 
 
 def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +32,59 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
     cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
     for at, others in enumerate(among.values()):
         assert found[at] == pytest.approx(1 / sum(cosines[at, other] >= cosines[at, at] for other in others))
+
+
+def made(corpus: Path, language: str, partition: str, pairs: list[tuple[str, str, str]]) -> None:
+    folder = corpus / language / "final" / "jsonl" / partition
+    folder.mkdir(parents=True)
+    rows = [{"docstring": said, "code": code, "language": language, "repo": repo} for said, code, repo in pairs]
+    lines = [json.dumps({**row, "partition": partition, "url": str(at)}) for at, row in enumerate(rows)]
+    (folder / f"{language}_{partition}_0.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+
+def some(seed: int, repositories: int) -> list[tuple[str, str, str]]:
+    """Questions that say two words of their function, which has a third."""
+    draw, found = np.random.default_rng(seed), []
+    for at in range(40 * repositories):
+        one, two, other = draw.choice(12, 3, replace=False)
+        code = f"def w{chr(97 + one)}_w{chr(97 + two)}(w{chr(97 + other)}):\n    return w{chr(97 + one)}"
+        found.append((f"the w{chr(97 + one)} of w{chr(97 + two)} number {at}", code, f"r{at % repositories}"))
+    return found
+
+
+def test_one_command_goes_from_a_corpus_to_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="needs the extra unif")
+    encoder = "nbow"
+    for partition, seed, repositories in (("train", 0, 8), ("valid", 1, 1), ("test", 2, 1)):
+        made(tmp_path / "corpus", "python", partition, some(seed, repositories))
+    monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=20, seed=seed))
+    told = ["--encoder", encoder, "--epochs", "20", "--batch", "32", "--rate", ".01", "--code-words", "6"]
+    command = [str(tmp_path / "corpus"), *told, "--out", str(tmp_path / "runs"), "--json", str(tmp_path / "found.json")]
+    assert csn_mrr.main(command) == 0
+    found = json.loads((tmp_path / "found.json").read_bytes())["python"]
+    figures, lesson = found["heads"][encoder], found["heads"][encoder]["lesson"]
+    assert (found["held_out_pairs"], found["train_pairs"], len(figures["ranks"])) == (80, 320, 80)
+    assert figures["mrr"] == pytest.approx(np.mean([1 / rank for rank in figures["ranks"]]), abs=1e-4)
+    assert figures["mrr"] > 0.4  # by chance the mean of 1 / 1 .. 1 / 21 is .17
+    assert lesson["epochs"] == pytest.approx(20, abs=1)
+    assert lesson["best"] == max(mrr for *_, mrr in lesson["curve"])
+    head = opened(tmp_path / "runs" / "python" / encoder)
+    assert head.code.settings["longest"] == 6  # served as it was learnt
+    printed = capsys.readouterr().out
+    assert f"| {encoder} | {lesson['seen']:,} | {lesson['epochs']:.1f} |" in printed
+    assert f"| {csn_mrr.PUBLISHED[encoder]} |" in printed
+    assert csn_mrr.main(command) == 0  # trained before: not again
+    assert json.loads((tmp_path / "found.json").read_bytes())["python"]["heads"][encoder]["lesson"] == lesson
+    assert csn_mrr.main([*command, "--rate", ".02"]) == 2
+    assert "was trained otherwise" in capsys.readouterr().err
+
+
+def test_a_corpus_without_the_language_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="needs the extra unif")
+    assert csn_mrr.main([str(tmp_path), "--out", str(tmp_path / "runs"), "--json", str(tmp_path / "x.json")]) == 2
+    assert "has no pairs of python" in capsys.readouterr().err
 
 
 def test_settings_of_a_run_name_no_folders(tmp_path: Path) -> None:

@@ -227,6 +227,27 @@ def test_padded_ids_and_texts_that_are_too_long_are_served_as_well(config: Model
         np.testing.assert_allclose(found, right, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", sorted(BODIES))
+def test_a_batch_encoded_by_length_gives_each_text_the_vector_it_has_alone(kind: str) -> None:
+    torch.manual_seed(1)
+    tower = Reader(torch.randn(9, 16), kind, 20, pooling="weighted", dropout=0.0).eval()
+    draw = np.random.default_rng(1)
+    rows = [draw.integers(1, 10, draw.integers(0, 24)).tolist() for _ in range(70)]
+    assert len(rows) > 2 * TOGETHER
+    alone = torch.cat([tower(ids(row)) for row in rows])
+    torch.testing.assert_close(tower(ids(*rows)), alone, rtol=0, atol=1e-6)
+
+
+def test_the_recurrent_body_is_torchs_own_gru_over_packed_rows() -> None:
+    torch.manual_seed(2)
+    body = BODIES["birnn"](16, 20, 0.0).eval()
+    lengths = torch.tensor([7, 1, 12, 3])
+    x, there = torch.randn(4, 12, 16), torch.arange(12) < lengths[:, None]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(body.gru(packed)[0], batch_first=True)
+    torch.testing.assert_close(body(x, there)[there], expected[there], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", BODIES)
 def test_an_encoder_with_an_order_reads_it_and_no_more_than_its_longest_text(kind: str) -> None:
     reader = Reader(torch.from_numpy(numbers(6, 128)), kind, 4, pooling="mean", dropout=0.0)

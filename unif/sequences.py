@@ -44,7 +44,8 @@ class Sequence(nn.Module):
             return self._encoded(ids)
         lengths = (ids > 0).sum(dim=1)
         order = lengths.argsort(stable=True)
-        parts = [ids[some, : max(1, int(lengths[some[-1]]))] for some in order.split(TOGETHER)]
+        groups = (order[start : start + TOGETHER] for start in range(0, len(ids), TOGETHER))
+        parts = [ids[some, : max(1, int(lengths[some[-1]]))] for some in groups]
         return torch.cat([self._encoded(part) for part in parts])[order.argsort()]
 
     def _encoded(self, ids: Tensor) -> Tensor:
@@ -132,7 +133,7 @@ class Recurrent(nn.Module):
     def _layer(self, vectors: Tensor, name: str) -> Tensor:
         """One layer in one direction, [n, l, d] -> [n, l, d / 2]."""
         parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        weights = [self.gru.get_parameter(f"{part}_{name}") for part in parts]
+        weights: list[Tensor] = [self.gru.get_parameter(f"{part}_{name}") for part in parts]
         state = vectors.new_zeros(1, len(vectors), self.gru.hidden_size)
         found: Tensor = torch.gru(vectors, state, weights, True, 1, 0.0, self.training, False, True)[0]
         return found
