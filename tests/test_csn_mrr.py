@@ -15,6 +15,7 @@ from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from tests.heads import WORDS, head
 from unif.head import opened
+from unif.settings import Encoder
 
 
 def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +57,7 @@ def test_one_command_goes_from_a_corpus_to_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="needs the extra unif")
-    encoder = "nbow"
+    encoder: Encoder = "nbow"
     for partition, seed, repositories in (("train", 0, 8), ("valid", 1, 1), ("test", 2, 1)):
         made(tmp_path / "corpus", "python", partition, some(seed, repositories))
     monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=20, seed=seed))
