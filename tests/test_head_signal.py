@@ -16,11 +16,14 @@ from ncs.adding import add_rankers
 from ncs.confidence import TUNED, Learnt
 from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, IndexDamaged
+from ncs.feedback import Feedback
 from ncs.head_calibration import LEAST, WEIGHT, decided, told, why
 from ncs.index import BuildConfig, Index
 from ncs.learning import Gain
 from ncs.rankers.head_signal import FAR, HeadSignal, save_weight, weight_of
 from ncs.rankers.hybrid import HybridRanker
+from ncs.tuning import reset, tune
+from ncs.tuning import told as tuning_told
 from tests.heads import head
 from unif.ranker import UnifRanker
 
@@ -177,3 +180,24 @@ def test_what_tune_found_goes_before_what_the_build_found(tmp_path: Path) -> Non
     assert weight_of(tmp_path) == 0.25
     Learnt({"head": 0.4}).save(tmp_path / TUNED)
     assert (weight_of(tmp_path), weight_of(tmp_path, tuned=False)) == (0.4, 0.25)
+
+
+def test_tune_weighs_the_head_where_the_build_listens_to_it(folder: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "index")
+    with Index.load(copied) as index:
+        save_weight(index.data, 0.3)
+        unif = cast(UnifRanker, index.ranker("unif"))
+        things = ("file", "line", "path", "text")
+        texts = [f"{verb} of a {thing}" for verb in ("close", "copy", "parse") for thing in things]
+        questions = [Feedback(text, (unif.search(text, 1)[0][0],)) for text in texts]
+        tuned = tune(index, questions, force=True)
+        assert (tuned.before["head"], tuned.written) == (0.3, True)
+        assert tuned.after["head"] > 0.3  # the head alone knows what was said to be right
+        assert "head 0.3 ->" in tuning_told(tuned)
+        save_weight(index.data, 0.0)  # as it was built
+    with Index.load(copied) as index:
+        assert cast(HybridRanker, index.ranker()).weights.head == tuned.after["head"]
+        assert cast(HybridRanker, index.fitted("hybrid", calibrated=False)).weights.head == 0
+        assert reset(index)
+    with Index.load(copied) as index:
+        assert cast(HybridRanker, index.ranker()).weights.head == 0
