@@ -344,10 +344,10 @@ class Index:
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
         """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
-        from ncs.spelling import near
+        from ncs.spelling import Known, near
 
         if self._spelled is None:
-            self._spelled = list(self.words().vocabulary)
+            self._spelled = Known(self.words().vocabulary)
         return near(word.lower(), self._spelled, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:

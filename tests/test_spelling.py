@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ncs.spelling import near
+from ncs.spelling import REMEMBERED, Known, near
 from ncs.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary.of(["file", "fill", "keyboard", "keyboards", "keyword", "naïve", "tile", "to", "zip"])
@@ -37,3 +37,24 @@ def test_a_known_word_is_not_its_own_neighbour() -> None:
 def test_no_more_than_n_words_are_given() -> None:
     assert near("keyboar", VOCABULARY, 1) == ["keyboard"]
     assert near("keyboar", Vocabulary.of([])) == []
+
+
+def test_known_words_answer_what_comparing_all_of_them_answers_the_second_time_too() -> None:
+    words = [
+        a + b + c for a in ("read", "rea", "wri", "fi", "") for b in ("file", "table", "t", "") for c in ("s", "er", "")
+    ]
+    known = Known(sorted({word for word in words if word}))
+    for _ in range(2):
+        for word in (*known, "raedfile", "filer", "tabel", "x", "", "wrietables"):
+            for n in (1, 5, 100):
+                assert near(word, known, n) == near(word, list(known), n)
+    often = {"fier": 9, "file": 1}
+    counts = [near("filr", words, count=lambda word: often.get(word, 0)) for words in (known, list(known))]
+    assert counts[0] == counts[1] == ["fier", "file"]
+
+
+def test_remembered_words_are_bounded() -> None:
+    known = Known(["file"])
+    for number in range(REMEMBERED + 5):
+        near(f"word{number}", known)
+    assert len(known._found) <= REMEMBERED

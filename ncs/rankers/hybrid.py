@@ -36,6 +36,7 @@ from ncs.rankers.ordering import ordered
 from ncs.rankers.ranking import Hidden, Ranking
 from ncs.rankers.weights import DEFAULTS, STANDARD, Settings, Weights, described, meaning_of
 from ncs.rankers.wording import Wording, worded
+from ncs.spelling import Known
 from ncs.structure import Structure
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class HybridRanker:
         return worded(words, postings, self._vocabulary, prose=settings.prose, spelling=settings.spelling)
 
     def _vocabulary(self) -> list[str]:
-        self._known = self._known or list(self._parts().structure.words.vocabulary)
+        self._known = self._known or Known(self._parts().structure.words.vocabulary)
         return self._known
 
     def idf(self, words: Sequence[str]) -> dict[str, float]:
