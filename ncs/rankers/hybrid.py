@@ -127,6 +127,7 @@ class HybridRanker:
         self.rankers, self.structure, self.learnt = tuple(rankers), structure, learnt or Learnt()
         taught = self.learnt.weights if self.settings.calibrated else {}
         known = {"meaning": meaning_of(len(structure.places)), **taught}
+        known.pop("head", None)  # `head_weight` has read it
         given = asdict(self.weights)
         left = [name for name, default in asdict(DEFAULTS).items() if given[name] == default and name in known]
         self.weights = replace(self.weights, **{name: known[name] for name in left}, head=head_weight if head else 0.0)
@@ -136,7 +137,7 @@ class HybridRanker:
     def head_weight(self, folder: Path) -> float:
         """What the head of a data folder counts: as this ranker was told, else as it was weighed at its build."""
         if self._asked_head is None:
-            return weight_of(folder)
+            return weight_of(folder, tuned=self.settings.calibrated)
         return self._asked_head if (folder / NAME).is_dir() else 0.0
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
