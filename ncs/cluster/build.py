@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Collected:
     """What `ncs.reading.read` gives without an index that stands: nothing is taken over, all is read.
 
-    scheduler: an address, or LOCAL. What cannot be read on two workers is left out and named in `skipped`. Raises what `walk` raises, and NcsError where the cluster is gone.
+    scheduler: an address, or LOCAL. What cannot be read on two workers is left out and named in `skipped`.
+    Raises what `walk` raises, and NcsError where the cluster is gone.
     """
     config = recipe.config
     with (
