@@ -118,25 +118,29 @@ class Postings:
 
     def scores(self, ids: Sequence[int] | Mapping[int, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What `search_ids` would score these rows, [len(rows)]."""
-        scores = np.zeros(len(rows))
+        scores, sought = np.zeros(len(rows)), rows.astype(self.rows.dtype)
         for id, count in _counts(ids).items():
             found, impacts = self._posting(id)
             if not len(found):  # its field has no weight
                 continue
-            at = np.minimum(np.searchsorted(found, rows), len(found) - 1)
-            scores += np.where(found[at] == rows, impacts[at] * np.float64(count), 0.0)
+            at = np.minimum(np.searchsorted(found, sought), len(found) - 1)
+            scores += np.where(found[at] == sought, impacts[at] * np.float64(count), 0.0)
         return scores
 
     def _blocks(self, counts: Mapping[int, float]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """First row and scores of BLOCK rows at a time; the array is used again for the next block.
+        """First row and scores of BLOCK rows at a time, those that a stem is in; the array is used again for the next.
 
         Sums are in float64 and in the order of the stems: no order of words can change them.
         """
         edges = np.arange(0, len(self) + BLOCK, BLOCK)
         postings = [(*self._posting(id), count) for id, count in counts.items()]
-        cuts = [np.searchsorted(rows, edges).tolist() for rows, _, _ in postings]
+        # edges of the rows' own type: of another one the whole posting would be read and converted
+        cuts = np.array([np.searchsorted(rows, edges.astype(rows.dtype)) for rows, _, _ in postings]).reshape(
+            -1, len(edges)
+        )
         scores = np.zeros(min(BLOCK, len(self)))
-        for number, start in enumerate(edges[:-1].tolist() if postings else ()):
+        for number in np.flatnonzero((cuts[:, 1:] > cuts[:, :-1]).any(axis=0)).tolist():
+            start = number * BLOCK
             scores[:] = 0
             for (rows, impacts, count), cut in zip(postings, cuts, strict=True):
                 here = slice(cut[number], cut[number + 1])
@@ -158,7 +162,7 @@ class Postings:
 
     def _impact(self, id: int, row: int) -> float:
         rows, impacts = self._posting(id)
-        at = int(np.searchsorted(rows, row))
+        at = int(np.searchsorted(rows, rows.dtype.type(row)))
         return float(impacts[at]) if at < len(rows) and rows[at] == row else 0.0
 
     def idf(self, words: Sequence[str]) -> dict[str, float]:

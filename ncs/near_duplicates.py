@@ -41,17 +41,26 @@ CHUNK = 20_000
 """Rows, or pairs, that memory holds the elements of at once."""
 ROUNDS = 12
 ALONE = -1
-FILE = "near_duplicates.npy"
+FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
     """clusters: int32 [n_documents], the first row of the cluster of each row, ALONE where it has no near duplicate.
+    members: int32 [2, m], of every row that has one its cluster and the row, in this order.
 
-    On disk `near_duplicates.npy`, memory-mapped when loaded.
+    On disk `near_duplicates.npy` and `near_duplicates.members.npy`, memory-mapped when loaded.
     """
 
     clusters: Ids
+    members: Ids
+
+    @classmethod
+    def clustered(cls, clusters: Ids) -> NearDuplicates:
+        """Of the clusters, int32 [n_documents]."""
+        rows = np.flatnonzero(clusters != ALONE)
+        rows = rows[np.argsort(clusters[rows], kind="stable")]
+        return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
 
     @classmethod
     def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None) -> NearDuplicates:
@@ -62,41 +71,53 @@ class NearDuplicates:
         pairs = rows[_candidates(signatures, names[rows])]
         pairs = pairs[similarities(words, pairs) >= ALIKE]
         _stars(words, pairs, clusters)
-        return cls(clusters)
+        return cls.clustered(clusters)
 
     @classmethod
     def none(cls, documents: int) -> NearDuplicates:
         """Of a corpus whose duplicates are not looked for."""
-        return cls(np.full(documents, ALONE, np.int32))
+        return cls.clustered(np.full(documents, ALONE, np.int32))
 
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
         cluster = self.clusters[row]
         if cluster == ALONE:
             return np.zeros(0, np.int64)
-        rows: Rows = np.flatnonzero(self.clusters == cluster)
-        return np.setdiff1d(rows, [row])
+        heads, rows = self.members
+        here = slice(*np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype)))
+        return np.setdiff1d(rows[here], [row]).astype(np.int64)
 
     def save(self, folder: Path) -> None:
-        """Write `near_duplicates.npy`."""
+        """Write both files."""
         np.save(folder / FILE, self.clusters)
+        np.save(folder / MEMBERS, self.members)
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
         """Memory-mapped; raises IndexDamaged where the file is cut or not of this many documents.
 
-        An index of an ncs that did not look for them has no such file, and no near duplicates.
+        An index of an ncs that did not look for them has no such files, and no near duplicates; of one that did not
+        keep members they are found anew.
         """
         path = folder / FILE
         if not path.exists():
             return cls.none(documents)
-        try:
-            clusters = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (OSError, EOFError, ValueError) as error:
-            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
+        clusters = _mapped(path)
         if clusters.shape != (documents,) or clusters.dtype != np.int32:
             raise IndexDamaged(f"{path} does not fit {documents} documents; build the index again")
-        return cls(clusters)
+        if not (folder / MEMBERS).exists():
+            return cls.clustered(clusters)
+        members = _mapped(folder / MEMBERS)
+        if members.ndim != 2 or len(members) != 2 or members.dtype != np.int32:
+            raise IndexDamaged(f"{folder / MEMBERS} does not fit {path}; build the index again")
+        return cls(clusters, members)
+
+
+def _mapped(path: Path) -> Ids:
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, EOFError, ValueError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
 def similarities(words: WordTable, pairs: Rows) -> NDArray[np.float64]:

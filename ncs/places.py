@@ -120,7 +120,7 @@ class Places:
             np.array(owner, np.int32),
             np.array([role(path) for _, path in places], np.int8),
             np.array([bool(path) for _, path in places], np.bool_),
-            np.array([kind in OUTLINES for _, _, kind in store.names()], np.bool_),
+            store.of_kinds(OUTLINES),
             table.ids,
             table.offsets,
             table.vocabulary,

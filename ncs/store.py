@@ -7,7 +7,7 @@ import re
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,7 +47,11 @@ SELECT_COPIES_FROM = f"""
     WHERE copies.rowid > ? AND copies.rowid <= ? ORDER BY copies.rowid"""  # noqa: S608
 SELECT_FILES = "SELECT name, path FROM files JOIN repositories ON repositories.id = repository ORDER BY files.id"
 SELECT_NAMES = """
-    SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind ORDER BY row"""
+    SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
+    WHERE row >= ? AND row < ? ORDER BY row"""
+NAMES = 10_000
+"""Rows whose names are read at a time."""
+SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
@@ -66,7 +70,7 @@ class Store:
             self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._db.text_factory = to_str
             try:
-                self._length = len(self._column("file"))
+                self._length = int(self._db.execute(SELECT_LENGTH).fetchone()[0])
             except BaseException:
                 self._db.close()
                 raise
@@ -148,9 +152,15 @@ class Store:
 
     def names(self) -> Iterator[tuple[str, str, str]]:
         """(name, qualified name, kind) of every row, in order; bodies are not unpacked."""
+        for start in range(0, len(self), NAMES):
+            with self._reading():
+                rows = self._db.execute(SELECT_NAMES, (start, start + NAMES)).fetchall()
+            yield from rows
+
+    def of_kinds(self, kinds: Collection[str]) -> Mask:
+        """Which rows are of one of these kinds, bool [n]."""
         with self._reading():
-            rows = self._db.execute(SELECT_NAMES).fetchall()
-        yield from rows
+            return np.isin(self._column("kind"), self._numbers("SELECT id, label FROM labels", kinds.__contains__))
 
     def row_of(self, id: str) -> int | None:
         """The row of a document; None for an unknown id."""
@@ -187,9 +197,9 @@ class Store:
         return mask
 
     def _matching_files(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
-        owners = set(self._numbers("SELECT id, name FROM repositories", in_repository))
-        files = self._db.execute("SELECT id, repository, path FROM files")
-        return [file for file, owner, path in files if owner in owners and in_path(path)]
+        owners = self._numbers("SELECT id, name FROM repositories", in_repository)
+        files = self._db.execute(f"SELECT id, path FROM files WHERE repository IN {ROWS}", (json.dumps(owners),))  # noqa: S608
+        return [file for file, path in files if in_path(path)]
 
     def _inside(self, files: Sequence[int]) -> Mask:
         mask = np.isin(self._column("file"), files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,14 +98,19 @@ class Symbols:
     @classmethod
     def of(cls, definitions: Iterable[tuple[str, str, str]]) -> Symbols:
         """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
-        keys, spelled, scopes = [], [], []
+        met: dict[str, int] = {"": -1}  # a definition takes twelve bytes; its name those it has, once
+        keys, spelled, scopes = array("i"), array("I"), array("I")
         for name, qualified, kind in definitions:
-            keys.append("" if kind in _NAMELESS else folded(name))
+            keys.append(met.setdefault("" if kind in _NAMELESS else folded(name), len(met) - 1))
             spelled.append(crc32(name.encode("utf-8", "replace")))
             scopes.append(_scope(qualified))
-        names = Vocabulary.of(set(keys) - {""})
-        numbers = {name: id for id, name in enumerate(names)}
-        ids = np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(keys))
+        del met[""]
+        names = Vocabulary.of(met)
+        numbers = np.full(len(met) + 1, -1, np.int64)
+        for id, name in enumerate(names):
+            numbers[met.get(name, -1)] = id
+        numbers[-1] = -1
+        ids = numbers[np.frombuffer(keys, np.intc)] if keys else np.zeros(0, np.int64)
         rows = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
         offsets = np.zeros(len(names) + 1, np.int64)
         np.cumsum(np.bincount(ids[ids >= 0], minlength=len(names)), out=offsets[1:])

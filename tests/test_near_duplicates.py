@@ -11,7 +11,7 @@ import pytest
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.near_duplicates import ALIKE, ALONE, NearDuplicates, similarities
+from ncs.near_duplicates import ALIKE, ALONE, MEMBERS, NearDuplicates, similarities
 from ncs.rerank.diversity import saturated
 from tests.words import table
 
@@ -82,7 +82,7 @@ def test_comments_and_enclosing_classes_do_not_tell_functions_apart() -> None:
 
 
 def test_a_file_that_is_cut_or_of_other_documents_is_damage_and_none_is_no_duplicate(tmp_path: Path) -> None:
-    NearDuplicates(np.array([0, 0, ALONE], np.int32)).save(tmp_path)
+    NearDuplicates.clustered(np.array([0, 0, ALONE], np.int32)).save(tmp_path)
     assert NearDuplicates.load(tmp_path, 3).others(0).tolist() == [1]
     with pytest.raises(IndexDamaged, match="does not fit 4 documents"):
         NearDuplicates.load(tmp_path, 4)
@@ -150,3 +150,14 @@ def test_where_exact_duplicates_stay_apart_so_do_near_ones(sources: Path, tmp_pa
     with Index.build(sources, tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
         found = [hit.document.repository for hit in index.search("render table") if hit.document.name == "render_table"]
         assert sorted(found) == ["a", "b", "c"]
+
+
+def test_the_others_of_a_cluster_are_those_of_its_rows_also_where_members_were_not_kept(tmp_path: Path) -> None:
+    clusters = np.array([ALONE, 1, 2, 1, ALONE, 2, 1], np.int32)
+    NearDuplicates.clustered(clusters).save(tmp_path)
+    kept = NearDuplicates.load(tmp_path, len(clusters))
+    (tmp_path / MEMBERS).unlink()
+    for near in (kept, NearDuplicates.load(tmp_path, len(clusters))):
+        for row, cluster in enumerate(clusters.tolist()):
+            others = [i for i, other in enumerate(clusters.tolist()) if other == cluster != ALONE and i != row]
+            assert near.others(row).tolist() == others
