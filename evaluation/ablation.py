@@ -21,12 +21,15 @@ OFF: Mapping[str, Mapping[str, object]] = {
     "meaning": {"meaning": 0.0},
     "name": {"naming": 0.0},
     "definition": {"definition": 0.0},
+    "proximity": {"proximity": 0.0},
     "consensus": {"consensus": 0.0},
     "file's title": {"title": 0.0},
     "file's neighbours": {"neighbours": 0.0},
     "learnt head": {"head": 0.0},
     "roles of files": {"role": 1.0},
     "outlines": {"outline": 1.0},
+    "bodies": {"body": 1.0},
+    "unfinished": {"unfinished": 1.0},
     "saturation": {"saturation": 1.0},
     "folding": {"fold": False},
 }
@@ -34,6 +37,7 @@ OFF: Mapping[str, Mapping[str, object]] = {
 ON: Mapping[str, Mapping[str, object]] = {
     "association": {"association": 1.0},
     "soft match": {"soft_match": 0.5},
+    "marks of TODO": {"marked": 0.7},
 }
 """Signals that are off by default -> the settings that turn them on."""
 WHOLE, WORDS = "hybrid", "words alone"

@@ -18,6 +18,7 @@ import numpy as np
 
 from ncs import manifest
 from ncs.errors import BadInput, IndexDamaged
+from ncs.minimising import minimise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,8 +127,6 @@ def fit(
 
     weights: how many hits each one stands for, [n]; else one.
     """
-    from scipy.optimize import minimize
-
     start = np.array([towards.intercept, *towards.coefficients])
     rows = np.column_stack([np.ones(len(traits)), traits])
     counts = np.ones(len(traits)) if weights is None else weights
@@ -140,8 +139,7 @@ def fit(
         value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
-    bounds = [(None, None), *[(0, None)] * len(TRAITS)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    found = minimise(loss, start, [-np.inf, *[0.0] * len(TRAITS)])
     return Model(round(float(found[0]), 6), tuple(round(float(value), 6) for value in found[1:]))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.embeddings import unit_rows
+from ncs.encoder import tfidf
 from ncs.intent import read_intent
 from ncs.lexical import stem_all
 from ncs.rankers.bm25 import Bm25Ranker
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from ncs.types import Matrix
     from ncs.vocabulary import WordTable
 
-MOST = 4_096
-"""Documents whose mean stands for the mean of all, which a saved ranker does not keep."""
+MOST, RUN = 4_096, 64
+"""Documents whose mean stands for the mean of all, which a saved ranker does not keep; how many of them in a row."""
 
 
 class Hiding:
@@ -42,8 +43,7 @@ class Hiding:
         self._unit = unit_rows(self._encoder.vectors)
         self._mean = np.zeros(self._unit.shape[1], np.float32)
         if dense.centre:
-            rows = np.unique(np.linspace(0, len(words) - 1, min(MOST, len(words))).astype(np.int64))
-            self._mean = np.mean([self._vector(int(row), NCS_FIELDS) for row in rows], axis=0, dtype=np.float64)
+            self._mean = self._mean_vector()
 
     def hide(self, text: str, row: int, field: Field) -> Hidden:
         """What the rest of a document scores for a question."""
@@ -99,6 +99,17 @@ class Hiding:
         """The unit vector [d] of a row without a field, the mean of all taken out where the ranker does."""
         vector = self._vector(row, [name for name in NCS_FIELDS if name != field])
         return unit_rows((vector - self._mean)[None].astype(np.float32))[0] if vector.any() else vector
+
+    def _mean_vector(self) -> Matrix:
+        """Of all documents, or of RUN at each of places evenly spread."""
+        words, idf = self.words, self._encoder.idf
+        starts = [0] if len(words) <= MOST else np.linspace(0, len(words) - RUN, MOST // RUN).astype(int).tolist()
+        run = len(words) if len(words) <= MOST else RUN
+        mean: Matrix = np.mean(
+            [unit_rows(tfidf(words, idf, at, at + run) @ self._unit).mean(axis=0, dtype=np.float64) for at in starts],
+            axis=0,
+        )
+        return mean
 
     def _vector(self, row: int, fields: Sequence[Field]) -> Matrix:
         found: list[NDArray[np.int32]] = [self.words.ids_of(row, name) for name in fields]

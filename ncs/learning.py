@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.minimising import minimise
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -77,8 +79,6 @@ def asked(ranking: Ranking, rows: Sequence[int], names: Sequence[str], *, withou
 
 def learn(questions: Sequence[Asked], names: int) -> Scores:
     """The factor of each signal, the words' is 1; all 1 where no question has a right candidate."""
-    from scipy.optimize import minimize
-
     known = [question for question in questions if len(question.right)]
     ones = np.ones(names)
     if not known:
@@ -92,8 +92,7 @@ def learn(questions: Sequence[Asked], names: int) -> Scores:
         pull[0] = -pull.sum()
         return value + scale * float(away @ away), sharpness * slope + pull
 
-    bounds = [(1 / MOST, None), *[(0, None)] * (names - 1)]
-    found: Scores = minimize(loss, ones, jac=True, method="L-BFGS-B", bounds=bounds).x
+    found: Scores = minimise(loss, ones, [1 / MOST, *[0.0] * (names - 1)])
     factors: Scores = np.minimum(np.round(found / found[0], 4), MOST)
     return factors
 

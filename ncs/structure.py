@@ -11,6 +11,7 @@ from ncs.errors import IndexDamaged
 from ncs.near_duplicates import NearDuplicates
 from ncs.places import Places
 from ncs.references import References
+from ncs.stems import Stems
 from ncs.symbols import Symbols
 from ncs.vocabulary import WordTable
 
@@ -33,6 +34,8 @@ class Structure:
     words: WordTable
     languages: tuple[str, ...]
     """Languages that a question need not name: nearly every document is in it."""
+    stems: Stems
+    """Of the words."""
 
     @classmethod
     def of(cls, references: References, words: WordTable, store: Store, *, deduplicate: bool = True) -> Structure:
@@ -42,7 +45,7 @@ class Structure:
         mostly = tuple(name for name, count in sorted(languages.items()) if count >= MOSTLY * total)
         places = Places.of(store)
         near = NearDuplicates.of(words, places.outline) if deduplicate else NearDuplicates.none(total)
-        return cls(references, Symbols.of(store.names()), places, near, words, mostly)
+        return cls(references, Symbols.of(store.names()), places, near, words, mostly, Stems(words.vocabulary))
 
     def save(self, folder: Path) -> None:
         """Write `references/`, `symbols/`, `places/`, near duplicates and `structure.json`; words save themselves."""
@@ -59,4 +62,5 @@ class Structure:
             raise IndexDamaged(f"cannot read {folder / FILE} ({error}); build the index again") from error
         places = Places.load(folder)
         near = NearDuplicates.load(folder, len(places))
-        return cls(References.load(folder), Symbols.load(folder), places, near, WordTable.load(folder), languages)
+        words, symbols = WordTable.load(folder), Symbols.load(folder)
+        return cls(References.load(folder), symbols, places, near, words, languages, Stems(words.vocabulary))

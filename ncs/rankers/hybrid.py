@@ -9,13 +9,15 @@ when better functions of its file stand above it:
     learnt      where the index has a learnt head: how far it lifts the document above all others (head_signal)
     name        how much of the question its name says, and how much of its name the question says
     definition  it defines a name that the question spells
+    proximity   words that are neighbours in the question stand near each other in it (ncs.rerank.proximity)
     association, soft_match  where asked for: words that go with the question's, or whose vectors are near them
     consensus   it uses the names that many good candidates of many repositories use (ncs.rerank.consensus)
     file        its file is named like the question, and holds other good candidates
 
 The last one is evidence inside a project, where people ask for places; over many projects a folder named like the
-question lifts everything in it. So it counts by 1 / the number of repositories among the candidates. Consensus is
-the other way round: its gate opens with that number. Neither reads a setting: the results say where they are.
+question lifts everything in it. So it counts by 1 / the number of repositories among the candidates, as proximity
+does. Consensus is the other way round: its gate opens with that number. Neither reads a setting: the results say where
+they are.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ class HybridRanker:
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
     meaning ... neighbours: what each signal counts; the lexical one counts 1, and 0 turns a signal off.
-    spelling, prose: see ncs.rankers.wording; 0 and 1 turn them off. association, soft_match: see ncs.rerank; off, as
-    they gained on one set of questions and not on the next (DESIGN.md).
-    role, outline: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
+    spelling, prose: see ncs.rankers.wording; proximity: see ncs.rerank; 0, 1 and 0 turn them off.
+    association, soft_match: off, as they gained on one set of questions and not on the next (DESIGN.md).
+    role ... marked: see ncs.rerank.priors; saturation: see ncs.rerank.diversity; 1 turns each off.
     fold: whether `search` gives one of near duplicates only.
     head: what a learnt head counts, where the index has one; None: what calibration found (ncs.calibration).
     calibrated: whether weights that `ncs tune` learnt for an index are used there.
@@ -73,10 +75,14 @@ class HybridRanker:
         neighbours: float = DEFAULTS.neighbours,
         spelling: float = STANDARD.spelling,
         prose: float = STANDARD.prose,
+        proximity: float = STANDARD.proximity,
         association: float = STANDARD.association,
         soft_match: float = STANDARD.soft_match,
         role: float = STANDARD.role,
         outline: float = STANDARD.outline,
+        body: float = STANDARD.body,
+        unfinished: float = STANDARD.unfinished,
+        marked: float = STANDARD.marked,
         saturation: float = STANDARD.saturation,
         fold: bool = STANDARD.fold,
         calibrated: bool = STANDARD.calibrated,
@@ -86,8 +92,8 @@ class HybridRanker:
             raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
         self.name, self.parts, self._asked_head = name, tuple(parts), head
         self.weights = Weights(meaning, naming, definition, consensus, title, neighbours, head or 0.0)
-        settings = spelling, prose, association, soft_match, role, outline, saturation, fold, calibrated
-        self.settings = Settings(*settings)
+        own = spelling, prose, proximity, association, soft_match
+        self.settings = Settings(*own, role, outline, body, unfinished, marked, saturation, fold, calibrated)
         self.config: Mapping[str, object] = described(self.parts, self.weights, self.settings)
         self.fold, self.learnt = fold, Learnt()
         self.head: HeadSignal | None = None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.rerank import association, direction, naming, priors, soft_match
+from ncs.lexical import stem_all
+from ncs.rerank import association, direction, naming, priors, proximity, soft_match
 from ncs.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ def own(
 ) -> dict[str, Scores]:  # fmt: skip
     """Name -> [n]. asked: stem -> idf. inside: how far the candidates stand in one project."""
     table = parts.structure.words
-    named = naming.agreement(table, rows, asked) + DIRECTION * direction.direction(table, rows, tokenize(text))
+    named = naming.agreement(table, rows, asked, parts.structure.stems) + DIRECTION * direction.direction(
+        table, rows, tokenize(text)
+    )
     if hidden and hidden.name is not None:
         named[rows == hidden.row] = hidden.name
     found = {
         "name": weights.naming * named,
         "definition": weights.definition * definition(parts.structure, intent, rows, inside),
     }
+    if settings.proximity:
+        near = proximity.agreement(table, parts.structure.stems, rows, stem_all(intent.words), asked)
+        found["proximity"] = settings.proximity * inside * near
     if settings.association:
         related = association.agreement(table, parts.lexical.postings, intent.words, rows)
         found["association"] = settings.association * (1 - inside) * related
@@ -64,8 +70,11 @@ def definition(structure: Structure, intent: Intent, rows: Rows, inside: float) 
 
 def factors(structure: Structure, intent: Intent, rows: Rows, inside: float, settings: Settings) -> dict[str, Scores]:
     """Name -> [n]: what each row's score is multiplied by."""
-    places = structure.places
+    places, table = structure.places, structure.words
+    outline = places.outline[rows]
     return {
         "role": priors.factors(places.role[places.file[rows]], intent.words, factor=settings.role),
-        "outline": priors.outlines(places.outline[rows], inside, factor=settings.outline),
+        "outline": priors.outlines(outline, inside, factor=settings.outline),
+        "body": priors.bodies(table, rows, outline, inside, factor=settings.body),
+        "quality": priors.quality(table, structure.stems, rows, unfinished=settings.unfinished, marked=settings.marked),
     }

@@ -61,7 +61,8 @@ def traits(ranker: HybridRanker, ranking: Ranking, *, hidden: Hidden | None = No
         strength += impacts / total
     query = dense.encoder.query(" ".join(words))
     meaning = np.maximum(dense.index.similarities(query, rows), 0).astype(np.float64)
-    name = naming.agreement(cast(Structure, ranker.structure).words, rows, idf)
+    structure = cast(Structure, ranker.structure)
+    name = naming.agreement(structure.words, rows, idf, structure.stems)
     if hidden:
         here = rows == hidden.row
         coverage[here], meaning[here] = hidden.coverage, max(hidden.meaning, 0.0)

@@ -35,10 +35,14 @@ class Settings:
 
     spelling: float = SPELLING
     prose: float = PROSE
+    proximity: float = 0.05
     association: float = 0.0
     soft_match: float = 0.0
     role: float = priors.FACTOR
     outline: float = priors.OUTLINE
+    body: float = priors.BODY
+    unfinished: float = priors.UNFINISHED
+    marked: float = priors.MARKED
     saturation: float = diversity.SATURATION
     fold: bool = True
     calibrated: bool = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.lexical import stem_all
+from ncs.stems import Stems
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,23 +15,29 @@ if TYPE_CHECKING:
     from ncs.vocabulary import WordTable
 
 
-def agreement(table: WordTable, rows: NDArray[np.int64], asked: Mapping[str, float]) -> NDArray[np.float64]:
+def agreement(
+    table: WordTable, rows: NDArray[np.int64], asked: Mapping[str, float], stems: Stems | None = None
+) -> NDArray[np.float64]:
     """The root of the weighted share of the question that each row's name holds, times the share of the name that
-    the question holds, 0 to 1, [len(rows)]. asked: stem -> weight.
+    the question holds, 0 to 1, [len(rows)]. asked: stem -> weight. stems: of the table's words, where they are noted.
 
     `hideSoftKeyboard` is all of "hide soft keyboard"; `hide` is a part, and so is `hideSoftKeyboardWhenScrolled`.
     """
+    stems = stems or Stems(table.vocabulary)
     ids, offsets = table.select_rows(("name",), rows)
-    known, numbers = np.unique(ids, return_inverse=True)
-    stems = stem_all(table.vocabulary.word(int(id)) for id in known)
     total = sum(asked.values())
-    if not total or not len(known):
+    if not total or not len(ids):
         return np.zeros(len(rows))
-    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    held = np.array([stem in asked for stem in stems], np.bool_)[numbers]
-    precision = np.bincount(owners[held], minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
-    once = np.unique(np.stack([owners, numbers])[:, held], axis=1)  # a word counts once, however often it is there
-    weights = np.array([asked.get(stem, 0.0) for stem in stems])
-    recall = np.minimum(np.bincount(once[0], weights[once[1]], minlength=len(rows)) / total, 1.0)
+    known = stems.of_stems(asked)
+    order = np.argsort(known)
+    numbers = stems.numbers(ids)
+    at = np.minimum(np.searchsorted(known[order], numbers), len(order) - 1)
+    held = np.flatnonzero(known[order][at] == numbers)
+    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))[held]
+    precision = np.bincount(owners, minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
+    # a word counts once, however often it is there
+    _, first = np.unique(owners * np.int64(len(table.vocabulary)) + ids[held], return_index=True)
+    weights = np.array(list(asked.values()))[order[at[held[first]]]]
+    recall = np.minimum(np.bincount(owners[first], weights, minlength=len(rows)) / total, 1.0)
     found: NDArray[np.float64] = np.sqrt(recall) * precision
     return found
