@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ncs.manifest import Manifest
     from ncs.reading import Changes
     from ncs.reuse import Known
-    from ncs.sources import Skipped, SourceFile
+    from ncs.sources import Skipped, SourceFile, Wanted
     from ncs.store import Store
 
 
@@ -34,7 +34,7 @@ class Recipe:
     give_up: float = 1800
     """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
 
-    def wanted(self) -> Callable[[str], bool]:
+    def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
         from ncs.extract.readers import readable, without_texts
 

@@ -288,7 +288,7 @@ def test_prose_data_lock_files_and_secrets_are_not_read(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "reader"),
     [("Rakefile", "ruby"), ("a/Gemfile", "ruby"), ("SConstruct", "python"), ("PKGBUILD", "bash"), ("BUILD", "bazel"),
-     ("bin/build", None), ("Dockerfile.dev", "dockerfile"), ("Makefile", "make"), ("makefile.am", "make"),
+     ("bin/build", "script"), ("Dockerfile.dev", "dockerfile"), ("Makefile", "make"), ("makefile.am", "make"),
      ("a.mk", "make"),
      ("CMakeLists.txt", "cmake"), ("pom.xml", "xml"), ("package.json", "json"), ("ci.yml", "yaml"), ("a.HTML", "page")],
 )  # fmt: skip

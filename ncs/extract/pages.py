@@ -1,4 +1,4 @@
-"""Pages and components (HTML, Vue, Svelte, Astro): their script blocks, each read by itself as its language."""
+"""Pages and components (HTML, Vue, Svelte, Astro, the HTML around PHP): their script blocks, each as its language."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ _LANGUAGES = {
     "lua": "lua",
 }
 """What `lang` or the end of `type` says; other types (JSON, templates, shaders) are no scripts."""
+
+
+_PHP = re.compile(  # a string or comment of it may hold what else would end it
+    rb"<\?(=|php\b)?(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|/\*.*?\*/|(?://|#)(?:(?!\?>)[^\n])*|(?!\?>).)*(?:\?>|\Z)",
+    re.DOTALL,
+)
+_NO_LINE_END = re.compile(rb"[^\n]")
 
 
 class Script(NamedTuple):
@@ -96,3 +103,17 @@ def _language(attributes: bytes) -> str | None:
     named = said.get(b"lang") or said.get(b"type") or said.get(b"language") or b""
     word = named.decode("ascii", "replace").strip().partition(";")[0].rpartition("/")[2]
     return _LANGUAGES.get(word)
+
+
+def with_scripts(found: list[Document], source: bytes, repository: str, path: str, *, outside: bool) -> list[Document]:
+    """The documents of a file of PHP, and behind them those of the scripts in its HTML, where PHP is left blank."""
+    return distinct([*found, *read(_without_php(as_utf8(source)), repository, path, outside=outside)[0]])
+
+
+def _without_php(source: bytes) -> bytes:
+    """What PHP prints stands for a value, the rest for nothing."""
+
+    def blank(match: re.Match[bytes]) -> bytes:
+        return _NO_LINE_END.sub(b"_" if match[1] == b"=" else b" ", match[0])
+
+    return _PHP.sub(blank, source)

@@ -1,24 +1,28 @@
-"""Which files are read, and how: by a grammar, as a notebook, as a page with scripts, or as text."""
+"""Which files are read, and how: by a grammar, as a notebook, as a page with scripts, as a script, or as text."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ncs.extract.frontends import read_file
 from ncs.extract.languages import INSTALL, installed, language_of
 from ncs.extract.texts import TEXTS, text_kind
+from ncs.sources.scripts import may_be_script, script_language
 
 if TYPE_CHECKING:
+    from ncs.sources.skips import Wanted
     from ncs.types import Document
 
-NOTEBOOK, PAGE = "notebook", "page"
+NOTEBOOK, PAGE, SCRIPT = "notebook", "page", "script"
 _PAGES = frozenset({".vue", ".svelte", ".html", ".htm", ".xhtml", ".astro"})
 _NAMED = {
     **dict.fromkeys("Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile Capfile Brewfile".split(), "ruby"),  # noqa: SIM905
-    **dict.fromkeys("SConstruct SConscript wscript".split(), "python"),  # noqa: SIM905
+    **dict.fromkeys("Berksfile Thorfile Dangerfile Appraisals Puppetfile Appfile Matchfile".split(), "ruby"),  # noqa: SIM905
+    **dict.fromkeys("SConstruct SConscript wscript Snakefile".split(), "python"),  # noqa: SIM905
     **dict.fromkeys("PKGBUILD APKBUILD .bashrc .bash_profile .bash_aliases .profile".split(), "bash"),  # noqa: SIM905
     **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
 }
@@ -28,7 +32,9 @@ _WITHOUT = " without a grammar"
 
 
 def reader_of(path: str) -> str | None:
-    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXTS; None where nothing does.
+    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXTS, SCRIPT; None where nothing does.
+
+    Of a SCRIPT the first line tells the language, or that it is none.
 
     >>> reader_of("a/Main.java"), reader_of("a.ipynb"), reader_of("a.vue"), reader_of("a.pl"), reader_of("README.md")
     ('java', 'notebook', 'page', 'perl', None)
@@ -41,7 +47,7 @@ def reader_of(path: str) -> str | None:
         return NOTEBOOK
     if extension in _PAGES:
         return PAGE
-    return _NAMED.get(name) or text_kind(path)
+    return _NAMED.get(name) or text_kind(path) or (SCRIPT if may_be_script(name) else None)
 
 
 def as_text(path: str) -> str | None:
@@ -60,17 +66,24 @@ def _parsed(reader: str) -> bool:
     return reader in LANGUAGES and installed(reader)
 
 
-def readable(path: str, *, texts: bool = True) -> bool:
-    """Does something read a file? texts=False: other than as text."""
+def readable(path: str, *, texts: bool = True) -> Wanted:
+    """Does something read a file, or must its content be asked? texts=False: other than as text."""
     reader = reader_of(path)
     if reader is None:
         return False
+    if reader == SCRIPT:
+        return partial(_is_script, texts)
     return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXTS)
 
 
-def without_texts(path: str) -> bool:
+def without_texts(path: str) -> Wanted:
     """`readable`, but nothing is read as text."""
     return readable(path, texts=False)
+
+
+def _is_script(texts: bool, data: bytes) -> bool:
+    language = script_language(data)
+    return language is not None and (_parsed(language) or (texts and language in TEXTS))
 
 
 def why_unread(path: str) -> str:
@@ -80,7 +93,7 @@ def why_unread(path: str) -> str:
     ('other language', 'make without a grammar')
     """
     reader = reader_of(path)
-    return f"{reader}{_WITHOUT}" if reader else "other language"
+    return f"{reader}{_WITHOUT}" if reader not in (None, SCRIPT) else "other language"
 
 
 def read(
@@ -92,12 +105,19 @@ def read(
     SourceError for a notebook that is none.
     """
     reader = reader_of(path)
+    if reader == SCRIPT:
+        reader = script_language(source)
     if reader is None:
         return [], False
     if reader == "cpp" and path.endswith(".h") and _OBJECTIVE_C.search(source):
         reader = "objective-c"
     if _parsed(reader):
-        return read_file(source, reader, repository, path, frontend, outside=outside)
+        found, broken = read_file(source, reader, repository, path, frontend, outside=outside)
+        if reader == "php" and b"<script" in source:
+            from ncs.extract import pages
+
+            return pages.with_scripts(found, source, repository, path, outside=outside), broken
+        return found, broken
     if reader == NOTEBOOK:
         from ncs.extract import notebooks
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ncs.sources.origins import Origin
 from ncs.sources.roots import check, read_all
-from ncs.sources.skips import Limits, Sieve, Skipped, shown
+from ncs.sources.skips import Limits, Sieve, Skipped, Wanted, shown
 
-__all__ = ["Limits", "Origin", "SourceFile", "Skipped", "walk", "count"]
+__all__ = ["Limits", "Origin", "SourceFile", "Skipped", "Wanted", "walk", "count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class SourceFile:
 def walk(
     roots: Sequence[Path],
     *,
-    wanted: Callable[[str], bool],
+    wanted: Callable[[str], Wanted],
     revision: str | None = None,
     force: bool = False,
     skipped: Skipped | None = None,
@@ -44,8 +44,8 @@ def walk(
     below a folder is one repository, named by its path; so is every archive directly in a folder that
     is no repository; files outside of them belong to one named after the folder. Names and paths are
     ordered by their bytes.
-    `wanted` chooses by path; all that is left out is counted in `skipped`. Contents that are `unchanged`
-    are named and not read; it is asked in the order of the files. With a revision, git
+    `wanted` chooses by path, or asks the content; all that is left out is counted in `skipped`. Contents
+    that are `unchanged` are named and not read; it is asked in the order of the files. With a revision, git
     repositories are read as of that revision, and nothing else is.
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
@@ -60,7 +60,7 @@ def walk(
 def count(
     roots: Sequence[Path],
     *,
-    wanted: Callable[[str], bool],
+    wanted: Callable[[str], Wanted],
     revision: str | None = None,
     force: bool = False,
     limits: Limits = Limits(),  # noqa: B008  (frozen)

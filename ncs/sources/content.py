@@ -7,9 +7,9 @@ import re
 
 GENERATED_NAME = re.compile(
     r"(?:^|/)(?:R|BR|BuildConfig|Dagger[^/]*Component|Hilt_[^/]*|[^/]+_(?:MembersInjector|ViewBinding))\.java$"
-    r"|_pb2(?:_grpc)?\.pyi?$|\.pb\.(?:go|cc|h|swift|dart)$|\.(?:g|freezed)\.dart$|\.[Dd]esigner\.cs$"
+    r"|(?:^|/)(?:gradlew|mvnw)$|_pb2(?:_grpc)?\.pyi?$|\.pb\.(?:go|cc|h|swift|dart)$|\.(?:g|freezed)\.dart$|\.[Dd]esigner\.cs$"
 )
-"""Names that only generators give: Android's R, Dagger, protocol buffers and their like."""
+"""Names that only generators give: Android's R, Dagger, protocol buffers, wrappers of Gradle, and their like."""
 MINIFIED_NAME = re.compile(r"[.-]min\.(?:js|mjs|cjs|css)$")
 
 # Each marker is sought in lower case, in a line that begins as a comment does. They are narrow on purpose:

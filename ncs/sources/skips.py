@@ -40,6 +40,8 @@ _GENERATED = ("/build/generated/", "/target/generated-sources/")  # of Gradle an
 NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "CVS", ".ncs"})
 """Folders that hold no source code by their nature; they alone are not counted."""
 _KEPT = 100
+Wanted = bool | Callable[[bytes], bool]
+"""Whether a file is wanted: yes, no, or a question to its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Sieve:
     `!pattern` is not looked at for being vendored, generated or minified.
     """
 
-    wanted: Callable[[str], bool]
+    wanted: Callable[[str], Wanted]
     skipped: Skipped
     limits: Limits = Limits()
     unchanged: Callable[[Origin], bool] = lambda origin: False
@@ -145,6 +147,9 @@ class Sieve:
         if not self.size(len(data), path):
             return None
         data = as_utf8(data)
+        if callable(fits := self.wanted(path)) and not fits(data):
+            self.skipped.add(self.skipped.unwanted(path))
+            return None
         reason = reason_to_skip(path, data)
         if reason is None or (reason != "binary" and ignores.chosen(path) is False):
             return data
