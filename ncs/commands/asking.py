@@ -25,6 +25,7 @@ from ncs.commands.options import (
     PathGlob,
     Quiet,
     Repository,
+    Store,
     Whole,
     complete_ranker,
     open_index,
@@ -67,6 +68,7 @@ def query(
     unfold: Annotated[bool, typer.Option("--unfold", help="Near duplicates as hits of their own.")] = False,
     opened: Open = None,
     index: IndexOption = None,
+    store: Store = None,
     quiet: Quiet = False,
 ) -> None:
     """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
@@ -77,7 +79,7 @@ def query(
     from ncs.rankers import DEFAULT_RANKER
 
     chosen = console.chosen(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index) as asked:
+    with open_index(index, store) as asked:
         answer = ask(
             asked, " ".join(text), max(k, opened or 0),
             ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, kind=kind,

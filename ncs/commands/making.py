@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ncs import console
-from ncs.commands.options import IndexOption, Quiet, Workers, folder_of, given
+from ncs.commands.options import IndexOption, Quiet, Store, Workers, folder_of, given
 from ncs.errors import BadInput
 
 
@@ -75,6 +75,7 @@ def build(
         list[str] | None,
         typer.Option(help="Fit this ranker over the index that stands, without sources; repeatable.", metavar="RANKER"),
     ] = None,
+    store: Store = None,
     draw: Annotated[bool, typer.Option("--map", help="Draw the map, too, as ncs map does; updates keep it.")] = False,
     quiet: Quiet = False,
     verbose: Annotated[
@@ -86,6 +87,9 @@ def build(
     Example: ncs build ./repos
     """
     learnt = [f"unif:head={head.resolve()}"] if head else []
+    if store and not (sources or add or head):
+        _publish(folder_of(index), store, quiet)
+        return
     if add or (head and not sources):
         _add(sources, [*(add or ()), *learnt], index, quiet)
         return
@@ -120,6 +124,8 @@ def build(
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
+    if store:
+        _publish(folder, store, quiet)
     if draw:
         _draw(folder, quiet)
 
@@ -139,10 +145,21 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
             console.say(head_told(folder_of(index)))
 
 
+def _publish(folder: Path, store: str, quiet: bool) -> None:
+    from ncs.milvus.publish import publish
+    from ncs.milvus.target import Target
+
+    done = publish(folder, Target.of(store), track=console.tracker(quiet))
+    if not quiet:
+        before = f", {done.there:,} were there" if done.there else ""
+        console.say(f"{done.written:,} documents sent to {store}{before}; ask them with: ncs query --store {store}")
+
+
 def update(
     index: IndexOption = None,
     retrain: Annotated[bool, typer.Option("--retrain", help="Learn word vectors anew too.")] = False,
     workers: Workers = None,
+    store: Store = None,
     quiet: Quiet = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Name new, changed and removed files.")] = False,
 ) -> None:
@@ -156,6 +173,8 @@ def update(
     with updated:
         if not quiet:
             console.say_updated(updated.manifest, changes, verbose)
+    if store:
+        _publish(folder_of(index), store, quiet)
 
 
 def draw_map(

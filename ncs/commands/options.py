@@ -93,6 +93,15 @@ KindOption = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes that extract.", show_default="one a core")]
 
+Store = Annotated[
+    str | None,
+    typer.Option(
+        help="A Milvus that holds the index too: milvus://HOST:19530/COLLECTION, or a file, ./NAME.db.",
+        envvar="NCS_STORE",
+        metavar="ADDRESS",
+    ),
+]
+
 
 def given(**options: Any) -> dict[str, Any]:
     """Only what the user set: defaults are written once, in the engine."""
@@ -107,8 +116,13 @@ def folder_of(index: Path | None) -> Path:
     return named or find_index(Path.cwd())
 
 
-def open_index(index: Path | None) -> Any:
-    """It, open; raises what Index.load raises."""
+def open_index(index: Path | None, store: str | None = None) -> Any:
+    """It, open; with a store, its candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
     from ncs.index import Index
 
+    if store:
+        from ncs.milvus.index import MilvusIndex
+        from ncs.milvus.target import Target
+
+        return MilvusIndex.open(folder_of(index), Target.of(store))
     return Index.load(folder_of(index))
