@@ -154,6 +154,7 @@ def test_a_head_learns_what_its_teacher_answers(index: Index, questions: Path, t
     assert sources.names == ["asked-titles", "asked-own"]
     trained = train(index, tmp_path / "run", sources, config, device="cpu")
     assert (trained.reading.rows, trained.curve[0]["mrr"] < trained.best_mrr) == (90, True)
+    assert trained.head.about["teacher"] == "bm25"
     teacher, student = index.ranker("bm25"), index.fitted("unif", head=str(tmp_path / "run"))
     texts = [f"{verb} my {thing}" for verb in VERBS for thing in THINGS]
     same = [teacher.search(text, 1)[0][0] == student.search(text, 1)[0][0] for text in texts]

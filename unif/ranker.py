@@ -81,6 +81,11 @@ class UnifRanker:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         return self._index
 
+    @property
+    def taught(self) -> bool:
+        """Whether the head learnt from what a ranker answers."""
+        return bool(self.head.about.get("teacher"))
+
     def question(self, text: str) -> Matrix:
         """The unit vector [d] of a question, zeros where the head knows no word of it."""
         return self.head.question(text)

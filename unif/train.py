@@ -74,7 +74,7 @@ def train(
         towers = create(config.model, beginning, seed=config.seed).to(place)
         training = Training(out, sources, config, pairs, towers, world, lists)
         state = training.run(track)
-        head = export(towers, beginning, {"unique": config.unique, **about, "epoch": state["best_epoch"]})
+        head = export(towers, beginning, {**about, "teacher": sources.teacher, "epoch": state["best_epoch"]})
         if world.first:
             head.save(out / "head")
         world.wait()

@@ -51,6 +51,10 @@ class LearntVectors(Protocol):
     def vectors(self) -> VectorIndex:
         """Of the documents."""
 
+    @property
+    def taught(self) -> bool:
+        """Whether it learnt from what a ranker answers, and not from pairs alone."""
+
     def question(self, text: str) -> Matrix:
         """Unit vector [d]; zeros where it knows no word."""
 
