@@ -17,10 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.learnt_heads import bases, by_similarity, row_of, table, trained_by
+import numpy as np
+
+from evaluation.learnt_heads import Ranks, bases, by_similarity, row_of, trained_by
 from evaluation.machine import commit, machine
+from evaluation.significance import paired_interval
 from ncs.errors import NcsError
 from ncs.index import Index
+from ncs.mains import ending
 from unif.__main__ import main as train
 
 SO, JAVADOC = ("java_so_threads", "java_so_docs"), ("java_deepcs", "java_tlcodesum")
@@ -81,6 +85,26 @@ def trained(name: str, options: argparse.Namespace) -> Path:
     return run
 
 
+def summary(found: Mapping[str, Ranks], rows: Mapping[str, Mapping[str, Ranks]]) -> str:
+    """Markdown, MRR by threshold: a head raw and centred, and what it changes in `hybrid` [95 %, paired]."""
+    columns = list(found["hybrid"])
+    lines = ["| row | raw | centred | hybrid with it | difference |", "|---|---|---|---:|---|"]
+    lines += [f"| {name} | {_means(ranks, columns)} | | | |" for name, ranks in found.items()]
+    for name, ranks in rows.items():
+        raw, centred = (ranks.get(f"{name}, {form}", ranks[name]) for form in ("raw", "centred"))
+        fused = ranks[f"hybrid with {name}"]
+        changes = [paired_interval(fused[column], found["hybrid"][column]) for column in columns]
+        told = ", ".join(f"{change:+.3f} [{low:+.3f}, {high:+.3f}]" for change, low, high in changes)
+        forms = " | ".join(_means(each, columns) for each in (raw, centred, fused))
+        lines.append(f"| {name} | {forms} | {told} |")
+    return "\n".join(lines)
+
+
+def _means(ranks: Ranks, columns: Sequence[str]) -> str:
+    return " / ".join(f"{np.mean(list(ranks[column].values())):.3f}".lstrip("0") for column in columns)
+
+
+@ending("unif_ablation")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.unif_ablation", description=__doc__.partition("\n")[0])
@@ -102,8 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ranks = row_of(index, name, run, rankers, options.weight, judged)
             about[name] = {"settings": trained_by(run), "reciprocal_ranks": ranks}
             options.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    every = found | {label: ranks for row in about.values() for label, ranks in row["reciprocal_ranks"].items()}
-    sys.stdout.write(f"{table(every)}\n")
+    sys.stdout.write(f"{summary(found, {name: about[name]['reciprocal_ranks'] for name in ROWS if name in about})}\n")
     return 0
 
 
