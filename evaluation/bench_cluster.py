@@ -31,8 +31,8 @@ from ncs.mains import ending
 
 SETTINGS = {
     "DASK_LOGGING__DISTRIBUTED": "critical",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "5s",
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "10s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "15s",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
 }
 """How soon a silent worker is given up; Dask's own are 30 s and 5 minutes."""
 POOL = "pool"

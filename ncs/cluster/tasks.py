@@ -127,6 +127,7 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     """
     try:
         from distributed import Client, LocalCluster
+        from distributed.comm import CommClosedError
     except ImportError:
         raise MissingExtra("a cluster needs the extra `cluster`: pip install 'neural-code-search[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by the build
@@ -141,9 +142,14 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
         client = Client(scheduler, timeout=patience)
     except (OSError, ValueError) as error:
         raise NcsError(f"no scheduler answers at {scheduler}; start one with: dask scheduler") from error
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=patience)
-        except TimeoutError:
-            raise NcsError(f"no worker at {scheduler}; start some with: {_how(scheduler)}") from None
-        yield client
+    try:
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=patience)
+            except TimeoutError:
+                raise NcsError(f"no worker at {scheduler}; start some with: {_how(scheduler)}") from None
+            yield client
+    except CommClosedError as error:
+        raise NcsError(
+            f"the connection to {scheduler} is lost; see that the scheduler runs, and build again"
+        ) from error

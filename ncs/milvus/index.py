@@ -47,6 +47,9 @@ class MilvusIndex(Index):
         """Raises what Index.load and `connected` raise, and IndexVersion where another index is in the store."""
         return reading(Path(folder), partial(cls, target, Path(folder)))
 
+    def __enter__(self) -> MilvusIndex:
+        return self
+
     def close(self) -> None:
         """Of the folder and of the store."""
         self._connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,10 @@ class Served:
         said = "row >= 0" if allowed is None else as_filter(allowed)
         asked = min(MOST, k + SPARE)
         while True:
-            with told(self._target):
-                found = self._client.search(
-                    self._name, [query], anns_field=field, limit=asked, filter=said or "row >= 0",
-                    output_fields=["row"], search_params={"metric_type": "IP"}, timeout=TIMEOUT,
-                )[0]  # fmt: skip
+            found = self._asked(
+                self._client.search, [query], anns_field=field, limit=asked, filter=said or "row >= 0",
+                output_fields=["row"], search_params={"metric_type": "IP"},
+            )[0]  # fmt: skip
             rows = [int(hit["row"]) for hit in found if hit["distance"] != 0]
             if allowed is not None:
                 rows = [row for row in rows if allowed[row]]
@@ -60,14 +59,24 @@ class Served:
             self._kept.clear()
             missing = list(dict.fromkeys(rows.tolist()))
         for start in range(0, len(missing), FETCHED):
-            with told(self._target):
-                found = self._client.get(
-                    self._name, ids=missing[start : start + FETCHED], output_fields=["sparse", "dense"],
-                    timeout=TIMEOUT,
-                )  # fmt: skip
+            some = missing[start : start + FETCHED]
+            found = self._asked(self._client.get, ids=some, output_fields=["sparse", "dense"])
             for each in found:
                 self._kept[each["row"]] = each["sparse"], np.asarray(each["dense"], np.float32)
         return [self._kept[row] for row in rows.tolist()]
+
+    def _asked(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        """What a call gives; a Milvus that was started again has to open the collection first."""
+        from pymilvus.exceptions import MilvusException
+
+        with told(self._target):
+            try:
+                return call(self._name, *arguments, timeout=TIMEOUT, **more)
+            except MilvusException as error:
+                if "load" not in str(error.message):
+                    raise
+            self._client.load_collection(self._name, timeout=TIMEOUT)
+            return call(self._name, *arguments, timeout=TIMEOUT, **more)
 
 
 def as_filter(allowed: Mask) -> str | None:

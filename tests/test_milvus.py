@@ -1,0 +1,258 @@
+"""What Milvus serves ranks as the folder does; half of an index is never seen, whatever ends a publication."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.config import BuildConfig
+from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError
+from ncs.index import Index
+from ncs.lexical import Postings
+from ncs.milvus import publish as publishing
+from ncs.milvus.collection import ABOUT, about, by_document
+from ncs.milvus.index import MilvusIndex
+from ncs.milvus.publish import answering, publish
+from ncs.milvus.served import as_filter
+from ncs.milvus.target import Target, connected
+from ncs.vocabulary import Vocabulary
+from tests import gitrepo
+from tests.test_cli import ncs
+
+QUESTIONS = (
+    "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
+    "read_socket", "clse header", "write", "nothing of this kind zzz", "fetch window record and hide it",
+)  # fmt: skip
+VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
+THINGS = ("file", "keyboard", "socket", "image", "record", "cache", "token", "window", "header", "buffer")
+
+
+def sources(root: Path, seed: int, repositories: int = 9) -> Path:
+    """Repositories of Python and Java functions that share words."""
+    rng = random.Random(seed)
+    for number in range(repositories):
+        files = {}
+        for name in range(3):
+            lines = []
+            for _ in range(4):
+                verb, thing, other = rng.choice(VERBS), rng.choice(THINGS), rng.choice(THINGS)
+                lines.append(f"def {verb}_{thing}_{rng.randint(0, 99)}(x):\n    # {other}\n")
+                lines[-1] += f"    return {other}.{verb}(x, '{thing}')\n"
+            files[f"pack/{THINGS[name]}_{number}.py"] = "\n\n".join(lines)
+        files["A.java"] = (
+            f"class A{number} {{ int {rng.choice(VERBS)}{number}() {{ return {rng.choice(THINGS)}.size(); }} }}"
+        )
+        gitrepo.write(root / f"r{number}" / ".git", {"HEAD": "ref: refs/heads/main\n"})
+        gitrepo.write(root / f"r{number}", files)
+    return root
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    room = tmp_path_factory.mktemp("milvus")
+    Index.build(sources(room / "src", 1), room / "index", config=BuildConfig(embeddings="lsa")).close()
+    return room / "index"
+
+
+@contextmanager
+def server(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Milvus Lite as a process of its own, on loopback; killed where it still runs."""
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(data), "--host", "127.0.0.1"]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
+    try:
+        for _ in range(300):
+            with socket.socket() as tried:
+                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = free_port()
+    with server(tmp_path_factory.mktemp("lite"), port):
+        yield f"milvus://127.0.0.1:{port}"
+
+
+def target(milvus: str, name: str) -> Target:
+    return Target.of(f"{milvus}/{name}")
+
+
+@pytest.mark.slow
+def test_hits_scores_and_reasons_equal_those_of_the_folder(built: Path, milvus: str) -> None:
+    store = target(milvus, "same")
+    assert publish(built, store).written == len(Index.load(built))
+    with Index.load(built) as ours, MilvusIndex.open(built, store) as theirs:
+        for text in QUESTIONS:
+            expected, found = ours.explain(text), theirs.explain(text)
+            assert found[0] == expected[0], text
+            assert found[1].reasons == expected[1].reasons
+            assert theirs.search(text, ranker="bm25") == ours.search(text, ranker="bm25")
+            near, wanted = (each.search(text, ranker="ncs_centred") for each in (theirs, ours))
+            assert [hit.document.id for hit in near] == [hit.document.id for hit in wanted]
+            assert [hit.score for hit in near] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
+        for meant in ({"language": "java"}, {"repository": "r[1-4]"}, {"path": "*file_*"}, {"kind": "class"}):
+            expected_hits = ours.search("open file size", **meant)  # type: ignore[arg-type]
+            assert expected_hits
+            assert theirs.search("open file size", **meant) == expected_hits  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_what_can_be_filtered_by_in_milvus_itself_is_what_the_documents_say(built: Path, milvus: str) -> None:
+    store = target(milvus, "fields")
+    done = publish(built, store)
+    with Index.load(built) as index, connected(store) as client:
+        asked = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
+        found = client.query(done.collection, filter=asked, output_fields=["payload"])
+        assert [each["payload"]["id"] for each in found] == ["r3/A.java:1"]
+        assert found[0]["payload"]["lines"] == [1, 1]
+        names = index.ranker("hybrid").structure.references.names  # type: ignore[attr-defined]
+        assert [names.word(id) for id in found[0]["payload"]["apis"]] == ["size"]
+
+
+@pytest.mark.slow
+def test_a_publication_that_was_killed_is_gone_on_with_and_the_index_before_answers_until_then(
+    built: Path, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "BATCH", 10)
+    store = target(milvus, "killed")
+    publish(built, store)
+    Index.build(sources(tmp_path / "src", 2, 60), tmp_path / "index", config=BuildConfig(embeddings="lsa")).close()
+    code = (
+        "import sys; from pathlib import Path; from ncs.milvus import publish as p\n"
+        "from ncs.milvus.target import Target; p.BATCH = 10; p.publish(Path(sys.argv[1]), Target.of(sys.argv[2]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "index"), store.shown])
+    with connected(store) as client:
+        before = answering(client, store.alias)
+        begun: list[str] = []
+        while not begun or client.query(begun[0], filter="row >= 50", output_fields=["count(*)"])[0]["count(*)"] == 0:
+            names = client.list_collections()
+            begun = [name for name in names if name.startswith("killed_") and name != before]
+            assert process.poll() is None
+        process.kill()
+        process.wait()
+        assert answering(client, store.alias) == before
+    with MilvusIndex.open(built, store) as standing:
+        assert standing.search("open a file")
+    with pytest.raises(IndexVersion, match="another build"):
+        MilvusIndex.open(tmp_path / "index", store)
+    done = publish(tmp_path / "index", store)
+    assert done.there >= 50
+    with Index.load(tmp_path / "index") as ours, MilvusIndex.open(tmp_path / "index", store) as theirs:
+        assert done.there + done.written == len(ours)
+        assert [theirs.search(text) for text in QUESTIONS] == [ours.search(text) for text in QUESTIONS]
+    assert publish(tmp_path / "index", store).written == 0
+
+
+@pytest.mark.slow
+def test_an_open_reader_keeps_its_index_over_one_swap_and_older_ones_are_dropped(milvus: str, tmp_path: Path) -> None:
+    store, folder, root = target(milvus, "swapped"), tmp_path / "index", tmp_path / "src"
+    config = BuildConfig(embeddings="lsa")
+    Index.build(sources(root, 5, 3), folder, config=config).close()
+    first = publish(folder, store).collection
+    with MilvusIndex.open(folder, store) as reader:
+        before = reader.search("open a file")
+        (root / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+        (root / "r1" / "A.java").unlink()
+        Index.build(root, folder, config=config).close()
+        second = publish(folder, store).collection
+        reader._served._kept.clear()
+        assert reader.search("open a file") == before
+    with MilvusIndex.open(folder, store) as reader:
+        assert reader.search("open every file at once")[0].document.name == "open_every_file_at_once"
+        assert not reader.search("size", language="java", repository="r1")
+    (root / "r0" / "new.py").unlink()
+    Index.build(root, folder, config=config).close()
+    third = publish(folder, store).collection
+    with connected(store) as client:
+        left = {name for name in client.list_collections() if name.startswith("swapped_")}
+    assert left == {second, third}
+    assert first not in left
+
+
+@pytest.mark.slow
+def test_a_server_that_was_killed_and_started_again_answers_the_next_question(built: Path, tmp_path: Path) -> None:
+    port = free_port()
+    store = Target.of(f"milvus://127.0.0.1:{port}/code")
+    with server(tmp_path / "lite", port):
+        publish(built, store)
+        reader = MilvusIndex.open(built, store)
+        before = reader.search("open a file")
+    with server(tmp_path / "lite", port), reader:
+        reader._served._kept.clear()
+        assert reader.search("open a file") == before
+
+
+@pytest.mark.slow
+def test_another_format_a_missing_collection_and_no_server_are_one_line_with_the_remedy(
+    built: Path, milvus: str
+) -> None:
+    store = target(milvus, "other")
+    with pytest.raises(IndexNotFound, match=r"put the index there with: ncs build --store milvus://127\.0\.0\.1:"):
+        MilvusIndex.open(built, store)
+    name = publish(built, store).collection
+    with connected(store) as client:
+        row = about(1, len(client.get(name, ids=[0])[0]["dense"]), 1)
+        client.upsert(name, [{**row, "payload": {"format": 99}}])
+    with pytest.raises(IndexVersion, match="another format"):
+        MilvusIndex.open(built, store)
+    with pytest.raises(NcsError, match=r"no Milvus answers at milvus://127\.0\.0\.1:9/code"):
+        MilvusIndex.open(built, Target.of("milvus://127.0.0.1:9/code"))
+
+
+@pytest.mark.slow
+def test_a_local_file_is_a_store_of_build_and_query(built: Path, tmp_path: Path) -> None:
+    store = str(tmp_path / "code.db")
+    built_now = ncs("build", str(built.parent / "src"), "-i", str(tmp_path / "index"), "--store", store, cwd=tmp_path)
+    assert "documents sent to" in built_now.stderr
+    plain = ncs("query", "open a file", "-i", str(tmp_path / "index"), "--json", cwd=tmp_path).stdout
+    served = ncs("query", "open a file", "-i", str(tmp_path / "index"), "--json", "--store", store, cwd=tmp_path).stdout
+    hits = [text[text.index('"hits"') :] for text in (plain, served)]
+    assert hits[0] == hits[1]
+
+
+def test_postings_turned_round_are_each_documents_own() -> None:
+    stems = Vocabulary.of(["hide", "open", "show"])
+    rows, impacts = np.array([0, 2, 1, 2], np.int32), np.array([0.5, 0.25, 2.0, 1.0], np.float32)
+    postings = Postings(stems, np.array([0, 2, 2, 4]), rows, impacts, np.ones(3, np.float32))
+    assert list(by_document(postings, 0, 3)) == [{0: 0.5}, {2: 2.0}, {0: 0.25, 2: 1.0}]
+    assert list(by_document(postings, 1, 2)) == [{2: 2.0}]
+    assert about(3, 2, 3)["row"] == ABOUT < 0
+
+
+def test_many_rows_are_named_as_stretches_and_too_many_stretches_not_at_all() -> None:
+    mask = np.ones(20_000, np.bool_)
+    mask[7_000:9_000] = False
+    assert as_filter(mask) == "(row >= 0 and row <= 6999) or (row >= 9000 and row <= 19999)"
+    mask = np.zeros(20_000, np.bool_)
+    mask[::2] = True
+    assert as_filter(mask) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["code", "milvus://host", "http://h/x", "milvus://h/a-b", "milvus://me:x@h/a", "milvus://h/a?x=1"]
+)
+def test_what_is_no_address_of_a_store_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        Target.of(text)
