@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
+import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
@@ -31,22 +34,44 @@ def block(printed: str, client: str) -> str:
     return found[1].strip()
 
 
+def steps() -> list[list[str]]:
+    """What README.md says to type in the first ten minutes, a line each, without the comments."""
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    part = text.partition("## Your own code: the first ten minutes\n\n")[2]
+    lines = list(takewhile(lambda line: line.startswith("    "), part.splitlines()))
+    return [shlex.split(line, comments=True) for line in lines]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not NCS.is_file(), reason="the command is not installed beside this Python")
-def test_from_a_clone_to_an_agent_that_is_answered(tmp_path: Path) -> None:
+def test_from_a_clone_to_an_agent_that_is_answered_in_the_steps_of_the_readme(tmp_path: Path) -> None:
+    clone, path, folder, build, query, update, serve, install = steps()
+    assert clone[-2:] == ["install", ".[server,mcp]"]
+    assert (path[0], folder[0]) == ("export", "cd")
+    assert [step[0] for step in (build, query, update, serve, install)] == ["ncs"] * 5
     tree = corpus.write(tmp_path / "repos")
-    typed("build", ".", "-q", cwd=tree)
-    assert "Keyboards.hideSoftKeyboard" in typed("query", "hide soft keyboard", "-k", "1", cwd=tree).split("\n")[0]
-    entry = json.loads(block(typed("mcp", "--install", cwd=tree), "Cursor"))["mcpServers"]["ncs"]
-    server = StdioServerParameters(command=entry["command"], args=entry["args"], cwd=tree)
+    typed(*build[1:], cwd=tree)
+    assert query[1] == "query"  # README's question is about other code
+    assert "Keyboards.hideSoftKeyboard" in typed("query", "hide soft keyboard", cwd=tree).split("\n")[0]
+    typed(*update[1:], cwd=tree)
+    with subprocess.Popen([NCS, *serve[1:], "--port", "0"], cwd=tree, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr
+        url = server.stderr.readline().rpartition(" at ")[2].strip()
+        assert "ncs: search code" in httpx.get(url, timeout=60).text
+        found = httpx.get(f"{url}/api/search", params={"query": "hide soft keyboard"}, timeout=60).json()
+        server.terminate()
+        server.stderr.read()
+    assert found["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
+    assert asyncio.run(answered(typed(*install[1:], cwd=tree), tree)) == found["hits"][0]["code"]
 
-    async def run() -> str:
-        async with Client(server) as client:
-            found = await ask(client, "search_code", query="hide soft keyboard", k=1)
-            whole = await ask(client, "get_function", place=found.places[0])
-            return str(whole.json["code"])
 
-    assert "hideSoftInputFromWindow" in asyncio.run(run())
+async def answered(printed: str, tree: Path) -> str:
+    """What an agent that is told what is printed for Cursor reads of the first hit."""
+    entry = json.loads(block(printed, "Cursor"))["mcpServers"]["ncs"]
+    async with Client(StdioServerParameters(command=entry["command"], args=entry["args"], cwd=tree)) as client:
+        found = await ask(client, "search_code", query="hide soft keyboard", k=1)
+        whole = await ask(client, "get_function", place=found.places[0])
+        return str(whole.json["code"])
 
 
 def test_the_configuration_of_every_client_starts_this_installation(tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="ncs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    train = commands.add_parser("train", help="train a head; the same command goes on with a training that was killed")
+    train = commands.add_parser(
+        "train", help="train a head; the same command goes on with a training that was killed",
+        epilog="Example: ncs train unif --pairs pairs.jsonl.gz --own 0.5 --out head",
+    )  # fmt: skip
     train.add_argument("encoder", choices=get_args(Encoder), metavar="ENCODER", help=", ".join(get_args(Encoder)))
     _add_index(train, "the index whose words, vectors and functions are the start")
     train.add_argument(
@@ -83,7 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(run=_train)
 
     shown = commands.add_parser(
-        "explain-attention", aliases=["attention"], help="which words of the best hit a head weighs"
+        "explain-attention",
+        aliases=["attention"],
+        help="which words of the best hit a head weighs",
+        epilog='Example: ncs explain-attention "hide soft keyboard"',
     )
     _add_index(shown, "the index")
     shown.add_argument("text", metavar="TEXT", help="a question, or a function's name: its first hit is shown")
