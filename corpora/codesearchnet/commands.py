@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from corpora.codesearchnet import challenge, reading, statistics
+from corpora.codesearchnet.apart import Apart
 from corpora.codesearchnet.licences import ALLOWED
 from corpora.codesearchnet.pipeline import make_corpus
 from corpora.codesearchnet.rules import Rules
+from corpora.jsonl import read_rows
 from corpora.pairs import write_pairs
 from corpora.trec import read_run
 from ncs.console import show_table, tracker
@@ -70,6 +73,11 @@ def add_parser(commands: Any) -> None:
         each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
         each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
         each.add_argument("-q", "--quiet", action="store_true", help="no progress")
+        if name == "pairs":
+            each.add_argument(
+                "--apart", type=Path, metavar="FILE",
+                help="JSON lines with code, as cosqa's: no pair may have nearly the code or the words of one",
+            )  # fmt: skip
         each.set_defaults(run=run)
     submission = below.add_parser("submission", help="language,query,GitHubUrl of an index or of TREC runs")
     submission.add_argument("queries", type=Path, metavar="QUERIES", help="queries.csv")
@@ -91,9 +99,14 @@ def add_parser(commands: Any) -> None:
 
 def _pairs(options: argparse.Namespace) -> int:
     found = reading.pairs(options.corpus, options.language, options.partition)
+    dropped: Counter[str] = Counter()
+    if options.apart:
+        rows = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))
+        found = Apart(rows).others(found, dropped)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     written = write_pairs(tracker(options.quiet)(found, "pairs", unit="pairs"), options.out)
-    sys.stdout.write(f"{written:,} pairs\n")
+    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+    sys.stdout.write(f"{written:,} pairs" + (f"; left out as like {options.apart.name}: {told}" if told else "") + "\n")
     return 0
 
 
