@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-RECALL, BEST = 0.97, 10
+RECALL, BEST = 0.955, 10
 EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Lists that are searched, or candidates that the search in a graph keeps."""
 A_LIST = 40
