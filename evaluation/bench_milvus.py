@@ -1,0 +1,139 @@
+"""An index in Milvus against itself in its folder: are the first ten hits the same, what does a question take.
+
+    bin/benchmark milvus INDEX --store milvus://HOST:19530/NAME [--questions 200] [--kill-after N] [--json FILE]
+
+Questions are made of the index's own documents (ncs.sampling). Without --store Milvus Lite serves a temporary file.
+--kill-after: the first publication is killed when so many documents are there; the next one goes on with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.machine import commit, machine, peak_memory
+from ncs.index import Index
+from ncs.mains import ending
+from ncs.milvus.collection import collection_of
+from ncs.milvus.index import MilvusIndex
+from ncs.milvus.publish import Published, publish
+from ncs.milvus.target import Target, connected
+from ncs.sampling import sample
+from ncs.structure import Structure
+
+K = 10
+
+
+@ending("milvus")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the share of equal hits and the times; --json also writes them."""
+    parser = argparse.ArgumentParser(prog="benchmark milvus", description=__doc__.split("\n")[0])
+    parser.add_argument("index", type=Path)
+    parser.add_argument("--store")
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--kill-after", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--publish-only", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.publish_only:
+        publish(args.index, Target.of(args.store))
+        return 0
+    with tempfile.TemporaryDirectory() as room:
+        target = Target.of(args.store or str(Path(room, "code.db")))
+        result: dict[str, Any] = {
+            "commit": commit(),
+            "machine": machine(),
+            "store": "lite" if not args.store else "server",
+        }
+        if args.kill_after:
+            result["killed"] = _killed(args.index, target, args.kill_after)
+        start = time.perf_counter()
+        done = publish(args.index, target)
+        result["publication"] = _published(done, time.perf_counter() - start)
+        result["questions"] = _compared(args.index, target, args.questions)
+        result["load"] = os.getloadavg()[0]
+        result["peak_memory_bytes"] = peak_memory()
+    _tell(result)
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def _published(done: Published, seconds: float) -> dict[str, Any]:
+    return {"written": done.written, "there": done.there, "seconds": round(seconds, 1)}
+
+
+def _killed(index: Path, target: Target, after: int) -> dict[str, Any]:
+    """A publication in a process of its own, killed; Milvus must be a server, as a file has one reader."""
+    command = [sys.executable, "-m", "evaluation.bench_milvus", str(index), "--store", target.shown, "--publish-only"]
+    process = subprocess.Popen(command)
+    with Index.load(index) as opened, connected(target) as client:
+        name = collection_of(target, opened.manifest)
+        while process.poll() is None and not (client.has_collection(name) and _count(client, name) >= after):
+            time.sleep(0.2)
+        process.kill()
+        process.wait()
+        return {"documents": _count(client, name), "ended_by": process.returncode}
+
+
+def _count(client: Any, name: str) -> int:
+    client.load_collection(name)
+    return int(client.query(name, filter="row >= 0", output_fields=["count(*)"])[0]["count(*)"])
+
+
+def _compared(folder: Path, target: Target, wanted: int) -> dict[str, Any]:
+    with Index.load(folder) as ours, MilvusIndex.open(folder, target) as theirs:
+        questions = [each.text for each in sample(ours.words(), ours.store, Structure.load(ours.data))]
+        drawn = np.random.default_rng(0).permutation(len(questions))[:wanted].tolist()
+        for index in (theirs, ours):
+            index.search("warm up")
+        equal = hits = same_order = 0
+        milliseconds: dict[str, list[float]] = {"folder": [], "milvus": []}
+        for at in drawn:
+            found = {}
+            for name, index in (("folder", ours), ("milvus", theirs)):
+                start = time.perf_counter()
+                found[name] = [(hit.document.id, hit.score) for hit in index.search(questions[at], K)]
+                milliseconds[name].append(1000 * (time.perf_counter() - start))
+            expected = {id for id, _ in found["folder"]}
+            equal += len(expected & {id for id, _ in found["milvus"]})
+            hits += len(expected)
+            same_order += found["folder"] == found["milvus"]
+        return {
+            "documents": len(ours),
+            "asked": len(drawn),
+            "hits": hits,
+            "equal_hits": equal,
+            "same_order_and_scores": same_order,
+            "p50_ms": {name: round(statistics.median(each), 1) for name, each in milliseconds.items()},
+        }
+
+
+def _tell(result: dict[str, Any]) -> None:
+    asked, done = result["questions"], result["publication"]
+    share = asked["equal_hits"] / asked["hits"]
+    lines = [
+        f"{asked['documents']:,} documents: {done['written']:,} sent in {done['seconds']} s,"
+        f" {done['there']:,} were there",
+        f"first {K} of {asked['asked']} questions: {share:.2%} of {asked['hits']:,} hits equal,"
+        f" {asked['same_order_and_scores']} rankings the same to the last bit",
+        f"p50: folder {asked['p50_ms']['folder']} ms, Milvus {asked['p50_ms']['milvus']} ms",
+    ]
+    if "killed" in result:
+        lines.append(f"a publication killed at {result['killed']['documents']:,} documents was gone on with")
+    print("\n".join(lines))  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())
