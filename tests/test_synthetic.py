@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,13 +53,9 @@ def real(repositories: int = 8, functions: int = 30) -> list[Document]:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("real") / "index"
     documents = real()
-    copied = [Document(**{**fields(d), "id": f"c/{d.path}:{d.start_line}", "repository": "c"}) for d in documents[:60]]
+    copied = [replace(d, id=f"c/{d.path}:{d.start_line}", repository="c") for d in documents[:60]]
     Index.of([*documents, *copied], folder, config=BuildConfig(embeddings="lsa")).close()
     return folder
-
-
-def fields(document: Document) -> dict[str, object]:
-    return {name: getattr(document, name) for name in Document.__slots__}
 
 
 def test_what_is_drawn_from_is_measured_on_the_index(source: Path) -> None:
