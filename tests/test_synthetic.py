@@ -17,7 +17,7 @@ from evaluation.synthetic import Source, make, parts, stream
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.places import Places
-from ncs.types import FIELDS, NCS_FIELDS, Document
+from ncs.types import FIELDS, NCS_FIELDS, Document, Field
 
 VERBS = ["open", "close", "read", "write", "hide", "show", "start", "stop", "find", "send"]
 NOUNS = ["file", "socket", "panel", "timer", "user", "key"]
@@ -36,7 +36,7 @@ def real(repositories: int = 8, functions: int = 30) -> list[Document]:
         for n in range(functions):
             verb, noun = VERBS[n % 10], NOUNS[owner % 6]
             name, path = f"{verb}{noun.capitalize()}{n // 10}", f"src/{noun}{n % 3}.java"
-            words = {
+            words: dict[Field, tuple[str, ...]] = {
                 "name": (name,), "calls": (f"{verb}Now", "check"), "identifiers": (noun, rare(30 * owner + n)),
                 "doc": (f"{verb} the {noun} of repository {owner}",), "path": (path,),
             }  # fmt: skip
