@@ -24,7 +24,7 @@ from ncs.generations import Generation, new_generation
 from ncs.manifest import current_generation
 from ncs.map_files import keep_map
 from ncs.progress import Track, silent
-from ncs.rankers import NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
+from ncs.rankers import KeepsCopy, NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.store import Store
 from ncs.structure import Structure
@@ -61,10 +61,15 @@ class Clock:
         self.seconds[stage] = round(time.perf_counter() - start, 2)
 
 
-def requested_rankers(texts: Iterable[str]) -> list[Ranker]:
-    """The rankers on request, written as `unif:head=HEAD`, sure to have what they need."""
+def requested_rankers(texts: Iterable[str], standing: Path | None = None) -> list[Ranker]:
+    """The rankers on request, written as `unif:head=HEAD`, sure to have what they need.
+
+    standing: the data folder of the index that stands, from which a ranker may take its own copy of what is gone.
+    """
     rankers = [requested_ranker(text) for text in texts]
     for ranker in rankers:
+        if standing is not None and isinstance(ranker, KeepsCopy):
+            ranker.take_over(standing)
         if isinstance(ranker, NeedsMore):
             ranker.prepare()
     return rankers
@@ -82,7 +87,8 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
     from ncs.sources import Skipped, count
 
     config = recipe.config
-    requested = requested_rankers(config.rankers)
+    current = current_generation(folder)
+    requested = requested_rankers(config.rankers, folder / current if current else None)
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
     total, size = 0, 0
     if recipe.scheduler is None:  # what a cluster reads, this machine need not see
