@@ -85,11 +85,14 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
     from ncs.reading import MovedError
     from ncs.reuse import made_by
     from ncs.sources import Skipped, count
+    from ncs.sources.addresses import address_of, is_address
 
     config = recipe.config
     current = current_generation(folder)
     requested = requested_rankers(config.rankers, folder / current if current else None)
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
+    if recipe.scheduler is None and (away := next(filter(is_address, recipe.roots), None)):
+        raise BadInput(f"a cluster reads {address_of(away)}, not this machine; name one with --scheduler")
     total, size = 0, 0
     if recipe.scheduler is None:  # what a cluster reads, this machine need not see
         total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
@@ -271,7 +274,10 @@ class Sources:
 
     def described(self) -> dict[str, object]:
         """For the manifest."""
-        return {"roots": [str(root.resolve()) for root in self.roots], "began": self.began, "made_by": self.made_by}
+        from ncs.sources.addresses import address_of, is_address
+
+        roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.roots]
+        return {"roots": roots, "began": self.began, "made_by": self.made_by}
 
 
 def _peak_memory() -> int:

@@ -59,9 +59,13 @@ def roots_of(manifest: Manifest) -> tuple[Path, ...]:
 
 def recipe_of(manifest: Manifest, folder: Path) -> Recipe:
     """What made an index; raises BadInput where it does not say which files, and IndexVersion."""
+    from ncs.sources.addresses import address_of, is_address
+
     roots = roots_of(manifest)
     if not roots:
         raise BadInput(f"{folder} does not say which files it was made of; build it again with: ncs build <sources>")
+    if away := next(filter(is_address, roots), None):
+        raise BadInput(f"{folder} was read by a cluster from {address_of(away)}; build it again with --scheduler")
     return Recipe(roots, BuildConfig.of(manifest))
 
 

@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 
 from ncs.building import make
-from ncs.cluster import addresses
 from ncs.cluster import build as cluster_build
 from ncs.cluster.shards import Shard
 from ncs.cluster.tasks import connected
 from ncs.config import BuildConfig
 from ncs.embeddings import FastTextConfig
-from ncs.errors import NcsError, SourceError
+from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import why_unread
 from ncs.freshness import Recipe
 from ncs.index import Index
 from ncs.sources import Skipped
+from ncs.sources.addresses import address_of
 from ncs.sources.parts import Part
 from tests import dask_processes, gitrepo
 from tests.dask_processes import Cluster
@@ -191,6 +191,16 @@ def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cl
     assert names == ["one", "two"]
 
 
+def test_what_was_read_from_addresses_is_not_updated_without_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    gitrepo.bare(tmp_path / "store" / "one.git", {"a.py": "def in_git(x):\n    return x\n"})
+    root = Path(f"file://{tmp_path}/store")
+    make(recipe(root, scheduler=cluster.address), tmp_path / "index")
+    with pytest.raises(BadInput, match=f"from file://{tmp_path}/store; build it again with --scheduler"):
+        Index.update(tmp_path / "index")
+    with pytest.raises(BadInput, match="a cluster reads file://"):
+        make(recipe(root), tmp_path / "index")
+
+
 def test_where_no_scheduler_answers_one_line_says_how_to_start_one() -> None:
     with pytest.raises(NcsError, match="start one with: dask scheduler"), connected("tcp://127.0.0.1:9", patience=1):
         pass
@@ -212,4 +222,4 @@ def test_a_shard_with_a_pickle_in_it_is_refused(tmp_path: Path) -> None:
 def test_the_order_of_places_is_that_of_walk() -> None:
     places = [Part("/r", (0,), where) for where in ("app/", "app-b/", "app/inner/", "")]
     assert [part.where for part in sorted(places, key=lambda part: part.key)] == ["", "app/", "app-b/", "app/inner/"]
-    assert addresses.address_of(Path("s3://bucket/a.git")) == "s3://bucket/a.git"
+    assert address_of(Path("s3://bucket/a.git")) == "s3://bucket/a.git"

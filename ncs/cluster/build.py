@@ -17,6 +17,7 @@ from ncs.cluster.shards import Shard
 from ncs.cluster.tasks import Tasks, connected
 from ncs.file_table import BROKEN, FAILED, READ
 from ncs.reuse import made_by
+from ncs.sources.addresses import address_of, is_address
 from ncs.sources.parts import Key, Part, name_of
 from ncs.sources.roots import Names, check
 
@@ -97,7 +98,7 @@ class _Reader:
     def _listed(self, job: Job, shard: Shard) -> None:
         """A root that is an address and holds others is none itself; a folder is one, of the files outside of all."""
         below = _below(shard)
-        if below and addresses.is_address(job.part.root):
+        if below and is_address(job.part.root):
             del self._waiting[job.part.key], self._parts[job.part.key]
         else:
             self._read(job.part)
@@ -158,8 +159,8 @@ def _below(shard: Shard) -> list[Part]:
 def _parts(roots: Iterable[Path], force: bool) -> list[Part]:
     """The roots, paths checked as `walk` checks them; raises SourceError."""
     given = list(roots)
-    local = iter(check([root for root in given if not addresses.is_address(root)], force))
+    local = iter(check([root for root in given if not is_address(root)], force))
     order: dict[str, None] = {}
     for root in given:
-        order[addresses.address_of(root) if addresses.is_address(root) else str(next(local, root))] = None
+        order[address_of(root) if is_address(root) else str(next(local, root))] = None
     return [Part(root, (number,), archive=addresses.is_archive(root)) for number, root in enumerate(order)]

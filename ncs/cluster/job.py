@@ -20,6 +20,7 @@ from ncs.extract.readers import readable, why_unread, without_texts
 from ncs.file_table import FileEntry
 from ncs.reuse import made_by
 from ncs.sources import Skipped, SourceFile
+from ncs.sources.addresses import is_address
 from ncs.sources.parts import Part, read_part, scout
 from ncs.sources.skips import Sieve, shown
 
@@ -64,12 +65,12 @@ def do(job: Job) -> bytes:
     skipped = Skipped(unwanted=why_unread)
     sieve, apart = Sieve(readable if job.texts else without_texts, skipped), frozenset(job.apart)
     if job.list_only:
-        address = addresses.is_address(job.part.root)
+        address = is_address(job.part.root)
         below = addresses.listed(job.part) if address else scout(job.part, sieve, apart)
         return Shard({"below": list(map(asdict, below))}, (), ()).to_bytes()
     with ExitStack() as fetched:
         part, prefix = job.part, ""
-        if addresses.is_address(part.root):
+        if is_address(part.root):
             room = fetched.enter_context(tempfile.TemporaryDirectory(prefix="ncs-"))
             part = replace(part, root=str(addresses.fetch(part.root, Path(room))))
             prefix = str(Path(part.root).resolve())
