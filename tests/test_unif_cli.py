@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,17 @@ def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> Non
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "unif: training needs torch: pip install 'neural-code-search[unif]'\n"
+
+
+def test_an_update_takes_the_copy_of_a_head_whose_folder_is_gone(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "index"
+    assert ncs(monkeypatch, "build", sources, "-i", folder, "--head", tmp_path / "run", "-q") == 0
+    shutil.rmtree(tmp_path / "run")
+    (sources / "io.py").write_text(SOURCE + "\n\ndef open_socket(sock):\n    sock.open()\n")
+    assert ncs(monkeypatch, "update", "-i", folder, "-q") == 0
+    capsys.readouterr()
+    assert ncs(monkeypatch, "query", "-i", folder, "--ranker", "unif", "--no-code", "--jsonl", "open socket") == 0
+    assert "open_socket" in capsys.readouterr().out
+    assert ncs(monkeypatch, "build", sources, "-i", tmp_path / "new", "--head", tmp_path / "run", "-q") == 2
