@@ -111,6 +111,7 @@ def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subproces
         said = asyncio.run(found(url, "a-token-of-this-test"))
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=30)[1]
+    assert not said.error, said.text
     assert said.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert "token" not in rest
 

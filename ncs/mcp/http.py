@@ -16,7 +16,7 @@ from ncs.mcp.projects import Projects
 from ncs.mcp.server import create_server, log_to_stderr
 from ncs.mcp.settings import LOOPBACK, Settings
 from ncs.server.guard import check_token
-from ncs.server.refusals import Refusal
+from ncs.server.refusals import Refusal, respond
 
 PATH = "/mcp"
 GRACE = 2
@@ -37,17 +37,9 @@ class Bearer:
             try:
                 check_token(self._token, given)
             except Refusal as refusal:
-                await _refuse(refusal, send)
+                await respond(send, refusal)
                 return
         await self._app(scope, receive, send)
-
-
-async def _refuse(refusal: Refusal, send: Send) -> None:
-    body = refusal.body()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers}
-    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
 
 
 def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:

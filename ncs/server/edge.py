@@ -11,7 +11,7 @@ from typing import Any
 
 from ncs.server.guard import Guard
 from ncs.server.metrics import Metrics
-from ncs.server.refusals import Refusal
+from ncs.server.refusals import Refusal, respond
 from ncs.server.settings import MOST_BODY
 
 Message = MutableMapping[str, Any]
@@ -136,12 +136,3 @@ class _Exchange:
         else:
             self._bytes += len(message.get("body", b""))
         await self._send(message)
-
-
-async def respond(send: Send, refusal: Refusal) -> None:
-    """Send a refusal."""
-    body = refusal.body()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

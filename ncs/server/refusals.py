@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from ncs.errors import BadInput, IndexFolderError, MissingExtra, NcsError, SourceError
@@ -27,6 +27,15 @@ class Refusal(Exception):
     def body(self) -> bytes:
         """JSON, UTF-8."""
         return to_json({"error": {"code": self.code, "message": self.message, "remedy": self.remedy}})
+
+
+async def respond(send: Callable[[MutableMapping[str, Any]], Awaitable[None]], refusal: Refusal) -> None:
+    """Send a refusal as ASGI has it."""
+    body = refusal.body()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _again(status: int, code: str, message: str, remedy: str, headers: Mapping[str, str]) -> Refusal:
