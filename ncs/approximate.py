@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import faiss as _faiss
 import numpy as np
 
+from ncs.best_rows import BEST, Best
 from ncs.errors import IndexDamaged
-from ncs.listed import PLACES, Listed, places_of
+from ncs.listed import PLACES, Listed, places_of, read_ahead
 from ncs.vector_kinds import ABOUT, About, Kind, read_about
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-RECALL, BEST = 0.955, 10
+RECALL = 0.955
 EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Lists that are searched, or candidates that the search in a graph keeps."""
 A_LIST = 40
@@ -69,6 +70,7 @@ class Approximate:
     def __init__(self, index: Any, about: About, stored: Any = None) -> None:
         """stored: what gives vectors back, where it is not faiss."""
         self._index, self.about = index, about
+        self._cold: Path | None = None
         self._stored = stored or (index.refine_index if about.kind == "rabitq" else index)
 
     @classmethod
@@ -79,7 +81,7 @@ class Approximate:
         asked to find out how far to look. One thread, so that the same vectors make the same bytes."""
         faiss.omp_set_num_threads(1)
         about = About(kind, dim, rows, 1 if kind == "hnsw" else lists(rows), EFFORTS[-1])
-        index, best = _empty(about), _Best(questions)
+        index, best = _empty(about), Best(questions)
         index.train(_filled_up(sample))
         for chunk in chunks:
             index.add(_filled_up(chunk))
@@ -104,12 +106,20 @@ class Approximate:
         whole = len(self) if self.about.kind == "hnsw" else self.about.lists
         effort = min(whole, int(np.ceil(self.about.effort / max(share, 1e-9))))
         query = _filled_up(query[None])
+        self._read_ahead(query, effort)
         while True:
             scores, rows = self._index.search(query, n, params=self._parameters(effort, n, selector))
             found = rows[0] >= 0
             if found.all() or effort >= whole:
                 return scores[0][found], rows[0][found]
             effort = min(whole, 4 * effort)
+
+    def _read_ahead(self, query: Matrix, effort: int) -> None:
+        """For the first question: later ones find most lists in memory, or can wait."""
+        path, self._cold = self._cold, None
+        if path:
+            sizes = np.array([self._index.invlists.list_size(number) for number in range(self._index.nlist)])
+            read_ahead(path, sizes, self._index.code_size, self._index.quantizer.search(query, effort)[1][0])
 
     def _parameters(self, effort: int, n: int, selector: Any) -> Any:
         chosen = {} if selector is None else {"sel": selector}
@@ -125,7 +135,7 @@ class Approximate:
         found: Matrix = self._stored.reconstruct_batch(rows)[:, : self.dim]
         return found
 
-    def _tuned(self, best: _Best) -> Approximate:
+    def _tuned(self, best: Best) -> Approximate:
         """With the least effort that is enough for these questions, or the most there is."""
         for effort in EFFORTS:
             self.about = replace(self.about, effort=min(effort, self.about.lists if self.about.lists > 1 else effort))
@@ -162,7 +172,9 @@ class Approximate:
             stored = Listed.open(path, faiss.vector_to_array(index.sq.trained))
             if len(stored.places) != about.rows:
                 raise IndexDamaged(f"{folder / PLACES} does not fit {FILE}; build the index again")
-        return cls(index, about, stored)
+        opened = cls(index, about, stored)
+        opened._cold = path if about.kind == "ivf" else None
+        return opened
 
 
 def _width(dim: int) -> int:
@@ -191,37 +203,3 @@ def _places(index: Any) -> NDArray[np.uint32]:
     lengths = [index.invlists.list_size(number) for number in range(index.nlist)]
     ids = [faiss.rev_swig_ptr(index.invlists.get_ids(n), size) for n, size in enumerate(lengths) if size]
     return places_of(ids, index.code_size)
-
-
-class _Best:
-    """The best rows of some questions by exact search, while chunks of vectors go by."""
-
-    KEPT = 4 * BEST
-
-    def __init__(self, questions: Matrix) -> None:
-        self.questions = np.ascontiguousarray(questions, np.float32)
-        self._scores = np.full((len(questions), self.KEPT), -np.inf, np.float32)
-        self._rows = np.full((len(questions), self.KEPT), -1, np.int64)
-        self._seen = 0
-
-    def see(self, chunk: Matrix) -> None:
-        """The next rows."""
-        if not len(self.questions) or not len(chunk):
-            return
-        scores = np.concatenate([self._scores, self.questions @ chunk.T], axis=1)
-        at = np.arange(self._seen, self._seen + len(chunk))
-        rows = np.concatenate([self._rows, np.broadcast_to(at, (len(scores), len(at)))], axis=1)
-        order = np.argpartition(-scores, self.KEPT - 1, axis=1)[:, : self.KEPT]
-        self._scores, self._rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
-        self._seen += len(chunk)
-
-    def recall(self, searcher: Approximate) -> float:
-        """The share of the best ten that it finds, what ties with the tenth counted alike; -1 without questions."""
-        if not len(self.questions) or self._seen < BEST:
-            return -1.0
-        tenth = np.partition(self._scores, -BEST, axis=1)[:, -BEST]
-        met = 0
-        for query, scores, rows, least in zip(self.questions, self._scores, self._rows, tenth, strict=True):
-            found = searcher.nearest(query, BEST, None, 1.0)[1]
-            met += np.count_nonzero(np.isin(found, rows[scores >= least - 1e-6]))
-        return float(met / (BEST * len(self.questions)))

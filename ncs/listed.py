@@ -5,6 +5,7 @@ faiss finds a row in its lists only by a table of all rows, which it reads whole
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,3 +70,18 @@ def places_of(lists: Sequence[NDArray[np.int64]], dim: int) -> NDArray[np.uint32
         places[ids] = start + np.arange(len(ids)) * (dim // ID)
         start += len(ids) * (dim // ID + 1)
     return places
+
+
+def read_ahead(path: Path, sizes: NDArray[np.int64], dim: int, numbers: NDArray[np.int64]) -> None:
+    """Ask the system for the lists of these numbers at once; sizes: rows a list, [lists].
+
+    A cold file that is only mapped is read page by page: without this the first question to 266,000 vectors took five
+    times as long (480 ms; by hand).
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    lengths = sizes * (dim + ID)
+    starts = path.stat().st_size - lengths.sum() + np.concatenate([[0], np.cumsum(lengths)])
+    with path.open("rb") as file:
+        for number in np.sort(numbers[numbers >= 0]).tolist():
+            os.posix_fadvise(file.fileno(), int(starts[number]), int(lengths[number]), os.POSIX_FADV_WILLNEED)

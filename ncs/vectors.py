@@ -149,7 +149,7 @@ class VectorIndex:
         One query at a time, because faiss computes many at once in another order of additions.
         """
         faiss.omp_set_num_threads(1)  # starting threads costs more than one query
-        asked, share = wanted, findable / len(self)
+        asked, share = wanted, findable / (len(self) - len(self._empty))
         while True:
             asked = min(findable, 4 * asked if asked > wanted else wanted + SPARE)
             scores, rows = self._searcher.nearest(query, asked, selector, share)

@@ -103,6 +103,21 @@ def test_a_filter_is_kept_whether_it_leaves_many_rows_or_few(kind: Kind) -> None
     assert index_of(kind).search(QUERIES[:1], 3, allowed=only)[0].tolist() == [[42, -1, -1]]
 
 
+def test_the_first_question_asks_the_system_for_just_the_lists_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_of("ivf").save(tmp_path)
+    opened, content, asked = VectorIndex.load(tmp_path), (tmp_path / "vectors.faiss").read_bytes(), []
+    monkeypatch.setattr("os.posix_fadvise", lambda _, start, length, __: asked.append(content[start : start + length]))
+    places, row = np.load(tmp_path / "places.npy"), int(opened.search(VECTORS[50:51], 1)[0][0, 0])
+    assert len(asked) == opened.about.effort
+    lengths = 12_000 * (32 + 8)  # bytes of codes and ids, at the end of the file
+    code = content[len(content) - lengths + 8 * int(places[row]) :][:32]
+    assert any(code in each for each in asked)
+    opened.search(VECTORS[50:51], 1)
+    assert len(asked) == opened.about.effort
+
+
 def test_a_filter_that_leaves_more_than_few_rows_of_one_corner_still_finds_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
