@@ -33,8 +33,9 @@ SETTINGS = {
     "DASK_LOGGING__DISTRIBUTED": "critical",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "15s",
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
 }
-"""How soon a silent worker is given up; Dask's own are 30 s and 5 minutes."""
+"""How soon a silent worker is given up (Dask's own are 30 s and 5 minutes), and no sampling of stacks each 10 ms."""
 POOL = "pool"
 NET = "10.77.0."
 

@@ -126,6 +126,7 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     Raises MissingExtra, and NcsError where nobody answers or no worker comes in time.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
         from distributed.comm import CommClosedError
     except ImportError:
@@ -133,6 +134,7 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by the build
     if scheduler == LOCAL:
         with (
+            dask.config.set({"distributed.worker.profile.enabled": False}),
             LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
             Client(cluster) as client,
         ):
