@@ -36,7 +36,7 @@ from ncs.sources import SourceFile, count, walk
 
 SAMPLE_BYTES = 5_000_000
 """Bytes of Java that javalang reads."""
-LANGUAGE_BYTES = 2_000_000
+LANGUAGE_BYTES = 1_000_000
 """Bytes of each language in the table by language."""
 Counts = tuple[int, int, int]
 """Documents, broken files, failed files."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from evaluation.machine import commit, machine
 from ncs.errors import SourceError
 from ncs.extract import LANGUAGES
-from ncs.extract.readers import NOTEBOOK, PAGE, read, readable, reader_of, why_unread
+from ncs.extract.readers import NOTEBOOK, PAGE, SCRIPT, read, readable, reader_of, why_unread
 from ncs.mains import ending
 from ncs.places import OUTLINES
 from ncs.sources import Skipped, SourceFile, walk
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def tally(files: Iterable[SourceFile]) -> dict[str, Tally]:
-    """Reader -> what it read: languages with a grammar, then notebooks and pages, then text, each by name."""
+    """Reader -> what it read: languages with a grammar, then notebooks, pages and scripts, then text, each by name."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     for file in files:
         one = tallies[reader_of(file.path) or ""]
@@ -86,7 +86,7 @@ def tally(files: Iterable[SourceFile]) -> dict[str, Tally]:
 
 
 def _room(reader: str) -> int:
-    return 1 if reader in (NOTEBOOK, PAGE) else 0 if reader in LANGUAGES else 2
+    return 1 if reader in (NOTEBOOK, PAGE, SCRIPT) else 0 if reader in LANGUAGES else 2
 
 
 def report(tallies: Mapping[str, Tally], skipped: Mapping[str, int]) -> str:
