@@ -139,9 +139,11 @@ class Places:
         total = sum(words.values())
         asked, held = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
         for stem, weight in words.items():
-            met = np.isin(ids, self._alike(stem))
+            alike = np.zeros(len(self.stems), np.bool_)
+            alike[self._alike(stem)] = True
+            met = alike[ids]
             held |= met
-            asked[np.unique(owners[met])] += weight
+            asked += weight * (np.bincount(owners[met], minlength=len(files)) > 0)
         precision = np.bincount(owners[held], minlength=len(files)) / np.maximum(lengths, 1)
         return np.sqrt(asked / total) * precision if total else asked
 

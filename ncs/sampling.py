@@ -30,8 +30,9 @@ Kind = Literal["doc", "seen", "name", "symbol"]
 """From a comment that is hidden, from one that is not, a name in words that is hidden, a name as spelled."""
 
 MOST: Mapping[Kind, int] = {"doc": 140, "seen": 60, "name": 60, "symbol": 40}
-LARGE, FEWEST = 15_000, 0.15
-"""Documents from which on there are so many questions; the part of them that the smallest index is asked."""
+LARGE, FEWEST, SOME = 15_000, 0.15, 0.3
+"""Documents from which on there are so many questions; the part of them that the smallest index is asked: few, so that
+they are less than a fifth of its build, and some where there is more to decide."""
 HIDDEN: Mapping[Kind, Field] = {"doc": "doc", "name": "name"}
 """Kind -> the field that its questions must not see."""
 SHORTEST, LONGEST = 3, 25
@@ -50,8 +51,10 @@ class Sampled:
     row: int
 
 
-def sample(words: WordTable, store: Store, structure: Structure, *, seed: int = SEED) -> list[Sampled]:
-    """At most MOST questions of each kind, in an order that the seed decides."""
+def sample(
+    words: WordTable, store: Store, structure: Structure, *, seed: int = SEED, fewest: float | None = None
+) -> list[Sampled]:
+    """At most MOST questions of each kind, in an order that the seed decides. fewest: in place of FEWEST."""
     rng = np.random.default_rng(seed)
     places = structure.places
     product = np.flatnonzero(places.role[places.file] == SOURCE)
@@ -64,7 +67,8 @@ def sample(words: WordTable, store: Store, structure: Structure, *, seed: int = 
         "name": names[:half],
         "symbol": names[half:],
     }
-    return [question for kind in rows for question in _questions(kind, rows[kind], words, store, structure)]
+    part = min(1.0, max(FEWEST if fewest is None else fewest, len(words) / LARGE))
+    return [each for kind in rows for each in _questions(kind, rows[kind], int(MOST[kind] * part), structure, store)]
 
 
 def _own_comments(words: WordTable) -> NDArray[np.int64]:
@@ -80,11 +84,9 @@ def _own_comments(words: WordTable) -> NDArray[np.int64]:
     return np.sort(rows[first[counts == 1]])
 
 
-def _questions(
-    kind: Kind, rows: NDArray[np.int64], words: WordTable, store: Store, structure: Structure
-) -> Iterator[Sampled]:
+def _questions(kind: Kind, rows: NDArray[np.int64], most: int, structure: Structure, store: Store) -> Iterator[Sampled]:
     """The first that are any good of the rows given; four times as many are looked at."""
-    most, found = int(MOST[kind] * min(1.0, max(FEWEST, len(words) / LARGE))), 0
+    words, found = structure.words, 0
     for document, row in _documents(store, rows[: 4 * most]):
         text = _name(document, structure, kind) if kind in ("name", "symbol") else _sentence(document, words, row)
         if text and found < most:

@@ -15,7 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ncs import calibration, confidence, learning, tuning
+from ncs import calibration, confidence, learning, sampling, tuning
 from ncs.answer import ask
 from ncs.calibration import calibrate
 from ncs.cli import app
@@ -38,6 +38,14 @@ pytestmark = pytest.mark.slow  # most of them ask an index of the standard libra
 
 MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
 NONSENSE = ("xyzzy frobnicate quux", "marinate chicken breast with garlic", "react component with a tailwind button")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_many_questions_as_large_indexes_are_asked() -> Iterator[None]:
+    """Small ones are asked too few for weights to be learnt."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "FEWEST", 0.3)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +114,18 @@ def test_no_more_than_300_questions_are_asked_each_of_a_document_of_the_product(
         if question.kind == "doc":
             said = " ".join(" ".join(document.words["doc"]).split())
             assert said.startswith(question.text)
+
+
+def test_the_smallest_indexes_are_asked_few_questions_and_keep_the_weights(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "FEWEST", 0.15)
+    found = calibrate(*parts(index))
+    assert found.figures["questions"]["doc"] == int(0.15 * MOST["doc"])
+    assert all(found.figures["questions"][kind] <= 0.15 * MOST[kind] for kind in MOST)
+    assert found.learnt.weights == {}
+    assert found.figures["held_out"] is None
+    assert found.learnt.model != DEFAULT
 
 
 def test_the_same_index_teaches_the_same(index: Index) -> None:

@@ -118,12 +118,15 @@ def find(
     learnt = parts.head.values(asked, rows) if parts.head else np.zeros(len(rows))
     meaning = dense.similarities(query, rows).astype(np.float64)
     scored = Candidates(rows, parts.lexical.postings.scores(ids, rows), np.zeros(len(rows)), meaning, learnt)
-    return _added(
-        _best(_told(scored, hidden), np.isin(rows, found), np.isin(rows, defined), weights, n),
-        parts,
-        wording.added,
-        hidden,
-    )
+    best = _best(_told(scored, hidden), _among(rows, found), _among(rows, defined), weights, n)
+    return _added(best, parts, wording.added, hidden)
+
+
+def _among(rows: Rows, some: Sequence[int] | Rows) -> NDArray[np.bool_]:
+    """Which of these rows, ascending and distinct, are among some of them."""
+    met = np.zeros(len(rows), np.bool_)
+    met[np.searchsorted(rows, np.asarray(some, np.int64))] = True
+    return met
 
 
 def _told(scored: Candidates, hidden: Hidden | None) -> Candidates:
@@ -142,7 +145,7 @@ def _best(
     at = np.flatnonzero(found)
     some = scored.at(at)
     base = some.base(weights, max(float(some.lexical.max(initial=0)), 1e-9))
-    kept = np.isin(scored.rows, np.array([row for row, _ in top(some.rows, base, n)], np.int64))
+    kept = _among(scored.rows, [row for row, _ in top(some.rows, base, n)])
     return scored.at(np.flatnonzero(kept | defined))
 
 

@@ -33,9 +33,9 @@ def own(
 ) -> dict[str, Scores]:  # fmt: skip
     """Name -> [n]. asked: stem -> idf. inside: how far the candidates stand in one project."""
     table = parts.structure.words
-    named = naming.agreement(table, rows, asked, parts.structure.stems) + DIRECTION * direction.direction(
-        table, rows, tokenize(text)
-    )
+    stems = parts.structure.stems
+    named = naming.agreement(table, rows, asked, stems)
+    named += DIRECTION * direction.direction(table, rows, tokenize(text), stems)
     if hidden and hidden.name is not None:
         named[rows == hidden.row] = hidden.name
     found = {
@@ -43,7 +43,7 @@ def own(
         "definition": weights.definition * definition(parts.structure, intent, rows, inside),
     }
     if settings.proximity:
-        near = proximity.agreement(table, parts.structure.stems, rows, stem_all(intent.words), asked)
+        near = proximity.agreement(table, stems, rows, stem_all(intent.words), asked)
         found["proximity"] = settings.proximity * inside * near
     if settings.association:
         related = association.agreement(table, parts.lexical.postings, intent.words, rows)

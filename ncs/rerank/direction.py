@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.lexical import stem_all
+from ncs.stems import Stems
 from ncs.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -57,10 +58,12 @@ def ways(tokens: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(stems[::2], stems[1::2], strict=True))
 
 
-def direction(table: WordTable, rows: NDArray[np.int64], tokens: Sequence[str]) -> NDArray[np.float64]:
+def direction(
+    table: WordTable, rows: NDArray[np.int64], tokens: Sequence[str], stems: Stems | None = None
+) -> NDArray[np.float64]:
     """1 where a row's name says the question's way, -1 where it says the reverse or an opposite, else 0; [len(rows)].
 
-    An opposite counts where the name has it and not the question's own word.
+    An opposite counts where the name has it and not the question's own word. stems: where the words' are noted.
     """
     wanted = ways(tokens)
     asked = set(stem_all(tokens))
@@ -68,15 +71,12 @@ def direction(table: WordTable, rows: NDArray[np.int64], tokens: Sequence[str]) 
     found = np.zeros(len(rows))
     if not wanted and not against:
         return found
+    stems = stems or Stems(table.vocabulary)
     ids, offsets = table.select_rows(("name",), rows)
-    known, numbers = np.unique(ids, return_inverse=True)
-    words = [table.vocabulary.word(int(id)) for id in known]
-    stems = stem_all(words)
-    telling = against.union(*wanted)
-    tells = np.fromiter((stem in telling for stem in stems), np.bool_, len(stems))[numbers]
-    for at in np.unique(np.repeat(np.arange(len(rows)), np.diff(offsets))[tells]).tolist():
-        own = numbers[offsets[at] : offsets[at + 1]].tolist()
-        name, plain = [stems[number] for number in own], [words[number] for number in own]
+    tells = np.isin(stems.numbers(ids), stems.of_stems(against.union(*wanted)))
+    for at in np.unique(np.searchsorted(offsets, np.flatnonzero(tells), side="right") - 1).tolist():
+        plain = [table.vocabulary.word(int(id)) for id in ids[offsets[at] : offsets[at + 1]]]
+        name = stem_all(plain)
         if any(stem in against and OPPOSITES[stem] not in name for stem in name):
             found[at] = -1
         for source, target in wanted:

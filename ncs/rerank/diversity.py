@@ -31,8 +31,25 @@ def saturated(
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
     [(0, 1.0), (2, 0.6)]
     """
+    order, looked_at = np.lexsort((np.arange(len(scores)), -scores)), 4 * k
+    while True:  # what follows those looked at is no better than its score, however few of its file were taken
+        found = _taken(scores, files, k, order[:looked_at], factor, clusters)
+        if looked_at >= len(order) or (len(found) == k and found[-1][1] >= scores[order[looked_at]]):
+            return found
+        looked_at *= 4
+
+
+def _taken(
+    scores: NDArray[np.float64],
+    files: NDArray[np.int64],
+    k: int,
+    order: NDArray[np.int64],
+    factor: float,
+    clusters: NDArray[np.int32] | None,
+) -> list[tuple[int, float]]:
+    """`saturated` among some positions, best first."""
     waiting: dict[int, list[int]] = {}  # of each file, its positions, the best last
-    for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
+    for at in order[::-1].tolist():
         waiting.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
     taken = dict.fromkeys(waiting, 0)
     queue = [(-float(scores[own[-1]]), own[-1], file) for file, own in waiting.items()]
