@@ -125,8 +125,8 @@ def test_filters_hold_for_the_place_that_is_shown(home: Path) -> None:
         every = [(hit.document.kind, hit.document.qualified_name) for hit in index.similar(function, 50)]
         assert len({kind for kind, _ in every}) > 1
         for kind in {kind for kind, _ in every}:
-            found = [hit.document.qualified_name for hit in index.similar(function, 50, kind=kind)]
-            assert found == [name for is_kind, name in every if is_kind == kind]
+            of_kind = [hit.document.qualified_name for hit in index.similar(function, 50, kind=kind)]
+            assert of_kind == [name for is_kind, name in every if is_kind == kind]
         assert index.similar(function, kind="class") == []  # an outline is no function
 
 
