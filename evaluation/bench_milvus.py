@@ -80,11 +80,16 @@ def _killed(index: Path, target: Target, after: int) -> dict[str, Any]:
     process = subprocess.Popen(command)
     with Index.load(index) as opened, connected(target) as client:
         name = collection_of(target, opened.manifest)
-        while process.poll() is None and not (client.has_collection(name) and _count(client, name) >= after):
-            time.sleep(0.2)
+        while process.poll() is None and not (client.has_collection(name) and _has(client, name, after)):
+            time.sleep(0.5)
         process.kill()
         process.wait()
         return {"documents": _count(client, name), "ended_by": process.returncode}
+
+
+def _has(client: Any, name: str, row: int) -> bool:
+    client.load_collection(name)
+    return bool(client.get(name, ids=[row], output_fields=["row"]))
 
 
 def _count(client: Any, name: str) -> int:

@@ -111,7 +111,7 @@ def test_hits_scores_and_reasons_equal_those_of_the_folder(built: Path, milvus: 
             near, wanted = (each.search(text, ranker="ncs_centred") for each in (theirs, ours))
             assert [hit.document.id for hit in near] == [hit.document.id for hit in wanted]
             assert [hit.score for hit in near] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
-        for meant in ({"language": "java"}, {"repository": "r[1-4]"}, {"path": "*file_*"}, {"kind": "class"}):
+        for meant in ({"language": "java"}, {"repository": "r[1-4]"}, {"path": "*file_*"}, {"kind": "function"}):
             expected_hits = ours.search("open file size", **meant)  # type: ignore[arg-type]
             assert expected_hits
             assert theirs.search("open file size", **meant) == expected_hits  # type: ignore[arg-type]

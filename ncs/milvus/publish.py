@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ncs.errors import NcsError
 from ncs.folder import open_folder
 from ncs.lexical import Postings
 from ncs.milvus.collection import ABOUT, BATCH, BLOCK, DENSE, LEXICAL, about, collection_of, create, rows_of
@@ -43,29 +44,49 @@ def publish(folder: Path, target: Target, *, track: Track = silent) -> Published
             if not client.has_collection(name):
                 create(client, target, name, vectors.dim)
             client.load_collection(name, timeout=TIMEOUT)
-            there = sum(_missing(client, name, total, at) == 0 for at in range(0, total, BATCH)) * BATCH
-            batches = track(_batches(client, name, data, store), "documents to Milvus", total=total, unit="documents")
-            written = sum(1 for _ in batches)
+            missing = _not_begun(client, name, total)
+            there = total - sum(_size(total, start) for start in missing)
+            sent = _batches(client, name, data, store, missing)
+            written = sum(1 for _ in track(sent, "documents to Milvus", total=total - there, unit="documents"))
+            if _count(client, name, 0, total) != total:
+                short = {at for at in range(0, total, BATCH) if _count(client, name, at, at + BATCH) < _size(total, at)}
+                written += sum(1 for _ in _batches(client, name, data, store, short))
+            if (counted := _count(client, name, 0, total)) != total:
+                raise NcsError(f"{target.shown} has {counted:,} of {total:,} documents; publish again")
             client.upsert(name, [about(total, vectors.dim, stems)], timeout=TIMEOUT)
             client.flush(name, timeout=TIMEOUT)
             client.load_collection(name, timeout=TIMEOUT)
             _swap(client, target.alias, name)
-    return Published(name, written, min(there, total))
+    return Published(name, written, there)
 
 
-def _missing(client: Any, name: str, total: int, start: int) -> int:
-    """How many documents of a batch are not there."""
-    stop = min(start + BATCH, total)
-    found = client.query(name, filter=f"row >= {start} and row < {stop}", output_fields=["count(*)"], timeout=TIMEOUT)
-    return stop - start - int(found[0]["count(*)"])
+def _size(total: int, start: int) -> int:
+    return min(BATCH, total - start)
 
 
-def _batches(client: Any, name: str, data: Path, store: Store) -> Iterator[int]:
-    """Sends what is missing; a number for each document that was sent."""
+def _not_begun(client: Any, name: str, total: int) -> set[int]:
+    """The first rows of batches whose first and last document are not both there."""
+    starts = range(0, total, BATCH)
+    ends = sorted({row for start in starts for row in (start, start + _size(total, start) - 1)})
+    found: set[int] = set()
+    for at in range(0, len(ends), BATCH):
+        some = client.get(name, ids=ends[at : at + BATCH], output_fields=["row"], timeout=TIMEOUT)
+        found.update(each["row"] for each in some)
+    return {start for start in starts if not {start, start + _size(total, start) - 1} <= found}
+
+
+def _count(client: Any, name: str, start: int, stop: int) -> int:
+    """How many of these documents are there. Milvus Lite looks at every document for it."""
+    asked = f"row >= {start} and row < {stop}"
+    found = client.query(name, filter=asked, output_fields=["count(*)"], timeout=TIMEOUT)
+    return int(found[0]["count(*)"])
+
+
+def _batches(client: Any, name: str, data: Path, store: Store, wanted: set[int]) -> Iterator[int]:
+    """Sends these batches; a number for each document that was sent."""
     for block in range(0, len(store), BLOCK):
         stop = min(block + BLOCK, len(store))
-        wanted = [at for at in range(block, stop, BATCH) if _missing(client, name, len(store), at)]
-        if not wanted:
+        if wanted.isdisjoint(range(block, stop, BATCH)):
             continue
         rows = rows_of(data, store, block, stop)
         for start in range(block, stop, BATCH):

@@ -79,10 +79,14 @@ def connected(target: Target) -> Iterator[Any]:
 @contextmanager
 def told(target: Target) -> Iterator[None]:
     """What pymilvus raises, as one line with the remedy."""
+    from grpc import RpcError
     from pymilvus.exceptions import MilvusException
 
     try:
         yield
+    except RpcError as error:
+        why = str(error.details()) if hasattr(error, "details") else type(error).__name__
+        raise NcsError(f"{target.shown} does not answer in {TIMEOUT:g} s ({why}); try again") from error
     except MilvusException as error:
         why = str(error.message).splitlines()[0]
         if "not exist" in why or "not found" in why:
