@@ -30,7 +30,7 @@ Kind = Literal["doc", "seen", "name", "symbol"]
 """From a comment that is hidden, from one that is not, a name in words that is hidden, a name as spelled."""
 
 MOST: Mapping[Kind, int] = {"doc": 140, "seen": 60, "name": 60, "symbol": 40}
-LARGE, FEWEST, SOME = 15_000, 0.15, 0.3
+LARGE, FEWEST, SOME = 25_000, 0.15, 0.3
 """Documents from which on there are so many questions; the part of them that the smallest index is asked: few, so that
 they are less than a fifth of its build, and some where there is more to decide."""
 HIDDEN: Mapping[Kind, Field] = {"doc": "doc", "name": "name"}
