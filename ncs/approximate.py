@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-RECALL = 0.955
-EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+RECALL = 0.95
+EFFORTS = (16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512)
 """Lists that are searched, or candidates that the search in a graph keeps."""
 A_LIST = 40
 """Vectors a list that training sees; faiss wants 39."""
