@@ -59,6 +59,12 @@ def test_documents_that_use_no_names_agree_on_nothing() -> None:
     assert agreed.scores(found, np.array([0, 1])).tolist() == [0, 0]
 
 
+def test_documents_that_score_nothing_agree_on_nothing() -> None:
+    found = references(("hide",), ("hide",))
+    agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.zeros(2))
+    assert (agreed.gate, agreed.scores(found, np.array([0, 1])).tolist()) == (0, [0, 0])
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(-1, 3)), max_size=30),
     st.integers(1, 12),

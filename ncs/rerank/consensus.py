@@ -64,12 +64,13 @@ def agree(
 ) -> Consensus:
     """What the head of a ranking agrees on.
 
-    rows: best first. weights: positive, of each row. repositories: of each row.
+    rows: best first. weights: of each row, none negative; where all are 0 they agree on nothing. repositories: of
+    each row.
     """
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
     ids, lengths = references.of(rows)
     names, numbers = np.unique(ids, return_inverse=True)
-    if not len(names):
+    if not len(names) or not weights.any():
         return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
     shares = np.bincount(numbers, np.repeat(weights, lengths)) / weights.sum()
     owners = np.repeat(repositories.astype(np.int64), lengths)
