@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from ncs.answer import describe
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.rankers import create_ranker
+from ncs.rankers.dense import DenseRanker, text_of
 from ncs.vector_kinds import read_about
 from tests import corpus
+
+if TYPE_CHECKING:
+    from ncs.types import Matrix
 
 QUESTIONS = ["hide the soft keyboard", "read a text file", "parse json", "open the camera", "close the stream"]
 
@@ -75,3 +82,34 @@ def test_functions_like_one_are_found_whatever_the_kind(folders: dict[str, Path]
         function = exact.search("hide the soft keyboard", 1)[0].document
         found = [[hit.document.id for hit in index.similar(function, 5)] for index in (exact, other)]
         assert found[0] == found[1]
+
+
+class Letters:
+    """A model of texts: how often each letter is in them."""
+
+    def documents(self, texts: Sequence[str]) -> Matrix:
+        counts = [[text.lower().count(letter) for letter in "abcdefghijklmnopqrst"] for text in texts]
+        return np.array(counts, np.float32)
+
+    queries = documents
+
+
+def test_vectors_of_a_model_are_searched_approximately_where_there_are_many(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ncs.vector_kinds.EXACT", 3)
+    ranker = DenseRanker("transformers", {"model": "letters"}, lambda _: Letters(), needs="model")
+    with Index.load(folders["exact"]) as index:
+        ranker.fit_documents(index.store)
+        texts = [text_of(document) for document in index.store.documents(range(len(index)))]
+    ranker.save(tmp_path)
+    opened = DenseRanker("transformers", {"model": "letters"}, lambda _: Letters(), needs="model")
+    opened.load(tmp_path)
+    vectors = Letters().documents(texts)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for each in (ranker, opened):
+        assert each.index.about.kind == "ivf"
+        for row, text in enumerate(texts):
+            best, score = each.search(text, 1)[0]
+            assert vectors[best] @ vectors[row] == pytest.approx(1, abs=0.005)
+            assert score == pytest.approx(1, abs=0.01)

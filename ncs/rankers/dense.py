@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ncs.approximate import sample_size
 from ncs.embeddings import unit_rows
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
+from ncs.tokens import tokenize
+from ncs.vector_kinds import chosen
 from ncs.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
     from ncs.types import Document, Mask, Matrix
     from ncs.vocabulary import WordTable
 
+QUESTIONS = 100
+"""Names that are asked to find out how far an approximate search must look."""
 BATCH = 1000  # documents read at a time; models have smaller batches of their own
 
 
@@ -37,7 +44,7 @@ class DenseRanker:
 
     The text is the documentation comment, where the code does not hold it, and the code. `open_model` makes the model
     of a configuration; it is called for the first text. `needs` is the setting that fitting cannot do without.
-    Its folder holds `vectors.faiss`, `empty.npy` and `config.json`, from which the model is opened again.
+    Its folder holds what VectorIndex saves and `config.json`, from which the model is opened again.
     """
 
     def __init__(
@@ -79,12 +86,26 @@ class DenseRanker:
         """Embed every document; raises BadInput where the index keeps no code."""
         batches = self._embedded(store, track)
         first = next(batches)
+        dim, kind = first.shape[1], chosen("auto", len(store))
+        if kind == "exact":
+            self._index = VectorIndex.build(chain([first], batches), dim)
+            return
+        with tempfile.TemporaryFile() as file:  # a model is asked once for each text, and training wants some of all
+            for batch in chain([first], batches):
+                file.write(np.ascontiguousarray(batch, np.float32).tobytes())
+            file.flush()
+            vectors = np.memmap(file, np.float32, "r", shape=(len(store), dim))
+            sample = vectors[np.linspace(0, len(store) - 1, sample_size(len(store))).astype(np.int64)]
+            rows = (np.array(vectors[start : start + BATCH]) for start in range(0, len(store), BATCH))
+            asked = self._asked(store)
+            self._index = VectorIndex.build(rows, dim, kind=kind, rows=len(store), sample=sample, questions=asked)
 
-        def all_of_them() -> Iterator[Matrix]:
-            yield first
-            yield from batches
-
-        self._index = VectorIndex.build(all_of_them(), first.shape[1])
+    def _asked(self, store: Store) -> Matrix:
+        """What people might ask: the names of some documents, in words."""
+        some = store.documents(np.unique(np.linspace(0, len(store) - 1, QUESTIONS).astype(np.int64)).tolist())
+        names = [" ".join(tokenize(document.name)) for document in some]
+        names = [name for name in names if name] or ["open file"]
+        return self._checked(self.model.queries(names), len(names))
 
     def _embedded(self, store: Store, track: Track) -> Iterator[Matrix]:
         starts, code = range(0, len(store), BATCH), False
