@@ -194,3 +194,9 @@ def test_where_macros_are_sure_to_be_errors_the_parser_does_err_over_them() -> N
             source = f"{before} {declared}\n".encode()
             assert macros(source)[1], source
             assert parser.parse(source).root_node.has_error, source
+
+
+def test_a_name_that_is_missing_at_the_start_is_captured_by_neither() -> None:
+    ours, theirs = both(LANGUAGES["cpp"], b" <typename T, class U = int>\nclass A : public B<T> {\n};\nint f() {}\n")
+    assert ours == theirs
+    assert (0, 0) not in ours.get("types", [])

@@ -310,8 +310,8 @@ static int match(Reader *self, const Pattern *pattern, int at, uint32_t number, 
 static int match_all(Reader *self) {
     uint32_t matched[DEEPEST], path[DEEPEST];
     for (uint32_t i = 0; i < self->used; i++) {
-        if (self->nodes[i].symbol == ERROR) {
-            continue;
+        if (self->nodes[i].symbol == ERROR || self->nodes[i].end == 0) {
+            continue; /* what ends where the file starts lies before it, tree-sitter says */
         }
         for (int p = self->first[self->nodes[i].symbol]; p >= 0; p = self->patterns[p].next) {
             if (fits(self, self->patterns[p].steps, i, 0) &&

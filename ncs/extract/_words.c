@@ -309,6 +309,9 @@ static int mark(char *names, Py_ssize_t length, unsigned char tag, PyObject *spa
         PyObject *span = PyList_GET_ITEM(spans, i);
         const bool is_span = PyTuple_Check(span) && PyTuple_GET_SIZE(span) == 2;
         const Py_ssize_t at = is_span ? PyLong_AsSsize_t(PyTuple_GET_ITEM(span, 1)) : -1;
+        if (at == 0 && is_span) {
+            continue; /* a name that is missing at the start */
+        }
         if (at < 1 || at > length) {
             if (!PyErr_Occurred()) {
                 PyErr_SetString(PyExc_ValueError, "a range lies outside the code");

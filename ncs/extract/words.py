@@ -148,7 +148,8 @@ def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int,
             names[match.start()] = _CALL
     for tag, spans in marks:
         for _, at in spans:
-            names[at if names[at - 1] != 0x20 else at - 1] = tag  # it may end with what is no letter: empty?
+            if at:  # else a name that is missing at the start
+                names[at if names[at - 1] != 0x20 else at - 1] = tag  # it may end with what is no letter: empty?
     return bytes(names)
 
 
