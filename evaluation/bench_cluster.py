@@ -34,8 +34,10 @@ SETTINGS = {
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "15s",
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
 }
-"""How soon a silent worker is given up (Dask's own are 30 s and 5 minutes), and no sampling of stacks each 10 ms."""
+"""How soon a silent worker is given up (Dask's own are 30 s and 5 minutes), and how rarely Dask watches itself."""
 POOL = "pool"
 NET = "10.77.0."
 

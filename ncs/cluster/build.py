@@ -85,19 +85,18 @@ class _Reader:
             if data is None:
                 self._waiting[key] = why
             elif job.list_only:
-                self._listed(job, Shard.from_bytes(data))
+                self._listed(job, _below(data))
             else:
                 path = self._spool / str(self._left)
                 self._left += 1
                 path.write_bytes(data)
-                for part in _below(Shard.from_bytes(data)):
+                for part in _below(data):
                     self._found(part)
                 self._waiting[key] = path
             yield
 
-    def _listed(self, job: Job, shard: Shard) -> None:
+    def _listed(self, job: Job, below: list[Part]) -> None:
         """A root that is an address and holds others is none itself; a folder is one, of the files outside of all."""
-        below = _below(shard)
         if below and is_address(job.part.root):
             del self._waiting[job.part.key], self._parts[job.part.key]
         else:
@@ -152,8 +151,8 @@ class _Reader:
         self._collector.add(extraction.result, stated, np.repeat(np.arange(len(stated)), extraction.counts))
 
 
-def _below(shard: Shard) -> list[Part]:
-    return [Part(**{**each, "number": tuple(each["number"])}) for each in shard.about["below"]]
+def _below(data: bytes) -> list[Part]:
+    return [Part(**{**each, "number": tuple(each["number"])}) for each in Shard.about_of(data)["below"]]
 
 
 def _parts(roots: Iterable[Path], force: bool) -> list[Part]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate, pairwise
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from ncs.errors import NcsError
 from ncs.extract import Extraction
 from ncs.file_table import FileEntry
 
+DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, IndexError, BadZipFile)
 ARRAYS = ("ids", "lengths", "names", "uses")
 
 
@@ -33,9 +35,10 @@ class Shard:
         arrays: dict[str, NDArray[Any]] = {}
         told = [_told(each, arrays, f"{number}.") for number, each in enumerate(self.extractions)]
         files = [[*astuple(entry)[:4], entry.digest.hex(), entry.bytes, entry.state] for entry in self.files]
-        head = json.dumps({"about": self.about, "files": files, "extractions": told}).encode()
+        for name, content in (("about", self.about), ("head", {"files": files, "extractions": told})):
+            arrays[name] = np.frombuffer(json.dumps(content).encode(), np.uint8)
         stream = io.BytesIO()
-        np.savez(stream, allow_pickle=False, head=np.frombuffer(head, np.uint8), **arrays)
+        np.savez(stream, allow_pickle=False, **arrays)
         return stream.getvalue()
 
     @classmethod
@@ -43,11 +46,21 @@ class Shard:
         """Raises NcsError for anything else than `to_bytes` makes."""
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                head = json.loads(arrays["head"].tobytes())
+                head, about = (json.loads(arrays[name].tobytes()) for name in ("head", "about"))
                 found = tuple(_read(each, arrays, f"{number}.") for number, each in enumerate(head["extractions"]))
             files = [_entry(*each) for each in head["files"]]
-            return cls(head["about"], files, found)
-        except (ValueError, KeyError, TypeError, OSError, EOFError, IndexError) as error:
+            return cls(about, files, found)
+        except DAMAGED as error:
+            raise NcsError(f"a worker sent what is no shard ({error}); do all machines run the same ncs?") from error
+
+    @staticmethod
+    def about_of(data: bytes) -> Mapping[str, Any]:
+        """`about` alone; raises NcsError."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                found: Mapping[str, Any] = json.loads(arrays["about"].tobytes())
+                return found
+        except DAMAGED as error:
             raise NcsError(f"a worker sent what is no shard ({error}); do all machines run the same ncs?") from error
 
 

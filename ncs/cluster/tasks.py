@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine, as many as the build is told."""
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Dask watches itself every 10, 20 and 500 ms; of an idle scheduler and two workers that is .05 CPU seconds a second,
+.01 so."""
 PATIENCE = 60.0
 """Seconds without any worker after which a build ends."""
 _TICK = 2.0
@@ -134,7 +141,7 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by the build
     if scheduler == LOCAL:
         with (
-            dask.config.set({"distributed.worker.profile.enabled": False}),
+            dask.config.set(QUIET),
             LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
             Client(cluster) as client,
         ):
