@@ -32,6 +32,7 @@ NAMED = ",".join(SO)
 DROPOUT = ("--word-dropout", "0.1")
 SHORT = ("--epochs", "8", "--rate", "0.003", "--valid", "0.1")
 LESSON = ("--batch", "128", "--stage", "5@0.002", "--stage", "2@0.0005", *DROPOUT)
+LONGER = ("--batch", "128", "--stage", "11@0.002", "--stage", "3@0.0005", *DROPOUT)
 ASKED = "asked"
 """Among the options of a row: questions of Stack Overflow's titles and of the index itself, for the teacher."""
 ROWS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -50,6 +51,7 @@ ROWS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "teacher": ((), (ASKED, *LESSON)),
     "teacher, centre": ((), (ASKED, *LESSON, "--centre")),
+    "teacher for longer, centre": ((), (ASKED, *LONGER, "--centre")),
     "teacher sharper, centre": ((), (ASKED, *LESSON, "--centre", "--soft", "0.15")),
     "teacher and Stack Overflow, centre": (SO, (ASKED, *LESSON, "--centre")),
 }
