@@ -15,7 +15,6 @@ import json
 import os
 import resource
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -95,6 +94,7 @@ def _read(roots: list[Path], how: str, workers: int) -> dict[str, Any]:
     from ncs.freshness import Recipe
     from ncs.reading import read
     from ncs.sources import Skipped
+    from ncs.store import Store
 
     recipe, skipped = Recipe(tuple(roots), BuildConfig(), workers), Skipped(unwanted=why_unread)
     before, start = _own_cpu(), time.perf_counter()
@@ -105,10 +105,10 @@ def _read(roots: list[Path], how: str, workers: int) -> dict[str, Any]:
             found = read_on_cluster(recipe, skipped, Path(name), how)
         wall, cpu = time.perf_counter() - start, _own_cpu() - before
         digest = hashlib.sha256()
-        with sqlite3.connect(Path(name) / "documents.sqlite") as database:
-            for line in database.iterdump():
-                digest.update(line.encode("utf-8", "surrogateescape"))
-        database.close()
+        with Store(Path(name) / "documents.sqlite") as store:
+            for packed in store.packed(0, len(store)):
+                digest.update(repr(packed).encode("utf-8", "backslashreplace"))
+            digest.update(repr(store.copies(0, found.copies)).encode("utf-8", "backslashreplace"))
         for array in (found.words.ids, found.words.offsets, found.references.ids, found.references.offsets):
             digest.update(array.tobytes())
     about = {"documents": found.documents, "source_bytes": found.bytes, "notes": skipped.notes}
@@ -161,7 +161,7 @@ def _cluster(
     workers: int, host: str = "127.0.0.1", inside: Callable[[int], list[str]] = lambda number: []
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and workers that have come, each a process of its own. inside: what is put before their command."""
-    from distributed import Client
+    from ncs.cluster.tasks import connected
 
     with tempfile.TemporaryDirectory() as room:
         told = Path(room, "scheduler.json")
@@ -175,7 +175,7 @@ def _cluster(
                 options = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
                 options += ["--local-directory", room]
                 processes.append(_dask("distributed.cli.dask_worker", address, *options, before=inside(number)))
-            with Client(address) as client:
+            with connected(address) as client:
                 client.wait_for_workers(workers)
             yield address, processes
         finally:
