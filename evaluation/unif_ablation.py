@@ -42,6 +42,7 @@ ROWS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "weight decay": (SO, (*SHORT, *DROPOUT, "--weight-decay", "0.05")),
     "hard negatives": (SO, (*SHORT, *DROPOUT, "--mine-every", "2", "--mined-from", "pairs")),
     "centre": (SO, (*SHORT, *DROPOUT, "--centre")),
+    "hard negatives, centre": (SO, (*SHORT, *DROPOUT, "--mine-every", "2", "--mined-from", "pairs", "--centre")),
     "own pairs": ((), ("--own", "0.2", "--epochs", "5", "--rate", "0.002", "--batch", "512", *DROPOUT)),
     "Javadoc pairs": (JAVADOC, ("--epochs", "5", "--rate", "0.001", "--batch", "512", *DROPOUT)),
     "all pairs": ((*SO, *JAVADOC), ("--own", "0.2", "--epochs", "4", "--rate", "0.001", "--batch", "512", *DROPOUT)),
