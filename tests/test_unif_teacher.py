@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
+from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.types import Document
 from unif.asked import OWN, asked, own
 from unif.data import Texts, Writer
+from unif.ranker import UnifRanker
 from unif.settings import TrainConfig
 from unif.sources import PairFile, Sources
 from unif.teacher import DEPTH, Lists, ask
@@ -24,7 +26,7 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from unif.lessons import Lesson, Lessons  # noqa: E402
 from unif.losses import listwise_loss  # noqa: E402
-from unif.objective import weighed  # noqa: E402
+from unif.objective import centred, weighed  # noqa: E402
 from unif.train import train  # noqa: E402
 
 torch.set_num_threads(1)
@@ -44,7 +46,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         for verb in VERBS
         for thing in THINGS
     ]  # fmt: skip
-    config = BuildConfig(fasttext=replace(BuildConfig().fasttext, dim=24, min_count=1, least_words=2_000))
+    config = BuildConfig(fasttext=FastTextConfig(dim=8, min_count=1, epochs=1), embeddings="fasttext")
     with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
         yield built
 
@@ -148,7 +150,7 @@ def test_a_lesson_holds_the_teachers_shares_and_knows_what_its_list_holds(tmp_pa
 
 def test_a_head_learns_what_its_teacher_answers(index: Index, questions: Path, tmp_path: Path) -> None:
     config = TrainConfig(
-        epochs=25, batch=20, rate=0.02, patience=25, valid=0.4, candidates=16, strangers=20, soft=1.0, word_dropout=0.1
+        epochs=24, batch=20, rate=0.02, patience=24, valid=0.4, candidates=16, strangers=20, soft=1.0, word_dropout=0.1
     )
     sources = Sources(teacher="bm25", questions=(PairFile(questions), PairFile(OWN)))
     assert sources.names == ["asked-titles", "asked-own"]
@@ -167,3 +169,20 @@ def test_a_teacher_without_questions_or_with_another_loss_is_refused(index: Inde
     sources = Sources(teacher="hybrid", questions=(PairFile(OWN),))
     with pytest.raises(BadInput, match="by the softmax loss"):
         train(index, tmp_path / "two", sources, TrainConfig(loss="margin"), device="cpu")
+
+
+def test_a_head_trained_centred_serves_centred(index: Index, questions: Path, tmp_path: Path) -> None:
+    config = TrainConfig(epochs=2, batch=20, rate=0.01, valid=0.4, candidates=16, strangers=20, centre=True)
+    train(index, tmp_path / "run", Sources(teacher="bm25", questions=(PairFile(questions),)), config, device="cpu")
+    run = str(tmp_path / "run")
+    served, raw = index.fitted("unif", head=run), index.fitted("unif", head=run, centre=False)
+    vectors = [cast(UnifRanker, each).vectors.rows(np.arange(len(index))).astype(np.float64) for each in (served, raw)]
+    moved = vectors[1] - vectors[1].mean(axis=0)
+    np.testing.assert_allclose(vectors[0], moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_centred_vectors_are_unit_vectors_without_the_mean_and_zeros_stay() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    found = centred(vectors, torch.tensor([[0.5, 0.0], [0.0, 0.0]]))
+    expected = torch.tensor([[1.0, 0.0], [-0.25 / math.hypot(0.25, 1), 1 / math.hypot(0.25, 1)], [0.0, 0.0]])
+    torch.testing.assert_close(found, expected)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ncs.near_duplicates import ALIKE
 from unif.data import NOWHERE, Texts
+from unif.objective import centred
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,7 @@ def mine(
     places = rows if pool is None else np.arange(len(pool))
     places = np.sort(draw.choice(places, POOL, replace=False)) if len(places) > POOL else places
     vectors = torch.cat([_code(towers, source.pool, source, some) for some in _blocks(places)])  # [pool, d]
+    vectors = centred(vectors, vectors) if source.config.centre else vectors
     found = np.full((len(pairs), mined), NOWHERE, np.int32)
     for some in _blocks(rows):
         asked = towers.query(source.query(some, source.config.query_words))
