@@ -1,6 +1,7 @@
 """Approximate search among vectors: which kinds there are, how one is trained, filled, tuned, saved and opened.
 
-    ivf      lists around centres (k-means), of which the nearest are searched; a byte a number
+    ivf      lists around centres (k-means), of which the nearest are searched; a byte a number, of the difference
+             from the centre
     hnsw     a graph of near neighbours (Malkov and Yashunin 2016) over a byte a number
     rabitq   lists again, of a bit a number (Gao and Long 2024), the best compared by a byte a number
 
@@ -118,8 +119,9 @@ class Approximate:
         """For the first question: later ones find most lists in memory, or can wait."""
         path, self._cold = self._cold, None
         if path:
-            sizes = np.array([self._index.invlists.list_size(number) for number in range(self._index.nlist)])
-            read_ahead(path, sizes, self._index.code_size, self._index.quantizer.search(query, effort)[1][0])
+            read_ahead(
+                path, _sizes(self._index), self._index.code_size, self._index.quantizer.search(query, effort)[1][0]
+            )
 
     def _parameters(self, effort: int, n: int, selector: Any) -> Any:
         chosen = {} if selector is None else {"sel": selector}
@@ -169,7 +171,7 @@ class Approximate:
             raise IndexDamaged(f"{path} holds no vectors of ours; build the index again")
         stored = None
         if about.kind == "ivf":
-            stored = Listed.open(path, faiss.vector_to_array(index.sq.trained))
+            stored = Listed.open(path, faiss.vector_to_array(index.sq.trained), _centres(index), _sizes(index))
             if len(stored.places) != about.rows:
                 raise IndexDamaged(f"{folder / PLACES} does not fit {FILE}; build the index again")
         opened = cls(index, about, stored)
@@ -193,13 +195,22 @@ def _empty(about: About) -> Any:
         return faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, 32, metric)
     if about.kind == "rabitq":
         return faiss.index_factory(dim, f"IVF{about.lists},RaBitQ,Refine(SQ8)", metric)
-    index = faiss.index_factory(dim, f"IVF{about.lists},SQ8", metric)
-    index.by_residual = False  # so that bytes are decoded without their list
-    return index
+    return faiss.index_factory(dim, f"IVF{about.lists},SQ8", metric)
+
+
+def _sizes(index: Any) -> Rows:
+    """Rows a list."""
+    return np.array([index.invlists.list_size(number) for number in range(index.nlist)], np.int64)
+
+
+def _centres(index: Any) -> Matrix:
+    """What bytes are differences from, [lists, numbers]."""
+    found: Matrix = index.quantizer.reconstruct_n(0, index.nlist)
+    return found if index.by_residual else np.zeros_like(found)
 
 
 def _places(index: Any) -> NDArray[np.uint32]:
     """Where each row's bytes stand: faiss writes every list as all its codes and then all its ids (8 bytes each)."""
-    lengths = [index.invlists.list_size(number) for number in range(index.nlist)]
+    lengths = _sizes(index).tolist()
     ids = [faiss.rev_swig_ptr(index.invlists.get_ids(n), size) for n, size in enumerate(lengths) if size]
     return places_of(ids, index.code_size)

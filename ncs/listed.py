@@ -29,17 +29,25 @@ ID = 8
 class Listed:
     """codes: uint8 [m, dim], overlapping rows of the file; places: uint32 [n]: row i's bytes are codes[places[i]].
 
-    Byte b of number j says low[j] + (b + .5) / 255 * wide[j]. Both arrays are memory-mapped.
+    Byte b of number j says low[j] + (b + .5) / 255 * wide[j], to be added to the centre of the row's list. codes and
+    places are memory-mapped.
     """
 
     codes: NDArray[np.uint8]
     places: NDArray[np.uint32]
     low: Matrix
     wide: Matrix
+    centres: Matrix
+    """[lists, dim]."""
+    starts: NDArray[np.int64]
+    """Where each list begins, in what places count, [lists]."""
 
     @classmethod
-    def open(cls, path: Path, trained: Matrix) -> Listed:
-        """The lists are the end of the file; trained: low and wide, [2 * dim]. Raises IndexDamaged for foreign ones."""
+    def open(cls, path: Path, trained: Matrix, centres: Matrix, sizes: NDArray[np.int64]) -> Listed:
+        """The lists are the end of the file. trained: low and wide, [2 * dim]; sizes: rows a list, [lists].
+
+        Raises IndexDamaged for files that do not fit.
+        """
         low, wide = trained.reshape(2, -1).astype(np.float32)
         places = np.load(path.with_name(PLACES), mmap_mode="r", allow_pickle=False)
         length = len(places) * (len(low) + ID)
@@ -50,12 +58,15 @@ class Listed:
         codes = np.lib.stride_tricks.as_strided(
             lists, ((length - len(low)) // ID + 1, len(low)), (ID, 1), writeable=False
         )
-        return cls(codes, np.asarray(places), low, wide)
+        starts = np.concatenate([[0], np.cumsum(sizes * (len(low) // ID + 1))[:-1]])
+        return cls(codes, np.asarray(places), low, wide, centres, starts)
 
     def reconstruct_batch(self, rows: NDArray[np.int64]) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; named as faiss names it."""
-        codes = np.asarray(self.codes[self.places[rows]], np.float32)
+        places = self.places[rows]
+        codes = np.asarray(self.codes[places], np.float32)
         found: Matrix = self.low + (codes + np.float32(0.5)) * (self.wide / np.float32(255))
+        found += self.centres[np.searchsorted(self.starts, places, "right") - 1]
         return found
 
 
