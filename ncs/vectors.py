@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +11,7 @@ import numpy as np
 
 from ncs.approximate import Approximate
 from ncs.errors import BadInput, IndexDamaged
+from ncs.exact import Exact
 from ncs.vector_kinds import About, Kind, read_about
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss  # its type stubs know nothing of selectors made of arrays
 
-HEAD = struct.Struct("<4siqqq?iQ")  # kind, dimensions, rows, two spare, trained, metric, count of numbers
-READ_AHEAD = 1 << 17  # bytes; Linux reads no more for one request
 SPARE = 16  # hits asked for beyond k, among which ties are put in order
 FEW = 10_000
 """Rows that a filter leaves up to which they are all compared, whatever the kind."""
@@ -219,64 +216,3 @@ def _best(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
 
 def _bitmap(mask: Mask) -> Any:
     return faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
-
-
-class Exact:
-    """All rows are compared."""
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-        self.about = About("exact", int(index.d), int(index.ntotal), 0, 0, 1.0)
-
-    @classmethod
-    def of(cls, chunks: Iterable[Matrix], dim: int) -> Exact:
-        index = faiss.IndexFlatIP(dim)
-        for chunk in chunks:
-            index.add(np.ascontiguousarray(chunk, np.float32))
-        return cls(index)
-
-    def __len__(self) -> int:
-        return int(self._index.ntotal)
-
-    def nearest(self, query: Matrix, n: int, selector: Any, share: float) -> tuple[Scores, Rows]:
-        parameters = faiss.SearchParameters(sel=selector) if selector is not None else None
-        scores, rows = self._index.search(query[None], n, params=parameters)
-        return scores[0], rows[0]
-
-    def vectors(self, rows: Rows) -> Matrix:
-        found: Matrix = self._index.reconstruct_batch(rows)
-        return found
-
-    def save(self, folder: Path) -> None:
-        faiss.write_index(self._index, str(folder / "vectors.faiss"))
-
-    @classmethod
-    def open(cls, folder: Path) -> Exact:
-        index = _open(folder / "vectors.faiss")
-        if not isinstance(index, faiss.IndexFlatIP):
-            raise IndexDamaged(f"{folder} holds no vectors of ours; build the index again")
-        return cls(index)
-
-
-def _open(path: Path) -> Any:
-    """Map the file after asking for all of it: a map alone reads a cold file page by page, at a hundredth of the speed.
-
-    Of 200,000 vectors of 100 numbers, load and first query: 15 ms mapped like this, 130 when cold; 160 and 170 read.
-    """
-    flag = getattr(faiss, "IO_FLAG_MMAP_IFC", None)  # faiss 1.11
-    if flag is None or not hasattr(os, "posix_fadvise") or not _is_whole(path):
-        return faiss.read_index(str(path))
-    with path.open("rb") as file:
-        for start in range(0, path.stat().st_size, READ_AHEAD):
-            os.posix_fadvise(file.fileno(), start, READ_AHEAD, os.POSIX_FADV_WILLNEED)
-    return faiss.read_index(str(path), flag)
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether this is a flat index as long as its head says; mapping a shorter one crashes faiss 1.15."""
-    with path.open("rb") as file:
-        head = file.read(HEAD.size)
-    if len(head) < HEAD.size:
-        return False
-    kind, dim, rows, *_, numbers = HEAD.unpack(head)
-    return bool(kind == b"IxFI" and numbers == dim * rows and path.stat().st_size == HEAD.size + 4 * numbers)
