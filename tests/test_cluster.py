@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import sqlite3
+import subprocess
 import tempfile
 import threading
 import time
@@ -136,29 +137,41 @@ def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tm
     assert not is_read(pipe), "git is still waiting"
 
 
-def test_a_worker_killed_at_its_job_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("deaths", [1, 4])
+def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path, deaths: int) -> None:
+    """After four Dask gives a job up; then it is tried once more, alone."""
     root = tmp_path / "repos"
     gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
     pipe = blocked(root, "slow.git")
     found: list[list[str]] = []
     thread = threading.Thread(target=lambda: found.append(read(cluster, root)[0]))
     thread.start()
-    with connected(cluster.address) as client:
-        busy: set[str] = set()
-        while not busy:
-            time.sleep(0.1)
-            busy = {worker for worker, keys in client.processing().items() if keys}
-        pid = client.run(os.getpid, workers=list(busy))[next(iter(busy))]
+    for _ in range(deaths):
+        victim = at_work(cluster)
+        victim.kill()
+        victim.wait()
+        cluster.workers.remove(victim)
+        cluster.start_worker()
     head = pipe.with_name("HEAD.new")
     head.write_text("ref: refs/heads/main\n")
-    victim = next(process for process in cluster.workers if process.pid == pid)
-    victim.kill()
-    victim.wait()
+    os.link(pipe, tmp_path / "pipe")
     head.replace(pipe)
     thread.join()
-    cluster.workers.remove(victim)
-    cluster.start_worker()
     assert found == [["good", "slow"]]
+    time.sleep(2)  # in which what the dead have left behind notices
+    assert not is_read(tmp_path / "pipe")
+
+
+def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
+    """The worker that has a job; waits for it."""
+    with connected(cluster.address) as client:
+        while True:
+            busy = [worker for worker, keys in client.processing().items() if keys]
+            pids = client.run(os.getpid, workers=busy) if busy else {}
+            for process in cluster.workers:
+                if process.pid in pids.values():
+                    return process
+            time.sleep(0.1)
 
 
 def test_what_needs_more_memory_than_a_worker_has_is_left_out_and_named(tmp_path: Path) -> None:

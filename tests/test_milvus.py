@@ -217,6 +217,9 @@ def test_another_format_a_missing_collection_and_no_server_are_one_line_with_the
         client.upsert(name, [{**row, "payload": {"format": 99}}])
     with pytest.raises(IndexVersion, match="another format"):
         MilvusIndex.open(built, store)
+    with pytest.raises(IndexNotFound, match=r"there is no \./nothing\.db; put the index there with"):
+        MilvusIndex.open(built, Target.of("./nothing.db"))
+    assert not Path("nothing.db").exists()
     with pytest.raises(NcsError, match=r"no Milvus answers at milvus://127\.0\.0\.1:9/code"):
         MilvusIndex.open(built, Target.of("milvus://127.0.0.1:9/code"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,12 +17,13 @@ from ncs.errors import NcsError, SourceError
 
 
 def main() -> int:
-    """Answer jobs until stdin ends; argument: bytes of memory that may be used, 0 for no limit."""
+    """Answer jobs until stdin ends; arguments: bytes of memory that may be used, 0 for no limit; the worker's id."""
     out, sys.stdout = sys.stdout.buffer, sys.stderr
+    limit, parent = map(int, sys.argv[1:])
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     from ncs.cluster.job import Job, do
 
-    _limit_memory(int(sys.argv[1]))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _limit_memory(limit)
     for line in sys.stdin:
         answer, kind = b"", "shard"
         try:
@@ -48,11 +50,12 @@ def _limit_memory(limit: int) -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _end_with_parent() -> None:
-    """A worker that was killed does not close its job's process by itself."""
-    parent = os.getppid()
+def _end_with(parent: int) -> None:
+    """A worker that was killed does not end its job's process by itself, nor that process its git."""
     while os.getppid() == parent:
         time.sleep(0.5)
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

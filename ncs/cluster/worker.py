@@ -24,7 +24,7 @@ class Child:
         """memory: bytes it may use, 0 for no limit."""
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ncs.cluster.child", str(memory)],
+            [sys.executable, "-m", "ncs.cluster.child", str(memory), str(os.getpid())],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -35,7 +35,7 @@ class MilvusIndex(Index):
         super().__init__(folder, data, manifest)
         self._connection = ExitStack()
         try:
-            client = self._connection.enter_context(connected(target))
+            client = self._connection.enter_context(connected(target, existing=True))
             with told(target):
                 self._served = Served(client, target, _collection(client, target, manifest, len(self)))
         except BaseException:

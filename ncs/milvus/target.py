@@ -59,14 +59,19 @@ class Target:
 
 
 @contextmanager
-def connected(target: Target) -> Iterator[Any]:
-    """A client; its token is read from $NCS_MILVUS_TOKEN. Raises MissingExtra, and NcsError where nobody answers."""
+def connected(target: Target, *, existing: bool = False) -> Iterator[Any]:
+    """A client; its token is read from $NCS_MILVUS_TOKEN. existing: a file must be there already.
+
+    Raises MissingExtra, IndexNotFound for such a file, and NcsError where nobody answers.
+    """
     try:
         from pymilvus import MilvusClient
     except ImportError:
         raise MissingExtra(
             "a Milvus store needs the extra `milvus`: pip install 'neural-code-search[milvus]'"
         ) from None
+    if existing and "://" not in target.uri and not Path(target.uri).exists():
+        raise IndexNotFound(f"there is no {target.shown}; {remedy(target)}")
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # every error is told once, by us
     with told(target):
         client = MilvusClient(target.uri, token=os.environ.get(TOKEN, ""), timeout=TIMEOUT)
