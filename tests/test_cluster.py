@@ -199,9 +199,11 @@ def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cl
         archive.writestr("b.py", "def in_zip(x):\n    return x\n")
     (store / "README").write_text("neither\n")
     assert read(cluster, Path(f"file://{store}"))[0] == ["one", "two"]
-    (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\n")
-    names, _ = read(cluster, Path(f"file://{tmp_path}/list.txt"))
+    (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\nfile://{store}/gone.zip\n")
+    names, skipped = read(cluster, Path(f"file://{tmp_path}/list.txt"))
     assert names == ["one", "two"]
+    assert skipped.unreadable == [f"file://{store}/gone.zip"]
+    assert "cannot fetch" in skipped.notes[0]
 
 
 def test_what_was_read_from_addresses_is_not_updated_without_the_cluster(cluster: Cluster, tmp_path: Path) -> None:

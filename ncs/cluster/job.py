@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -68,29 +68,24 @@ def do(job: Job) -> bytes:
         address = is_address(job.part.root)
         below = addresses.listed(job.part) if address else scout(job.part, sieve, apart)
         return Shard({"below": list(map(asdict, below))}, (), ()).to_bytes()
-    with ExitStack() as fetched:
-        part, prefix = job.part, ""
-        if is_address(part.root):
-            room = fetched.enter_context(tempfile.TemporaryDirectory(prefix="ncs-"))
-            part = replace(part, root=str(addresses.fetch(part.root, Path(room))))
-            prefix = str(Path(part.root).resolve())
+    entries: list[FileEntry] = []
+    with _here(job.part) as part:
         files, below = read_part(part, sieve, job.revision, apart)
-        entries: list[FileEntry] = []
-        extractions = extract_files(
-            _noted(files, job.name, entries),
-            workers=1,
-            frontend=job.frontend,
-            outside=job.outside,
-            finish=partial(pack_batch, code=job.code),
-        )
-        done = tuple(extractions)
-    about = {
-        "below": list(map(asdict, below)),
-        "skipped": dict(skipped.counts),
-        "unreadable": skipped.unreadable,
-        "notes": skipped.notes,
-    }
-    return Shard(about, [_placed(entry, prefix, job.part.root) for entry in entries], done).to_bytes()
+        finish, noted = partial(pack_batch, code=job.code), _noted(files, job.name, entries)
+        done = tuple(extract_files(noted, workers=1, frontend=job.frontend, outside=job.outside, finish=finish))
+        entries = [_placed(entry, part, job.part) for entry in entries]
+    left_out = {"skipped": dict(skipped.counts), "unreadable": skipped.unreadable, "notes": skipped.notes}
+    return Shard({"below": list(map(asdict, below)), **left_out}, entries, done).to_bytes()
+
+
+@contextmanager
+def _here(part: Part) -> Iterator[Part]:
+    """The part on this machine's disk; of an address a copy, for as long as it is read."""
+    if not is_address(part.root):
+        yield part
+        return
+    with tempfile.TemporaryDirectory(prefix="ncs-") as room:
+        yield replace(part, root=str(addresses.fetch(part.root, Path(room))))
 
 
 def _noted(files: Iterator[Read], name: str, entries: list[FileEntry]) -> Iterator[SourceFile]:
@@ -100,6 +95,8 @@ def _noted(files: Iterator[Read], name: str, entries: list[FileEntry]) -> Iterat
         yield source
 
 
-def _placed(entry: FileEntry, prefix: str, address: str) -> FileEntry:
+def _placed(entry: FileEntry, read: Part, asked: Part) -> FileEntry:
     """Where it lies for everybody, not where a worker's copy of it lay."""
-    return replace(entry, place=address + entry.place.removeprefix(prefix)) if prefix else entry
+    if read == asked:
+        return entry
+    return replace(entry, place=asked.root + entry.place.removeprefix(str(Path(read.root).resolve())))

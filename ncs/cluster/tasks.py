@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ncs.cluster.worker import read
 from ncs.errors import MissingExtra, NcsError, SourceError
+from ncs.sources.addresses import is_address
 
 if TYPE_CHECKING:
     from ncs.cluster.job import Job
@@ -97,10 +98,11 @@ class Tasks:
         why = answer.decode("utf-8", "replace")
         if kind == "refused":
             raise NcsError(f"{worker}: {why}")
-        if kind == "source" and not tried.job.part.where:
+        part = tried.job.part
+        if kind == "source" and not part.where and len(part.number) == 1:  # a root as it was given
             raise SourceError(why)
         tried.reasons.append(why)
-        if kind == "source" or len(tried.reasons) > 1:
+        if (kind == "source" and not is_address(part.root)) or len(tried.reasons) > 1:
             return None, why
         tried.elsewhere.add(worker)
         self.again += 1
@@ -139,26 +141,29 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     except ImportError:
         raise MissingExtra("a cluster needs the extra `cluster`: pip install 'neural-code-search[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by the build
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
     if scheduler == LOCAL:
-        with (
-            dask.config.set(QUIET),
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
-            Client(cluster) as client,
-        ):
+        with dask.config.set(QUIET), LocalCluster(**options) as cluster, Client(cluster) as client:
             yield client
         return
     try:
-        client = Client(scheduler, timeout=patience)
-    except (OSError, ValueError) as error:
-        raise NcsError(f"no scheduler answers at {scheduler}; start one with: dask scheduler") from error
-    try:
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=patience)
-            except TimeoutError:
-                raise NcsError(f"no worker at {scheduler}; start some with: {_how(scheduler)}") from None
+        with _reached(Client, scheduler, patience) as client:
             yield client
     except CommClosedError as error:
         raise NcsError(
             f"the connection to {scheduler} is lost; see that the scheduler runs, and build again"
         ) from error
+
+
+def _reached(connect: Callable[..., Any], scheduler: str, patience: float) -> Any:
+    """A client of a scheduler that has workers; NcsError where nobody answers or none comes."""
+    try:
+        client = connect(scheduler, timeout=patience)
+    except (OSError, ValueError) as error:
+        raise NcsError(f"no scheduler answers at {scheduler}; start one with: dask scheduler") from error
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError:
+        client.close()
+        raise NcsError(f"no worker at {scheduler}; start some with: {_how(scheduler)}") from None
+    return client
