@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import subprocess
@@ -226,13 +227,13 @@ def test_another_format_a_missing_collection_and_no_server_are_one_line_with_the
 
 @pytest.mark.slow
 def test_a_local_file_is_a_store_of_build_and_query(built: Path, tmp_path: Path) -> None:
-    store = str(tmp_path / "code.db")
-    built_now = ncs("build", str(built.parent / "src"), "-i", str(tmp_path / "index"), "--store", store, cwd=tmp_path)
-    assert "documents sent to" in built_now.stderr
-    plain = ncs("query", "open a file", "-i", str(tmp_path / "index"), "--json", cwd=tmp_path).stdout
-    served = ncs("query", "open a file", "-i", str(tmp_path / "index"), "--json", "--store", store, cwd=tmp_path).stdout
-    hits = [text[text.index('"hits"') :] for text in (plain, served)]
-    assert hits[0] == hits[1]
+    store, index = ("--store", "./code.db"), ("-i", str(built))
+    told = ncs("build", *index, *store, cwd=tmp_path)
+    assert "documents sent to ./code.db; ask them with: ncs query --store ./code.db" in told.stderr
+    answers = [ncs("query", "open a file", *index, "--json", *more, cwd=tmp_path).stdout for more in ((), store)]
+    plain, served = (json.loads(answer)["hits"] for answer in answers)
+    assert len(plain) == 10
+    assert served == plain
 
 
 def test_postings_turned_round_are_each_documents_own() -> None:
