@@ -4,6 +4,7 @@ from setuptools import Extension, setup
 
 setup(
     ext_modules=[
-        Extension(f"ncs.extract.{name}", [f"ncs/extract/{name}.c"], optional=True) for name in ("_words", "_documents", "_layout", "_tree")
+        Extension(f"ncs.extract.{name}", [f"ncs/extract/{name}.c"], optional=True)
+        for name in ("_words", "_documents", "_layout", "_tree")
     ]
 )

@@ -244,6 +244,7 @@ def test_the_recurrent_body_is_torchs_own_gru_over_packed_rows() -> None:
     lengths = torch.tensor([7, 1, 12, 3])
     x, there = torch.randn(4, 12, 16), torch.arange(12) < lengths[:, None]
     packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    assert isinstance(body.gru, torch.nn.GRU)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(body.gru(packed)[0], batch_first=True)
     torch.testing.assert_close(body(x, there)[there], expected[there], rtol=0, atol=1e-6)
 
