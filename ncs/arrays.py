@@ -30,3 +30,16 @@ def load_arrays(room: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDAr
         return Vocabulary.load(room), arrays
     except (OSError, ValueError, EOFError) as error:
         raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct values, ascending, as np.unique gives them: by sorting, which takes a fifth of the time of the
+    hashing of numpy 2.3 and later where there are a few thousand.
+
+    >>> distinct(np.array([3, 1, 3])).tolist(), distinct(np.zeros(0, np.int64)).tolist()
+    ([1, 3], [])
+    """
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]

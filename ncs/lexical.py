@@ -101,6 +101,13 @@ class Postings:
         self, ids: Sequence[int] | Mapping[int, float], k: int, *, allowed: Mask | None = None
     ) -> list[tuple[int, float]]:
         """`search` for stems given by their ids: a repeated one counts each time, or what a mapping says."""
+        rows, scores = self.leading(ids, k, allowed=allowed)
+        return list(zip(rows.tolist(), scores.tolist(), strict=True))
+
+    def leading(
+        self, ids: Sequence[int] | Mapping[int, float], k: int, *, allowed: Mask | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """`search_ids` as arrays."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
@@ -114,7 +121,7 @@ class Postings:
             if len(found):
                 rows, scores = np.concatenate([rows, found + start]), np.concatenate([scores, block[found]])
                 rows, scores, beaten = _best(rows, scores, k)
-        return top(rows, scores, k)
+        return leading(rows, scores, k)
 
     def scores(self, ids: Sequence[int] | Mapping[int, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What `search_ids` would score these rows, [len(rows)]."""
@@ -219,9 +226,17 @@ def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tu
     >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
     [(5, 3.0), (2, 1.0)]
     """
+    rows, scores = leading(rows, scores, k)
+    return list(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def leading(
+    rows: NDArray[np.int64], scores: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """`top` as arrays."""
     rows, scores, _ = _best(rows, scores, k)
     order = np.argsort(-scores, kind="stable")[:k]
-    return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+    return rows[order], scores[order]
 
 
 def _best(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.arrays import distinct
 from ncs.errors import BadInput
-from ncs.lexical import top
+from ncs.lexical import leading
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.head_signal import FAR, HeadSignal
 from ncs.rankers.ncs import NcsRanker
@@ -104,17 +105,17 @@ def find(
     """Ascending rows: the best n by all parts together, the hidden one, and what defines a name in the question."""
     ids, words = {**wording.asked, **wording.added}, " ".join(intent.words)
     query, dense = parts.dense.encoder.query(words), parts.dense.index
-    found = [row for row, _ in parts.lexical.postings.search_ids(ids, max(n, DEPTH), allowed=allowed)]
+    some = [parts.lexical.postings.leading(ids, max(n, DEPTH), allowed=allowed)[0]]
     if query.any():
         near, _ = dense.search(query[None], min(max(n, DEPTH), max(1, len(dense))), allowed=allowed)
-        found += near[0][near[0] >= 0].tolist()
+        some.append(near[0][near[0] >= 0])
     asked = parts.head.question(words) if parts.head else query
     if parts.head:
-        found += parts.head.near(asked, max(n, DEPTH), allowed=allowed)
-    found += [hidden.row] if hidden else []
+        some.append(np.array(parts.head.near(asked, max(n, DEPTH), allowed=allowed), np.int64))
+    found = np.concatenate([*some, np.array([hidden.row] if hidden else [], np.int64)])
     defining = [parts.structure.symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
-    defined = np.unique(np.concatenate([*defining, np.zeros(0, np.int64)]))
-    rows = np.union1d(np.array(found, np.int64), defined)
+    defined = distinct(np.concatenate([*defining, np.zeros(0, np.int64)]))
+    rows = distinct(np.concatenate([found, defined]))
     learnt = parts.head.values(asked, rows) if parts.head else np.zeros(len(rows))
     meaning = dense.similarities(query, rows).astype(np.float64)
     scored = Candidates(rows, parts.lexical.postings.scores(ids, rows), np.zeros(len(rows)), meaning, learnt)
@@ -122,10 +123,10 @@ def find(
     return _added(best, parts, wording.added, hidden)
 
 
-def _among(rows: Rows, some: Sequence[int] | Rows) -> NDArray[np.bool_]:
+def _among(rows: Rows, some: Rows) -> NDArray[np.bool_]:
     """Which of these rows, ascending and distinct, are among some of them."""
     met = np.zeros(len(rows), np.bool_)
-    met[np.searchsorted(rows, np.asarray(some, np.int64))] = True
+    met[np.searchsorted(rows, some)] = True
     return met
 
 
@@ -145,7 +146,7 @@ def _best(
     at = np.flatnonzero(found)
     some = scored.at(at)
     base = some.base(weights, max(float(some.lexical.max(initial=0)), 1e-9))
-    kept = _among(scored.rows, [row for row, _ in top(some.rows, base, n)])
+    kept = _among(scored.rows, leading(some.rows, base, n)[0])
     return scored.at(np.flatnonzero(kept | defined))
 
 

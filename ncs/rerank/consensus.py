@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.arrays import distinct
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -74,7 +76,7 @@ def agree(
         return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
     shares = np.bincount(numbers, np.repeat(weights, lengths)) / weights.sum()
     owners = np.repeat(repositories.astype(np.int64), lengths)
-    pairs = np.unique(numbers.astype(np.int64) * (int(owners.max()) + 1) + owners)
+    pairs = distinct(numbers.astype(np.int64) * (int(owners.max()) + 1) + owners)
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
     rarity = np.log((len(references) + 1) / (references.documents[names] + 1))
     lifts = shares * rarity * np.log1p(support)
