@@ -391,7 +391,7 @@ def test_tuning_that_does_not_win_is_not_used_unless_it_is_forced(index: Index) 
     told = tuning.tune(index, wrong)
     assert not told.written
     assert not (index.data / "tuned.json").exists()
-    with pytest.raises(BadInput, match="9 questions are too few"):
+    with pytest.raises(BadInput, match="9 questions with right functions are too few"):
         tuning.tune(index, wrong[:9])
 
 
