@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def prepare(folders: Sequence[Path], documents: int, questions: int, work: Path) -> dict[str, Any]:
     """Write the word table, the questions and what they should find; return the corpus's figures."""
-    real = read_words(folders, work)
+    real = read_words(folders, work / "real")  # mapped from there: what is redrawn must not be written over it
     rng = np.random.default_rng(0)
     rows = (
         np.arange(documents)
@@ -48,6 +48,7 @@ def read_words(folders: Sequence[Path], work: Path) -> WordTable:
     from ncs.extract import extract_files, language_of
     from ncs.sources import walk
 
+    work.mkdir(exist_ok=True)
     files = walk(folders, wanted=lambda path: language_of(path) is not None, force=True)
     with Collector(work, code=False, deduplicate=True) as collector:
         for extraction in extract_files(files, finish=partial(pack_batch, code=False)):
