@@ -52,7 +52,8 @@ def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
             follower.step(edited)
             if follower.places() != places:
                 break
-        else:
+        else:  # there is nothing to watch now; what is due, and that it fails, is so all the same
+            follower.step(())
             stop.wait(LOOK / 1000)
 
 

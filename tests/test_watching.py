@@ -171,6 +171,21 @@ def test_a_root_that_is_removed_and_made_anew_is_followed_again(tmp_path: Path, 
     assert sum(line.startswith("not updated") for line in said) == 1
 
 
+def test_a_root_that_is_gone_before_anything_is_watched_is_told_and_followed_when_it_comes(
+    tmp_path: Path, project: Path
+) -> None:
+    folder = tmp_path / "index"
+    shutil.rmtree(project / ".ncs")
+    Index.build(project, folder, config=QUICK).close()
+    project.rename(tmp_path / "away")
+    with watching(folder) as said:
+        until(lambda: len(said) > 1)
+        (tmp_path / "away").rename(project)
+        (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+        find(folder, "feed_cat")
+    assert said[1].startswith(f"not updated: there is no {project}")
+
+
 @pytest.mark.slow
 def test_files_that_come_and_go_during_updates_leave_an_index_that_equals_a_new_one(
     tmp_path: Path, project: Path
