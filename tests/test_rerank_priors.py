@@ -12,9 +12,9 @@ from tests.words import table
 LONG = " ".join(["open read close send"] * 3)  # twelve words
 
 
-def body(*documents: str, inside: float = 0.0, outline: tuple[int, ...] = ()) -> list[float]:
-    is_outline = np.isin(np.arange(len(documents)), outline)
-    values: list[float] = bodies(table(*documents), np.arange(len(documents)), is_outline, inside).tolist()
+def body(*documents: str, inside: float = 0.0, outline: tuple[int, ...] = (), named: float = 0.0) -> list[float]:
+    rows, names = np.arange(len(documents)), np.full(len(documents), named)
+    values: list[float] = bodies(table(*documents), rows, np.isin(rows, outline), inside, names).tolist()
     return values
 
 
@@ -33,6 +33,12 @@ def test_a_class_is_no_thin_body() -> None:
 def test_inside_one_project_thin_bodies_are_worth_as_much() -> None:
     assert body("calls: go", inside=1.0) == [1.0]
     assert body("calls: go", inside=0.5) == pytest.approx([1 - (1 - BODY) / 2])
+
+
+def test_a_thin_body_whose_name_is_the_question_is_worth_as_much() -> None:
+    assert body("calls: go", named=1.0) == body("calls: go", named=4.0) == [1.0]  # 4: and says the question's way
+    assert body("calls: go", named=0.5) == pytest.approx([1 - (1 - BODY) / 2])
+    assert body("calls: go", named=-3.0) == [BODY]  # it says the opposite
 
 
 def worth(*documents: str, **factors: float) -> list[float]:

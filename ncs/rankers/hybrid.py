@@ -175,7 +175,8 @@ class HybridRanker:
             **evidence.signals(said, structure, asked, rows, base, weights),
             **signals.own(parts, intent, text, asked, rows, said.inside, weights, self.settings, hidden),
         }
-        factors = signals.factors(structure, intent, rows, said.inside, self.settings)
+        named = shares["name"] / (weights.naming or 1.0)
+        factors = signals.factors(structure, intent, rows, said.inside, named, self.settings)
         ranking = Ranking(intent, rows.tolist(), [], shares, factors, said, wording.words)
         return ordered(ranking, rows, structure, k, fold=fold, saturation=self.settings.saturation)
 

@@ -68,13 +68,15 @@ def definition(structure: Structure, intent: Intent, rows: Rows, inside: float) 
     return found
 
 
-def factors(structure: Structure, intent: Intent, rows: Rows, inside: float, settings: Settings) -> dict[str, Scores]:
-    """Name -> [n]: what each row's score is multiplied by."""
+def factors(
+    structure: Structure, intent: Intent, rows: Rows, inside: float, named: Scores, settings: Settings
+) -> dict[str, Scores]:
+    """Name -> [n]: what each row's score is multiplied by. named: how far each name is the question, 1: all of it."""
     places, table = structure.places, structure.words
     outline = places.outline[rows]
     return {
         "role": priors.factors(places.role[places.file[rows]], intent.words, factor=settings.role),
         "outline": priors.outlines(outline, inside, factor=settings.outline),
-        "body": priors.bodies(table, rows, outline, inside, factor=settings.body),
+        "body": priors.bodies(table, rows, outline, inside, named, factor=settings.body),
         "quality": priors.quality(table, structure.stems, rows, unfinished=settings.unfinished, marked=settings.marked),
     }

@@ -69,15 +69,22 @@ def outlines(outline: NDArray[np.bool_], inside: float, *, factor: float = OUTLI
 
 
 def bodies(
-    table: WordTable, rows: NDArray[np.int64], outline: NDArray[np.bool_], inside: float, *, factor: float = BODY
+    table: WordTable,
+    rows: NDArray[np.int64],
+    outline: NDArray[np.bool_],
+    inside: float,
+    named: NDArray[np.float64],
+    *,
+    factor: float = BODY,
 ) -> NDArray[np.float64]:
     """What functions that do next to nothing are worth beside those that do something, [len(rows)].
 
     Inside one project (`inside` = 1) as much: there the one place is asked for, however short. Over many projects
-    people ask how something is done.
+    people ask how something is done; but the nearer a name is to the whole question (named, 1), the more a short
+    function is just what was asked for: `hideSoftKeyboard` may be one line.
     """
     thin = (_lengths(table, rows, IN_BODY) <= THIN) & ~outline
-    return np.where(thin, 1 - (1 - factor) * (1 - inside), 1.0)
+    return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(named, 0.0, 1.0)), 1.0)
 
 
 def quality(
