@@ -23,14 +23,6 @@ PENDING = "word vectors are being learnt: so far words themselves are found, not
 """What an index says that answers by words only."""
 
 
-def learnt_in(folder: Path | None) -> Path | None:
-    """The files of an index whose word vectors can be taken over; None where it has none of its own yet."""
-    if folder is None:
-        return None
-    manifest = read_manifest(folder)
-    return None if "pending" in manifest.counts else folder / manifest.generation
-
-
 def word_vectors(
     words: WordTable,
     how: FastTextConfig | LsaConfig,
@@ -43,14 +35,15 @@ def word_vectors(
     """Learnt from these words, or from an index; and from how much they were learnt, how much had none then and now.
 
     other: code that is learnt from too (ncs.warm_start). folder: where temporary files may be written.
-    learnt: the folder of an index whose vectors are taken over (`learnt_in`). trainer: what runs fastText.
+    learnt: the folder of an index whose vectors are taken over, if it has any yet. trainer: what
+    runs fastText.
     """
     from ncs.embeddings import Embeddings
     from ncs.reuse import carried_over
     from ncs.warm_start import train_beside
 
-    data = learnt_in(learnt)
-    if learnt is None or data is None:
+    manifest = None if learnt is None else read_manifest(learnt)
+    if learnt is None or manifest is None or "pending" in manifest.counts:
         then: dict[str, object] = {"documents": len(words)}
         if other:
             embeddings, then["warm_start"] = train_beside(words, other, how, track=track, folder=folder)
@@ -58,8 +51,8 @@ def word_vectors(
             embeddings = Embeddings.train(words, how, track=track, folder=folder, trainer=trainer)
         then["without_vector"] = without_vector(words, embeddings)
     else:
-        embeddings = carried_over(data, words)
-        then = {**cast(Mapping[str, object], read_manifest(learnt).counts.get("training") or {})}
+        embeddings = carried_over(learnt / manifest.generation, words)
+        then = {**cast(Mapping[str, object], manifest.counts.get("training") or {})}
     return embeddings, {**then, "without_vector_now": without_vector(words, embeddings)}
 
 
