@@ -53,7 +53,7 @@ STAGES: Mapping[str, Sequence[tuple[Any, str]]] = {
     "dense": [(TfidfEncoder, "query"), (VectorIndex, "search"), (VectorIndex, "similarities")],
     "candidates": [(candidates, "find")],
     "evidence": [(evidence, "gather"), (evidence, "signals")],
-    "names": [(signals, "own")],
+    "names": [(signals, "names"), (signals, "own")],
     "factors": [(signals, "factors")],
     "ordering": [(hybrid, "ordered")],
 }

@@ -170,12 +170,12 @@ class HybridRanker:
         found, base, best = found.best_first(weights)
         asked, rows = self.idf(intent.words), found.rows
         said = evidence.gather(structure, rows, base)
+        named = signals.names(structure, text, asked, rows, hidden)
         shares = {
             **found.signals(weights, best, head=parts.head is not None),
             **evidence.signals(said, structure, asked, rows, base, weights),
-            **signals.own(parts, intent, text, asked, rows, said.inside, weights, self.settings, hidden),
+            **signals.own(parts, intent, named, asked, rows, said.inside, weights, self.settings),
         }
-        named = shares["name"] / (weights.naming or 1.0)
         factors = signals.factors(structure, intent, rows, said.inside, named, self.settings)
         ranking = Ranking(intent, rows.tolist(), [], shares, factors, said, wording.words)
         return ordered(ranking, rows, structure, k, fold=fold, saturation=self.settings.saturation)

@@ -27,17 +27,23 @@ DIRECTION = 3.0
 """What the question's way, or against it, counts beside all of the question in a name."""
 
 
-def own(
-    parts: Parts, intent: Intent, text: str, asked: Mapping[str, float], rows: Rows, inside: float, weights: Weights,
-    settings: Settings, hidden: Hidden | None,
-) -> dict[str, Scores]:  # fmt: skip
-    """Name -> [n]. asked: stem -> idf. inside: how far the candidates stand in one project."""
-    table = parts.structure.words
-    stems = parts.structure.stems
-    named = naming.agreement(table, rows, asked, stems)
-    named += DIRECTION * direction.direction(table, rows, tokenize(text), stems)
+def names(structure: Structure, text: str, asked: Mapping[str, float], rows: Rows, hidden: Hidden | None) -> Scores:
+    """How far each row's name is the question, [n]: 1 for all of it, and more or less where it says its way or against
+    it. asked: stem -> idf."""
+    named = naming.agreement(structure.words, rows, asked, structure.stems)
+    named += DIRECTION * direction.direction(structure.words, rows, tokenize(text), structure.stems)
     if hidden and hidden.name is not None:
         named[rows == hidden.row] = hidden.name
+    return named
+
+
+def own(
+    parts: Parts, intent: Intent, named: Scores, asked: Mapping[str, float], rows: Rows, inside: float,
+    weights: Weights, settings: Settings,
+) -> dict[str, Scores]:  # fmt: skip
+    """Name -> [n]. named: `names`. asked: stem -> idf. inside: how far the candidates stand in one project."""
+    table = parts.structure.words
+    stems = parts.structure.stems
     found = {
         "name": weights.naming * named,
         "definition": weights.definition * definition(parts.structure, intent, rows, inside),
@@ -71,7 +77,7 @@ def definition(structure: Structure, intent: Intent, rows: Rows, inside: float) 
 def factors(
     structure: Structure, intent: Intent, rows: Rows, inside: float, named: Scores, settings: Settings
 ) -> dict[str, Scores]:
-    """Name -> [n]: what each row's score is multiplied by. named: how far each name is the question, 1: all of it."""
+    """Name -> [n]: what each row's score is multiplied by. named: `names`."""
     places, table = structure.places, structure.words
     outline = places.outline[rows]
     return {
