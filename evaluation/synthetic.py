@@ -99,7 +99,7 @@ def make(source: Source, number: int, size: int, seed: int) -> list[Document]:
     distinct, owner = 0, 0
     with Store(source.data / "documents.sqlite") as store:
         while distinct < size:
-            real = _excerpt(source, store, rng, size - distinct)
+            real = drawn_from(source, store, rng, size - distinct)
             repository = _Repository(f"synth-{number:05}-{owner:03}", real, source.new_words(number * PART + 1), rng)
             owner += 1
             for document in real:
@@ -111,7 +111,7 @@ def make(source: Source, number: int, size: int, seed: int) -> list[Document]:
     return made
 
 
-def _excerpt(source: Source, store: Store, rng: Random, most: int) -> list[Document]:
+def drawn_from(source: Source, store: Store, rng: Random, most: int) -> list[Document]:
     """Functions of one real repository that stand side by side; large ones are drawn from more often."""
     at = rng.randrange(source.repositories[-1][1])
     start, end = next(each for each in source.repositories if at < each[1])
@@ -127,9 +127,9 @@ class _Repository:
         self.name, self._real, self._rng = name, real, rng
         expected = new_words * len(real)
         count = int(expected) + (rng.random() < expected % 1)
-        self._new = [_invented(rng) for _ in range(count)]
+        self._new = [invented(rng) for _ in range(count)]
         self._use = min(1.0, USES * new_words)
-        self._folder = _invented(rng) if rng.random() < new_words else rng.choice(real).name[:20] or "main"
+        self._folder = invented(rng) if rng.random() < new_words else rng.choice(real).name[:20] or "main"
 
     def copied(self, place: Document, other: Document) -> Document:
         """An exact copy of another one, where this one would stand."""
@@ -198,7 +198,7 @@ class _Repository:
         return "\n".join(lines).replace(real.name, name) if real.name else "\n".join(lines)
 
 
-def _invented(rng: Random) -> str:
+def invented(rng: Random) -> str:
     """A word of three to five syllables: 343,000 and more."""
     return "".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(rng.randint(3, 5)))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.digests import Digests
 from ncs.file_table import BROKEN, FAILED, FileTable, FileTableBuilder
 from ncs.packing import Packed, pack
 from ncs.references import References, ReferencesBuilder, batch_references
@@ -128,7 +129,7 @@ class Collector:
         self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
         self._references = ReferencesBuilder()
         self._sources = FileTableBuilder()
-        self._rows: dict[bytes, int] = {}
+        self._digests = Digests()
         self._deduplicate = deduplicate
         self._documents = self._copies = self._files = self._bytes = 0
         self._repositories: set[str] = set()
@@ -146,8 +147,8 @@ class Collector:
         """The next documents, in order; entries: the files they came from, owners [n]: which of them each did."""
         keep = np.ones(len(batch.packed), np.bool_)
         copies = []
-        for i, digest in enumerate(batch.digests):
-            row = self._rows.setdefault(digest, self._documents) if self._deduplicate and digest else self._documents
+        digests = batch.digests if self._deduplicate else [b""] * len(batch.packed)
+        for i, row in enumerate(self._digests.rows(digests, self._documents)):
             if row == self._documents:
                 self._documents += 1
             else:
