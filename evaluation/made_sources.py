@@ -26,10 +26,13 @@ LEAST_LINES = 5
 """Lines a function has at least: getters and setters alone are a third of all."""
 IDENTIFIER = re.compile(r"\b[^\W\d]\w{2,}\b")
 RESERVED = frozenset(
-    "abstract assert boolean break byte case catch char class const continue default do double else enum extends final"
-    " finally float for goto if implements import instanceof int interface long native new package private protected"
-    " public return short static strictfp super switch synchronized this throw throws transient try void volatile while"
-    " true false null var record yield Override".split()
+    re.findall(
+        r"\w+",
+        "abstract assert boolean break byte case catch char class const continue default do double else enum extends"
+        " final finally float for goto if implements import instanceof int interface long native new package private"
+        " protected public return short static strictfp super switch synchronized this throw throws transient try void"
+        " volatile while true false null var record yield Override",
+    )
 )
 
 

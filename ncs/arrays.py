@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ncs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Number = TypeVar("Number", np.int64, np.uint64)
 
 
 def save_arrays(room: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -32,7 +34,7 @@ def load_arrays(room: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDAr
         raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
 
 
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct(values: NDArray[Number]) -> NDArray[Number]:
     """The distinct values, ascending, as np.unique gives them: by sorting, which takes a fifth of the time of the
     hashing of numpy 2.3 and later where there are a few thousand.
 

@@ -24,17 +24,22 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.lexical import Postings, stem_all
 from ncs.progress import Track, silent
+from ncs.spilling import Aside, temporary
 from ncs.types import FIELDS, Field
 from ncs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from ncs.vocabulary import WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
 """Fields whose words are code: what a literal or a comment says is prose."""
-CHUNK = 1 << 16  # documents whose words are sorted at a time; a hundred words each are 52 MB of keys
+CHUNK = 1 << 15  # documents whose words are sorted at a time; a hundred words each are 26 MB of keys
+MERGED = 1 << 21
+"""Postings that are merged at a time."""
 
 
 def build(
@@ -50,7 +55,8 @@ def build(
 
     b_of: normalise each field by its own length, so far, and the whole document not; b for fields not named.
 
-    Two passes, the first counts and the second fills, so that memory holds the postings once and one chunk.
+    The pairs of each chunk lie in a file, by stem, until all are counted; then they are merged, some stems at a time.
+    Where the words lie in a folder (WordTable.room), so do these and the postings.
     """
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
@@ -59,17 +65,18 @@ def build(
     starts = range(0, len(words), CHUNK)
     chunks = (
         _count(words, start, fields, factors, norms, stem_of, len(stems))
-        for start in track([*starts, *starts], "bm25", total=2 * len(starts), unit="chunks")
+        for start in track(starts, "bm25", total=len(starts), unit="chunks")
     )
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
-    for _ in starts:
-        chunk = next(chunks)
-        df, coded = df + chunk.df, coded + chunk.coded
-        length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
-    idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
-    mean = length.mean() if length.any() else 1.0
-    whole = 0.0 if norms else b
-    rows, impacts = _fill(chunks, df, idf, k1 * (1 - whole + whole * length / mean))
+    with Aside(len(stems), words.room) as aside:
+        for chunk in chunks:
+            df, coded = df + chunk.df, coded + chunk.coded
+            length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
+            aside.put(chunk.df, chunk.rows, chunk.tf)
+        idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
+        mean = length.mean() if length.any() else 1.0
+        whole = 0.0 if norms else b
+        rows, impacts = _merge(aside, df, idf, k1 * (1 - whole + whole * length / mean), words.room)
     offsets, in_code = np.concatenate([[0], np.cumsum(df)]), (coded / np.maximum(df, 1)).astype(np.float32)
     return Postings(stems, offsets, rows, impacts, length.astype(np.float32), in_code)
 
@@ -158,16 +165,33 @@ def _count(
     return _Chunk(start, row + start, tf, np.bincount(stem, minlength=n_stems), coded.astype(np.int64), lengths)
 
 
-def _fill(
-    chunks: Iterator[_Chunk], df: NDArray[np.int64], idf: NDArray[np.float64], saturation: NDArray[np.float64]
+def _merge(
+    aside: Aside, df: NDArray[np.int64], idf: NDArray[np.float64], saturation: NDArray[np.float64], room: Path | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Rows and impacts of all stems; saturation[row] is what tf is weighed against."""
-    rows, impacts = np.empty(df.sum(), np.int32), np.empty(df.sum(), np.float32)
-    free = np.cumsum(df) - df  # where the next document of each stem goes
-    for chunk in chunks:
-        first = np.cumsum(chunk.df) - chunk.df
-        places = np.arange(len(chunk.rows)) + np.repeat(free - first, chunk.df)
-        rows[places] = chunk.rows
-        impacts[places] = np.repeat(idf, chunk.df) * chunk.tf / (chunk.tf + saturation[chunk.rows])
-        free += chunk.df
+    total = int(df.sum())
+    rows, impacts = temporary((total,), np.int32, room), temporary((total,), np.float32, room)
+    for start, stop in _spans(df):
+        base = int(df[:start].sum())
+        free = np.cumsum(df[start:stop]) - df[start:stop]  # where the next document of each stem goes
+        merged_rows, merged_impacts = np.empty(free[-1] + df[stop - 1], np.int32), np.empty(free[-1] + df[stop - 1])
+        for counts, numbers, tf in aside.of(start, stop):
+            first = np.cumsum(counts) - counts
+            places = np.arange(len(numbers)) + np.repeat(free - first, counts)
+            merged_rows[places] = numbers
+            merged_impacts[places] = np.repeat(idf[start:stop], counts) * tf / (tf + saturation[numbers])
+            free += counts
+        rows[base : base + len(merged_rows)] = merged_rows
+        impacts[base : base + len(merged_rows)] = merged_impacts
     return rows, impacts
+
+
+def _spans(df: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Stems whose postings are merged at once: MERGED of these, or one stem's."""
+    ends = np.cumsum(df)
+    start = 0
+    while start < len(df):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + MERGED, side="right")))
+        yield start, stop
+        start = stop

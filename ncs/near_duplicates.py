@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.arrays import distinct
 from ncs.errors import IndexDamaged
+from ncs.spilling import temporary
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ BANDS, WIDTH = 12, 5
 CHUNK = 20_000
 """Rows, or pairs, that memory holds the elements of at once."""
 ROUNDS = 12
+LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
 
@@ -63,12 +66,16 @@ class NearDuplicates:
         return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
 
     @classmethod
-    def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None) -> NearDuplicates:
-        """From the words of all documents; rows of different kinds are never together. 258,000 documents take 3 s."""
+    def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None, folder: Path | None = None) -> NearDuplicates:
+        """From the words of all documents; rows of different kinds are never together. 258,000 documents take 3 s.
+
+        folder: where signatures lie meanwhile; without one, in memory, 336 bytes a document.
+        """
         clusters = np.full(len(words), ALONE, np.int32)
-        rows, signatures = _signatures(words)
         names = _names(words) if kinds is None else _mixed(_names(words) ^ kinds.astype(np.uint64))
-        pairs = rows[_candidates(signatures, names[rows])]
+        rows = _compared(words, names)
+        names = names[rows]
+        pairs = rows[_candidates(Signatures.of(words, rows, names, folder), names)]
         pairs = pairs[similarities(words, pairs) >= ALIKE]
         _stars(words, pairs, clusters)
         return cls.clustered(clusters)
@@ -149,28 +156,53 @@ def _numbered(ids: Ids, sizes: Rows) -> Hashes:
     return found
 
 
-def _signatures(words: WordTable) -> tuple[Rows, Hashes]:
-    """The rows with at least LEAST words, and their smallest hashes by BANDS * WIDTH functions."""
-    rows, signatures = [np.zeros(0, np.int64)], [np.zeros((0, BANDS * WIDTH), np.uint32)]
-    rng = np.random.default_rng(0)
-    factors = rng.integers(1, 2**63, BANDS * WIDTH, np.uint64) | np.uint64(1)
-    for start, ids, offsets in _chunks(words):
-        sizes = np.diff(offsets)
-        kept = np.flatnonzero(sizes >= LEAST)
-        if not len(kept):
-            continue
-        ids = ids[np.repeat(sizes >= LEAST, sizes)]
-        hashes = _mixed(_numbered(ids, sizes[kept]) & np.uint64((1 << 44) - 1))
-        begins = np.cumsum(sizes[kept]) - sizes[kept]
-        columns = [np.minimum.reduceat((hashes * factor) >> np.uint64(32), begins) for factor in factors]
-        rows.append(kept + start)
-        signatures.append(np.stack(columns, axis=1).astype(np.uint32))
-    return np.concatenate(rows), np.concatenate(signatures)
+def _compared(words: WordTable, names: Hashes) -> Rows:
+    """The rows with at least LEAST words whose name another such row has: what is alone in its name is in no bucket."""
+    rows = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(sizes >= LEAST for sizes in _sizes(words))]))
+    ordered = np.sort(names[rows])
+    shared = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(shared):
+        return rows[:0]
+    at = np.minimum(np.searchsorted(shared, names[rows]), len(shared) - 1)
+    found: Rows = rows[shared[at] == names[rows]]
+    return found
 
 
-def _chunks(words: WordTable) -> Iterator[tuple[int, Ids, Rows]]:
+def _sizes(words: WordTable) -> Iterator[Rows]:
+    """Words of code of the rows, CHUNK of them at a time."""
+    columns = [FIELDS.index(field) for field in CODE]
     for start in range(0, len(words), CHUNK):
-        yield start, *words.select(CODE, start, min(start + CHUNK, len(words)))
+        bounds = words.offsets[start * len(FIELDS) : min(start + CHUNK, len(words)) * len(FIELDS) + 1]
+        yield np.diff(bounds).reshape(-1, len(FIELDS))[:, columns].sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Of m rows the smallest hashes by BANDS * WIDTH functions, uint32 [m, BANDS * WIDTH]; and keys, uint64
+    [BANDS, m]: those of a band and the row's name as one number."""
+
+    hashes: NDArray[np.uint32]
+    keys: Hashes
+
+    @classmethod
+    def of(cls, words: WordTable, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
+        """Of these rows, whose names are given; in temporary files of the folder."""
+        hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
+        keys = temporary((BANDS, len(rows)), np.uint64, folder)
+        rng = np.random.default_rng(0)
+        factors = rng.integers(1, 2**63, BANDS * WIDTH, np.uint64) | np.uint64(1)
+        for start in range(0, len(rows), CHUNK):
+            here = slice(start, start + CHUNK)
+            ids, offsets = words.select_rows(CODE, rows[here])
+            elements = _mixed(_numbered(ids, np.diff(offsets)) & np.uint64((1 << 44) - 1))
+            for number, factor in enumerate(factors):
+                hashes[here, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), offsets[:-1])
+            for band in range(BANDS):
+                key = names[here]
+                for column in hashes[here, band * WIDTH : (band + 1) * WIDTH].T:
+                    key = _mixed(key ^ column.astype(np.uint64))
+                keys[band, here] = key
+        return cls(hashes, keys)
 
 
 def _mixed(values: Hashes) -> Hashes:
@@ -184,43 +216,39 @@ def _mixed(values: Hashes) -> Hashes:
 
 def _names(words: WordTable) -> Hashes:
     """A hash of each row's name, its words in their order, [len(words)]."""
-    ids, offsets = words.select(("name",))
-    sizes = np.diff(offsets)
-    owners = np.repeat(np.arange(len(words)), sizes)
-    places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
     names = np.zeros(len(words), np.uint64)
-    np.add.at(names, owners, _mixed(_mixed(ids.astype(np.uint64) + np.uint64(1)) + places))
+    for start in range(0, len(words), CHUNK):
+        ids, offsets = words.select(("name",), start, min(start + CHUNK, len(words)))
+        sizes = np.diff(offsets)
+        owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
+        places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
+        np.add.at(names, owners, _mixed(_mixed(ids.astype(np.uint64) + np.uint64(1)) + places))
     return names
 
 
-def _candidates(signatures: Hashes, names: Hashes) -> Rows:
+def _candidates(signatures: Signatures, names: Hashes) -> Rows:
     """Pairs of positions that share a name and a band, [n, 2]: each with the one before it in the bucket and the first.
 
     Not all pairs, of which a bucket of a thousand has half a million; the twelve bands make up for it.
     """
-    if not len(signatures):
-        return np.zeros((0, 2), np.int64)
-    found = []
-    for band in np.split(signatures, BANDS, axis=1):
-        keys = names
-        for column in band.T:
-            keys = _mixed(keys ^ column.astype(np.uint64))
-        order = np.argsort(keys, kind="stable")
-        same = keys[order][1:] == keys[order][:-1]
+    found = np.zeros(0, np.uint64)  # both positions as one number, which sorts as they do
+    for keys in signatures.keys if len(names) else ():
+        order = np.argsort(keys, kind="stable").astype(np.uint64)
+        ordered = keys[order]
+        same = ordered[1:] == ordered[:-1]
         starts = np.flatnonzero(np.concatenate([[True], ~same]))
         first = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
-        found.append(np.stack([order[:-1][same], order[1:][same]], axis=1))
-        found.append(np.stack([first[1:][same], order[1:][same]], axis=1))
-    pairs = np.unique(np.concatenate(found), axis=0)
-    pairs = pairs[names[pairs[:, 0]] == names[pairs[:, 1]]]
-    agree = np.concatenate(
-        [
-            (signatures[part[:, 0]] == signatures[part[:, 1]]).mean(axis=1)
-            for part in np.array_split(pairs, max(1, len(pairs) // CHUNK))
-        ]
-    )
-    likely: Rows = pairs[agree >= ALIKE - 0.2]  # four standard deviations of sixty draws
-    return likely
+        later = order[1:][same]
+        befores = (order[:-1][same], first[1:][same])
+        found = distinct(np.concatenate([found, *((before << np.uint64(32)) | later for before in befores)]))
+    likely = [np.zeros((0, 2), np.int64)]
+    for start in range(0, len(found), CHUNK):
+        pairs = np.stack([found[start : start + CHUNK] >> np.uint64(32), found[start : start + CHUNK] & LOW], axis=1)
+        pairs = pairs.astype(np.int64)
+        pairs = pairs[names[pairs[:, 0]] == names[pairs[:, 1]]]
+        agree = (signatures.hashes[pairs[:, 0]] == signatures.hashes[pairs[:, 1]]).mean(axis=1)
+        likely.append(pairs[agree >= ALIKE - 0.2])  # four standard deviations of sixty draws
+    return np.concatenate(likely)
 
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated
 ROOM = "references"
+SORTED = 100_000
+"""Documents whose names are put in order at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,11 @@ class ReferencesBuilder:
         """Everything, names in byte order, ids ascending in each document."""
         table = self._builder.finish()
         ids, offsets = table.ids, table.offsets
-        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        ids = ids[np.lexsort((ids, owners))]
+        for start in range(0, len(offsets) - 1, SORTED):
+            stop = min(start + SORTED, len(offsets) - 1)
+            owners = np.repeat(np.arange(stop - start), np.diff(offsets[start : stop + 1]))
+            here = ids[offsets[start] : offsets[stop]]
+            here[:] = here[np.lexsort((here, owners))]
         documents = np.bincount(ids, minlength=len(table.vocabulary)).astype(np.int32)
         return References(table.vocabulary, ids, offsets, documents)
 

@@ -44,7 +44,9 @@ class Structure:
         languages = store.counts.get("languages", {})
         mostly = tuple(name for name, count in sorted(languages.items()) if count >= MOSTLY * total)
         places = Places.of(store)
-        near = NearDuplicates.of(words, places.outline) if deduplicate else NearDuplicates.none(total)
+        near = NearDuplicates.none(total)
+        if deduplicate:
+            near = NearDuplicates.of(words, places.outline, store.path.parent)
         return cls(references, Symbols.of(store.names()), places, near, words, mostly, Stems(words.vocabulary))
 
     def save(self, folder: Path) -> None:

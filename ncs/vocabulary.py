@@ -109,7 +109,10 @@ class WordTable:
 
     ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
     On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
+    room: where a build may put what is too large for memory; None: nowhere.
     """
+
+    room: Path | None = None
 
     def __init__(self, vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
         self.vocabulary = vocabulary
@@ -185,7 +188,7 @@ class WordTableBuilder:
         self._folder = folder
         self._spill = None if folder is None else (folder / SPILLED).open("w+b")
         self._ids: list[NDArray[np.int32]] = []
-        self._lengths: list[NDArray[np.int32]] = []
+        self._lengths: list[NDArray[np.uint16 | np.int32]] = []
 
     def add(self, words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32]) -> None:
         """One batch: its distinct words, ids into them, and the length of each (document, field)."""
@@ -195,7 +198,8 @@ class WordTableBuilder:
             self._ids.append(local[ids])
         else:
             self._spill.write(local[ids].data)
-        self._lengths.append(np.asarray(lengths, np.int32))
+        longest = int(lengths.max()) if len(lengths) else 0
+        self._lengths.append(np.asarray(lengths, np.uint16 if longest < 1 << 16 else np.int32))
 
     def finish(self) -> WordTable:
         """The table, its vocabulary in byte order; of a folder, memory-mapped."""
@@ -204,16 +208,30 @@ class WordTableBuilder:
         by_bytes = sorted(self._numbers, key=str.encode)
         renumber[np.fromiter((self._numbers[w] for w in by_bytes), np.int64, len(by_bytes))] = np.arange(len(by_bytes))
         self._numbers = {}
-        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.int32)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = self._offsets()
         if self._folder is None:
             ids = np.concatenate(self._ids) if self._ids else np.zeros(0, np.int32)
             return WordTable(vocabulary, renumber[ids], offsets)
         self._write_ids(renumber, self._folder / IDS, int(offsets[-1]))
         vocabulary.save(self._folder)
-        np.save(self._folder / OFFSETS, offsets)
-        return WordTable.load(self._folder)
+        table = WordTable.load(self._folder)
+        table.room = self._folder
+        return table
+
+    def _offsets(self) -> NDArray[np.int64]:
+        """Of the lengths, batch by batch: their sums are four times as long as they are; of a folder, in its file."""
+        size = sum(map(len, self._lengths)) + 1
+        if self._folder is None:
+            offsets = np.zeros(size, np.int64)
+        else:
+            offsets = np.lib.format.open_memmap(self._folder / OFFSETS, "w+", np.int64, (size,))
+        at = 0
+        for lengths in self._lengths:
+            np.cumsum(lengths, dtype=np.int64, out=offsets[at + 1 : at + len(lengths) + 1])
+            offsets[at + 1 : at + len(lengths) + 1] += offsets[at]
+            at += len(lengths)
+        self._lengths = []
+        return offsets
 
     def _write_ids(self, renumber: NDArray[np.int32], path: Path, total: int) -> None:
         """What was put aside, renumbered, as one array on disk."""

@@ -54,5 +54,6 @@ def test_there_are_few_runs_and_every_row_is_in_one() -> None:
     for batch in range(500):
         digests.rows([rng.randbytes(16) for _ in range(20)], 20 * batch)
     sizes = [len(run[0]) for run in digests._runs]
-    assert sum(sizes) == 10_000 and len(sizes) < 14
+    assert sum(sizes) == 10_000
+    assert len(sizes) < 14
     assert np.sort(np.concatenate([run[2] for run in digests._runs])).tolist() == list(range(10_000))

@@ -217,6 +217,25 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert getattr(whole, name).dtype == getattr(pieces, name).dtype
 
 
+@pytest.mark.parametrize("merged", [1, 50, 10_000])
+def test_postings_put_aside_on_disk_and_merged_in_parts_are_the_same(
+    merged: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = random_documents(100)
+    weights: dict[Field, float] = {"name": 3, "doc": 0.5, "calls": 1}
+    whole = postings(documents, weights)
+    monkeypatch.setattr(lexical_build, "CHUNK", 7)
+    monkeypatch.setattr(lexical_build, "MERGED", merged)
+    words = table(documents)
+    words.room = tmp_path
+    pieces = build(words, weights=weights, k1=K1, b=B)
+    assert isinstance(pieces.rows, np.memmap)
+    assert isinstance(pieces.impacts, np.memmap)
+    assert [*tmp_path.iterdir()] == []
+    for name in ("offsets", "rows", "impacts", "lengths"):
+        assert getattr(whole, name).tobytes() == getattr(pieces, name).tobytes()
+
+
 @pytest.mark.parametrize("block", [1, 7, 64, 99, 100])
 def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = postings(random_documents(100) + random_documents(100)[::-1])  # every document twice: all scores tie

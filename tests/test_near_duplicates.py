@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs import near_duplicates
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
@@ -71,6 +72,19 @@ def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
     assert NearDuplicates.of(words).clusters.tolist() == [0, ALONE, 0, ALONE, ALONE]
     assert (NearDuplicates.of(words, np.arange(5) == 2).clusters == ALONE).all()
     assert NearDuplicates.of(table("name: f; calls: a b", "name: f; calls: a b")).clusters.tolist() == [ALONE, ALONE]
+
+
+def test_signatures_on_disk_and_few_rows_at_a_time_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = copied(3)
+    words = table(*spread(bodies, [f"n{at // 8}" for at in range(len(bodies))]))
+    kinds = np.arange(len(bodies)) % 5 == 0
+    whole = NearDuplicates.of(words, kinds)
+    monkeypatch.setattr(near_duplicates, "CHUNK", 17)
+    assert NearDuplicates.of(words, kinds, tmp_path).clusters.tolist() == whole.clusters.tolist()
+    assert np.count_nonzero(whole.clusters >= 0) > 50
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_comments_and_enclosing_classes_do_not_tell_functions_apart() -> None:
