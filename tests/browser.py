@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests.waiting import LONG
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WATCH = """window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));"""
+AT_REST = """(() => {
+  const main = document.querySelector("main");
+  return main.getAttribute("aria-busy") === null && main.dataset.shown !== "";
+})()"""
+"""What a page shows is what its address asks for: the search page names it, the annotation page is busy until then."""
 
 
 @contextmanager
@@ -58,7 +65,7 @@ class Window:
         """Open a state, as a link does, and wait until what it asked for is there."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}/{state}")
-        until(self.page, "document.querySelector('main').getAttribute('aria-busy') === null")
+        until(self.page, AT_REST)
         return self.page
 
     def check(self) -> None:
@@ -73,9 +80,17 @@ class Window:
 
 def until(page: Page, true: str, arg: object = None) -> None:
     """Wait for an expression to hold; Playwright's own way to wait needs eval, which the page's policy forbids."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + LONG
     while not page.evaluate(true, arg):
-        assert time.monotonic() < end, f"never came true: {true}"
+        assert time.monotonic() < end, f"never came true: {true} of {arg}; shown: {page.inner_text('main')}"
+        page.wait_for_timeout(30)
+
+
+def heard(page: Page, true: Callable[[], object]) -> None:
+    """Wait for what the browser tells this process: requests, answers that are held back."""
+    end = time.monotonic() + LONG
+    while not true():
+        assert time.monotonic() < end, f"never heard; shown: {page.inner_text('main')}"
         page.wait_for_timeout(30)
 
 
@@ -88,7 +103,7 @@ def window(browser: Browser, url: str, **options: Any) -> Iterator[Window]:
         **options,
     }
     context = browser.new_context(**settings)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(LONG * 1000)
     try:
         page = context.new_page()
         page.add_init_script(WATCH)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +15,20 @@ from pathlib import Path
 
 import httpx
 
+from tests.waiting import LONG
+
 STARTED = "ncs: serving"
+
+
+def own_port() -> int:
+    """A free port that the system gives to nobody who asks for any port, or connects: it stays free between servers."""
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    low, high = map(int, given.read_text().split()) if given.exists() else (32_768, 65_535)
+    own = [port for port in range(10_000, 65_000) if not low <= port <= high] or [0]
+    while True:
+        with suppress(OSError), socket.socket() as tried:
+            tried.bind(("127.0.0.1", random.choice(own)))
+            return int(tried.getsockname()[1])
 
 
 class Served:
@@ -27,7 +42,7 @@ class Served:
 
     def begun(self) -> Served:
         """Wait until it answers; RuntimeError with what it said where it does not begin."""
-        if not self._said.wait(60) or not self.started:
+        if not self._said.wait(LONG) or not self.started:
             raise RuntimeError("".join(self.lines))
         self.url = self.started[0].rpartition(" at ")[2].strip()
         self._wait()
@@ -46,17 +61,18 @@ class Served:
         self._said.set()
 
     def _wait(self) -> None:
-        for _ in range(600):
+        end = time.monotonic() + LONG
+        while time.monotonic() < end:
             with suppress(httpx.TransportError):
-                httpx.get(f"{self.url}/health")
+                httpx.get(f"{self.url}/health", timeout=LONG)
                 return
             time.sleep(0.1)
         raise RuntimeError("".join(self.lines))
 
     def ended(self) -> int:
         """The exit status, when it has ended; everything it said is in lines."""
-        status = self.process.wait(60)
-        self._reading.join(60)
+        status = self.process.wait(LONG)
+        self._reading.join(LONG)
         return status
 
 

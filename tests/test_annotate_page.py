@@ -17,7 +17,9 @@ import pytest
 from evaluation.annotation.answers import Answer
 from evaluation.annotation.database import Judgments
 from tests.annotating import QUERIES, SCRIPT, Annotating, Place, annotating, place
-from tests.browser import Window, chromium, window
+from tests.browser import AT_REST, Window, chromium, until, window
+from tests.serving import own_port
+from tests.waiting import LONG
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,11 +56,6 @@ def answers(at: Place, annotator: str) -> list[Answer]:
         return [answer for answer in judgments.answers() if answer.annotator == annotator]
 
 
-def until(page: Page, function: str, argument: object = None) -> None:
-    """Wait for a function of JavaScript; a bare expression would be evaluated each time, which the policy forbids."""
-    page.wait_for_function(function, arg=argument)
-
-
 def press(page: Page, key: str, said: str) -> None:
     """A key, and the wait for what the page says then."""
     page.evaluate("document.getElementById('said').textContent = ''")
@@ -67,7 +64,7 @@ def press(page: Page, key: str, said: str) -> None:
 
 
 def pair_of(server: Annotating, annotator: str) -> dict[str, object]:
-    found = httpx.get(f"{server.url}/api/next", params={"annotator": annotator}).json()["pair"]
+    found = httpx.get(f"{server.url}/api/next", params={"annotator": annotator}, timeout=LONG).json()["pair"]
     assert isinstance(found, dict)
     return found
 
@@ -81,6 +78,7 @@ def test_a_name_then_keys_are_all_it_takes(seen: Window, server: Annotating, sta
     page.keyboard.type("  Ada   Lovelace ")
     page.keyboard.press("Enter")
     page.wait_for_selector("#judge")
+    until(page, AT_REST)
     assert page.url.endswith("/?annotator=Ada+Lovelace")
     given = []
     for key, said in (("3", "Kept: 3 Exact match"), ("0", "Kept: 0 Irrelevant"), ("s", "Skipped"), ("2", "Kept: 2")):
@@ -94,6 +92,7 @@ def test_a_name_then_keys_are_all_it_takes(seen: Window, server: Annotating, sta
     assert page.locator("#count").inner_text().endswith(" judged, 1 skipped")
     page.reload()
     page.wait_for_selector("#judge")
+    until(page, AT_REST)
     assert page.locator("#count").inner_text().startswith("3 of ")
 
 
@@ -144,9 +143,8 @@ def test_two_people_and_two_windows_have_their_own_progress(
         assert second.locator("#count").inner_text().startswith("1 of ")
         twin.expected.append("409")
         same.keyboard.press("0")  # what this window still shows is judged already
-        same.locator("#wrong").wait_for()
-        assert "already, in another window" in same.locator("#wrong").inner_text()
         until(same, "() => document.getElementById('count').textContent.startsWith('2 of ')")
+        assert "already, in another window" in same.locator("#wrong").inner_text()
     assert [answer.grade for answer in answers(standing, "One")] == [1, 1]
 
 
@@ -193,7 +191,7 @@ def test_the_end_thanks_and_undo_leads_back(seen: Window, server: Annotating) ->
         page.evaluate("document.getElementById('said').textContent = ''")
         page.keyboard.press("1")
         until(page, "() => document.getElementById('said').textContent !== ''")
-    count = httpx.get(f"{server.url}/api/pool").json()["languages"]["java"]
+    count = httpx.get(f"{server.url}/api/pool", timeout=LONG).json()["languages"]["java"]
     assert page.locator("#thanks").inner_text() == f"All {count} functions are judged (java). Thank you!"
     press(page, "u", "Taken back")
     assert page.locator("#judge").is_visible()
@@ -203,18 +201,18 @@ def test_an_answer_that_was_not_kept_is_said_and_given_again(browser: Browser, s
     queries = tmp_path / "q.tsv"
     queries.write_text(f"7\t{QUERIES[0]}\n")
     at = Place(standing.index, queries)
-    with annotating(at, "-k", "2") as server, window(browser, server.url) as found:
+    port = str(own_port())
+    with annotating(at, "-k", "2", "--port", port) as server, window(browser, server.url) as found:
         page = found.open("?annotator=Kai")
         press(page, "2", "Kept: 2")
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
-        found.expected.append("ERR_CONNECTION_REFUSED")
+        found.expected.append("net::ERR_")  # of a server that is not there
         page.keyboard.press("3")
         page.locator("#wrong").wait_for()
         assert page.locator("#wrong").inner_text().startswith("Not kept: the server does not answer")
         assert page.locator("#judge").is_visible()
         assert [answer.grade for answer in answers(at, "Kai")] == [2]
-        port = server.url.rpartition(":")[2]
         with annotating(at, "--port", port):
             press(page, "3", "Kept: 3")
             assert not page.locator("#wrong").is_visible()
@@ -239,6 +237,7 @@ def test_a_token_is_asked_for_or_taken_from_the_address(browser: Browser, standi
         with window(browser, server.url) as found:
             page = found.open("?annotator=Tom#token=0123456789abcdef")
             page.locator("#judge").wait_for()
+            until(page, AT_REST)
             assert "0123456789abcdef" not in page.url
 
 

@@ -17,8 +17,9 @@ from ncs.feedback import read_feedback
 from ncs.index import Index
 from ncs.map import make_map
 from tests import corpus
-from tests.browser import Window, chromium, until, window
-from tests.serving import served
+from tests.browser import Window, chromium, heard, until, window
+from tests.serving import own_port, served
+from tests.waiting import LONG
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -103,8 +104,18 @@ def names(page: Page) -> list[str]:
     return page.locator("article.hit h2").all_inner_texts()
 
 
-def settled(page: Page, text: str = "hit") -> None:
-    until(page, "(text) => document.querySelector('#status').textContent.includes(text)", text)
+SHOWN = """(asked) => {
+  const shown = JSON.parse(document.querySelector("main").dataset.shown || "{}");
+  const all = Object.keys({...shown, ...asked});
+  const typed = asked.q ?? document.querySelector("#q").value;
+  return all.every((key) => shown[key] === asked[key]) && document.querySelector("#q").value === typed;
+}"""
+
+
+def settled(page: Page, q: str = "", task: str = "search", **asked: str) -> None:
+    """Wait until what is shown answers just this, filters included, and nothing else is under way."""
+    wanted = {"task": task, **({"q": q} if q else {}), **asked}
+    until(page, SHOWN, wanted)
 
 
 def state(page: Page) -> dict[str, str]:
@@ -112,14 +123,14 @@ def state(page: Page) -> dict[str, str]:
 
 
 def api(page: Page, path: str, **body: Any) -> Any:
-    return page.request.post(f"{page.url.partition('#')[0]}{path}", data=body).json()
+    return page.request.post(f"{page.url.partition('#')[0]}{path}", data=body, timeout=LONG * 1000).json()
 
 
 def test_hits_come_while_typing_with_the_words_marked_and_their_number_announced(seen: Window) -> None:
     page = seen.open()
     assert page.evaluate("document.activeElement.id") == "q"
     page.keyboard.type("hiding the keyboard")
-    settled(page)
+    settled(page, "hiding the keyboard")
     found = api(page, "api/search", query="hiding the keyboard", k=20)["hits"]
     assert names(page) == [hit["qualified_name"] for hit in found]
     assert page.locator("#status").get_attribute("aria-live") == "polite"
@@ -151,12 +162,10 @@ def test_an_answer_that_comes_too_late_is_given_up_and_never_shown(seen: Window)
     given_up: list[str] = []
     page.on("requestfailed", lambda request: given_up.append(request.post_data or ""))
     page.fill("#q", "hide keyboard")
-    for _ in range(500):  # busy is shown before the question is asked
-        if held:
-            break
-        page.wait_for_timeout(20)
+    heard(page, lambda: held)
     page.fill("#q", "read file lines")
-    settled(page)
+    settled(page, "read file lines")
+    heard(page, lambda: given_up)
     expected = [hit["qualified_name"] for hit in api(page, "api/search", query="read file lines", k=20)["hits"]]
     assert [json.loads(body)["query"] for body in given_up] == ["hide keyboard"]
     assert len(held) == 1
@@ -164,39 +173,43 @@ def test_an_answer_that_comes_too_late_is_given_up_and_never_shown(seen: Window)
 
 
 def test_filters_narrow_the_hits_are_in_the_address_and_back_takes_them_away(seen: Window) -> None:
+    asked = "check the network file"
     page = seen.open("#q=check+the+network+file")
-    settled(page)
+    settled(page, asked)
     before = names(page)
     page.select_option("#f-language", "python")
-    until(page, "document.querySelector('#f-language').classList.contains('set')")
-    until(page, "[...document.querySelectorAll('.place')].every((one) => one.textContent.includes('python'))")
+    settled(page, asked, language="python")
+    assert page.locator("#f-language.set").count() == 1
     assert state(page)["language"] == "python"
     found = api(page, "api/search", query="check the network file", language="python", k=20)["hits"]
     assert names(page) == [hit["qualified_name"] for hit in found] != before
     page.fill("#f-path", "nowhere")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".empty")
+    settled(page, asked, language="python", path="nowhere")
+    assert page.locator(".empty").count() == 1
     assert state(page)["path"] == "nowhere"
     page.click("text=Ask without filters")
-    page.wait_for_selector("article.hit")
+    settled(page, asked)
     assert (names(page), page.input_value("#f-path")) == (before, "")
     page.go_back()
-    page.wait_for_selector(".empty")
+    settled(page, asked, language="python", path="nowhere")
+    assert page.locator(".empty").count() == 1
     page.go_back()
-    page.wait_for_selector("article.hit")
+    settled(page, asked, language="python")
     assert (page.input_value("#f-language"), names(page)) == ("python", [hit["qualified_name"] for hit in found])
     page.go_back()
-    until(page, "(n) => document.querySelectorAll('article.hit').length === n", len(before))
-    assert page.input_value("#f-language") == ""
+    settled(page, asked)
+    assert (page.input_value("#f-language"), names(page)) == ("", before)
     page.go_forward()
-    until(page, "(n) => document.querySelectorAll('article.hit').length === n", len(found))
+    settled(page, asked, language="python")
+    assert names(page) == [hit["qualified_name"] for hit in found]
 
 
 def test_a_link_brings_back_question_hit_and_explanation(seen: Window) -> None:
     page = seen.open("#q=hide+soft+keyboard")
-    settled(page)
     id = api(page, "api/search", query="hide soft keyboard", k=20)["hits"][1]["id"]
     page = seen.open(f"#q=hide+soft+keyboard&at={quote(id)}&why={quote(id)}")
+    settled(page, "hide soft keyboard")
     page.wait_for_selector(".why table")
     explained = api(page, "api/explain", query="hide soft keyboard", k=20)["hits"][1]["explanation"]
     assert page.locator(".why").count() == 1
@@ -215,15 +228,17 @@ def test_a_link_brings_back_question_hit_and_explanation(seen: Window) -> None:
     assert page.locator("article.hit").nth(1).get_attribute("aria-current") == "true"
 
 
+CURRENT = "(rank) => document.activeElement.hit?.rank === rank"
+
+
 def test_every_key_does_what_the_help_says(seen: Window) -> None:
     page = seen.open("#q=hide+soft+keyboard")
-    settled(page)
+    settled(page, "hide soft keyboard")
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.hit.rank") == 1
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("k")
-    assert page.evaluate("document.activeElement.hit.rank") == 2
+    until(page, CURRENT, 1)
+    for key, rank in (("j", 2), ("j", 3), ("k", 2)):
+        page.keyboard.press(key)
+        until(page, CURRENT, rank)
     id = page.evaluate("document.activeElement.hit.id")
     page.keyboard.press("e")
     page.wait_for_selector(".why .parts")
@@ -231,39 +246,43 @@ def test_every_key_does_what_the_help_says(seen: Window) -> None:
     page.keyboard.press("e")
     page.wait_for_selector(".why", state="detached")
     page.keyboard.press("Enter")
+    page.locator("article.hit .expand[aria-expanded=true]").wait_for(state="attached")
     assert state(page)["open"] == id
     page.keyboard.press("y")
-    settled(page, "copied")
+    until(page, "document.querySelector('#status').textContent === 'Link copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert parse_qs(urlsplit(copied).fragment)["at"] == [id]
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    page.locator("#help").wait_for()
     page.keyboard.press("Escape")
-    assert not page.locator("#help").is_visible()
+    page.locator("#help").wait_for(state="hidden")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "q"
+    until(page, "document.activeElement.id === 'q'")
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.hit.rank") == 2
+    until(page, CURRENT, 2)
     page.keyboard.press("m")
-    until(page, "document.querySelector('#notice').textContent.includes('Functions like')")
+    settled(page, task="like", like=id)
+    assert "Functions like" in page.locator("#notice").inner_text()
     like = api(page, "api/similar", id=id, k=20)["hits"]
     assert names(page) == [hit["qualified_name"] for hit in like]
     assert {hit["kind"] for hit in like} == {"method"}
     page.locator("#f-kind").select_option("function")  # which filters these, too
-    until(page, "document.querySelector('#search-view').textContent.includes('that the filters let through')")
+    settled(page, task="like", like=id, kind="function")
+    assert "that the filters let through" in page.locator("#search-view").inner_text()
     page.locator("#f-kind").select_option("method")
-    until(page, "(n) => document.querySelectorAll('article.hit').length === n", len(like))
+    settled(page, task="like", like=id, kind="method")
+    assert names(page) == [hit["qualified_name"] for hit in like]
 
 
 def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does(seen: Window, site: Site) -> None:
     page = seen.open("#q=hide+soft+keyboard")
-    settled(page)
+    settled(page, "hide soft keyboard")
     first, second = (page.locator("article.hit").nth(at) for at in (0, 1))
     ids = [hit["id"] for hit in api(page, "api/search", query="hide soft keyboard", k=20)["hits"]]
     first.get_by_role("button", name="This is right").click()
     second.get_by_role("button", name="This is wrong").click()
-    first.get_by_text("noted").wait_for()
-    second.get_by_text("noted").wait_for()
+    first.get_by_text("noted", exact=True).wait_for()
+    second.get_by_text("noted", exact=True).wait_for()
     lines = site.votes.read_text().splitlines()
     assert sorted(lines) == sorted([f"hide soft keyboard\t{ids[0]}", f"# down\thide soft keyboard\t{ids[1]}"])
     with Index.load(site.demo) as index:
@@ -271,36 +290,41 @@ def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does
         right, wrong = (index.store.row_of(id) for id in ids[:2])
         assert (vote.text, vote.rows, vote.wrong) == ("hide soft keyboard", (right,), (wrong,))
     page = seen.open("#index=evil&q=open+window")
-    settled(page)
+    settled(page, "open window", index="evil")
+    assert page.locator("article.hit").count() > 0
     assert page.locator(".votes").count() == 0
 
 
 def test_copies_are_listed_and_one_document_has_an_address(seen: Window) -> None:
     page = seen.open("#q=hide+soft+keyboard")
-    settled(page)
+    settled(page, "hide soft keyboard")
     hit = api(page, "api/search", query="hide soft keyboard", k=20)["hits"][0]
     page.locator("article.hit").first.locator(".copies summary").click()
+    page.locator("article.hit").first.locator(".copies[open]").wait_for()
     listed = page.locator("article.hit").first.locator(".copies bdi").all_inner_texts()
     assert listed == [f"{at['repository']}/{at['path']}:{at['start_line']}–{at['end_line']}" for at in hit["copies"]]
     page.locator("article.hit h2 a").first.click()
-    page.wait_for_selector("article.whole")
+    settled(page, task="doc", doc=hit["id"])
     assert state(page)["doc"] == hit["id"]
     assert page.locator("article.whole h2").inner_text() == hit["qualified_name"]
     page.get_by_text("Back to the hits").click()
-    page.wait_for_selector("article.hit")
+    settled(page, "hide soft keyboard")
+    assert names(page)[0] == hit["qualified_name"]
 
 
 def test_words_that_nothing_says_come_with_near_ones_as_links(seen: Window) -> None:
     page = seen.open("#q=hide+keybord")
-    page.get_by_text("No function here says “keybord”").wait_for()
+    settled(page, "hide keybord")
+    assert "No function here says “keybord”" in page.locator("#notice").inner_text()
     page.locator("#notice a", has_text="keyboard").first.click()
-    until(page, "document.querySelector('#notice').textContent === ''")
+    settled(page, "hide keyboard")
+    assert page.locator("#notice").inner_text() == ""
     assert state(page)["q"] == page.input_value("#q") == "hide keyboard"
     page = seen.open("#view=words&word=keybord")
     seen.expected.append("404")
     page.get_by_role("link", name="keyboard", exact=True).click()
-    page.wait_for_selector(".near")
-    found = page.request.get(f"{seen.url}/api/words?word=keyboard&n=30").json()["words"]
+    settled(page, task="words", word="keyboard")
+    found = page.request.get(f"{seen.url}/api/words?word=keyboard&n=30", timeout=LONG * 1000).json()["words"]
     assert page.locator(".near a").all_inner_texts() == [one["word"] for one in found]
 
 
@@ -317,7 +341,9 @@ def test_what_goes_wrong_is_said_with_its_remedy(seen: Window) -> None:
     assert "with fewer words" in alert.inner_text()
     page.unroute("**/api/search")
     page.get_by_role("button", name="Try again").click()
-    settled(page, "No hit")
+    until(page, "document.querySelector('#status').textContent.startsWith('No hit')")
+    settled(page, "slow")
+    assert alert.count() == 0
     page = seen.open("#index=evil&view=map")
     alert.wait_for()
     assert "ncs map -i evil" in alert.inner_text()
@@ -331,9 +357,10 @@ def test_a_token_is_asked_for_kept_in_the_tab_only_and_a_server_that_comes_back_
 ) -> None:
     secret = "sesame-sesame-sesame"
     with ExitStack() as stack:
-        server = stack.enter_context(served("-i", f"demo={site.demo}", "--workers", "0", token=secret))
+        port = own_port()
+        server = stack.enter_context(served("-i", f"demo={site.demo}", "--workers", "0", port=port, token=secret))
         seen = stack.enter_context(window(browser, server.url))
-        seen.expected += ["401", "ERR_CONNECTION_REFUSED"]
+        seen.expected += ["401", "net::ERR_"]  # of a server that is not there
         page = seen.open("#q=hide+keyboard")
         page.get_by_text("This server wants a token").wait_for()
         page.fill("#token", "wrong-wrong-wrong-wrong")
@@ -342,22 +369,23 @@ def test_a_token_is_asked_for_kept_in_the_tab_only_and_a_server_that_comes_back_
         page.fill("#token", secret)
         page.keyboard.press("Enter")
         page.wait_for_selector("article.hit")
+        settled(page, "hide keyboard")
         kept = page.evaluate("[{...sessionStorage}, {...localStorage}, document.cookie]")
         assert kept == [{"ncs-token": secret}, {}, ""]
         assert secret not in page.url
-        port = int(server.url.rpartition(":")[2])
         server.process.kill()
         server.ended()
         page.fill("#q", "read file")
         page.get_by_role("heading", name="The server does not answer").wait_for()
         stack.enter_context(served("-i", f"demo={site.demo}", "--workers", "0", port=port, token=secret))
         page.wait_for_selector("article.hit")
+        settled(page, "read file")
         assert page.locator("[role=alert]").count() == 0
 
 
 def test_hostile_code_is_only_ever_text(seen: Window) -> None:
     page = seen.open("#index=evil&q=show+banner")
-    settled(page)
+    settled(page, "show banner", index="evil")
     assert names(page)[0].startswith(SCRIPT)
     assert SCRIPT in page.locator("article.hit pre").first.inner_text()
     assert "U+202E" in page.locator("article.hit .place").first.inner_text()
@@ -373,13 +401,13 @@ def test_hostile_code_is_only_ever_text(seen: Window) -> None:
 
 def test_letters_that_turn_the_order_around_are_shown_and_long_lines_cut(seen: Window) -> None:
     page = seen.open("#index=evil&q=check+admin+user")
-    settled(page)
+    settled(page, "check admin user", index="evil")
     code = page.locator("article.hit pre").first
     assert set(code.locator(".odd").all_inner_texts()) == {"U+202E", "U+2066", "U+2069", "U+200B"}
     assert not set("\u202e\u2066\u2069\u200b") & set(code.inner_text())
     assert "זהות" in code.inner_text()
     page = seen.open("#index=evil&q=load+table+rows")
-    settled(page)
+    settled(page, "load table rows", index="evil")
     wide = page.locator("article.hit .row", has_text="wide").first
     assert "more characters in this line" in wide.inner_text()
     assert len(wide.inner_text()) < 500
@@ -409,23 +437,26 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_360_pixels(browser: Browser
                 page.keyboard.press("e")
                 page.wait_for_selector(".why .parts")
                 page.click("#fold-filters")
-            page.wait_for_timeout(400)  # colours that fade
+                until(page, "document.querySelector('#fold-filters').getAttribute('aria-expanded') === 'true'")
+            until(page, "document.getAnimations().length === 0")  # colours that fade
             found = axe.Axe().run(page).response["violations"]
             assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == [], fragment
             wide, window_width = page.evaluate(WIDE)
             assert wide <= window_width == 360, fragment
         page.keyboard.press("?")
+        page.locator("#help").wait_for()
         page.set_viewport_size({"width": 1100, "height": 800})
+        until(page, "innerWidth === 1100")
         assert axe.Axe().run(page).response["violations"] == []
 
 
 def test_the_map_names_what_is_under_the_pointer_opens_it_and_lights_hits(seen: Window) -> None:
     page = seen.open("#view=map&q=hide+soft+keyboard")
-    page.wait_for_selector("#map-hits li")
+    settled(page, "hide soft keyboard", task="map")
     hits = [hit["qualified_name"] for hit in api(page, "api/search", query="hide soft keyboard", k=20)["hits"]]
     listed = page.locator("#map-hits a").all_inner_texts()
     assert [name for name in hits if name in listed] == listed
-    drawn = page.request.get(f"{seen.url}/api/map").json()
+    drawn = page.request.get(f"{seen.url}/api/map", timeout=LONG * 1000).json()
     box = page.locator("#canvas").bounding_box()
     assert box is not None
     scale = (min(box["width"], box["height"]) - 30) / drawn["side"]
@@ -443,36 +474,97 @@ def test_the_map_names_what_is_under_the_pointer_opens_it_and_lights_hits(seen: 
     }
     assert shown in near
     page.mouse.click(x, y)
-    page.wait_for_selector("article.whole")
+    settled(page, task="doc", doc=shown)
     assert state(page)["doc"] == shown
     page.go_back()
-    page.wait_for_selector("#map-hits li")
+    settled(page, "hide soft keyboard", task="map")
+    assert page.locator("#map-hits a").all_inner_texts() == listed
     colours = "document.querySelector('#canvas').getContext('2d').getImageData(0, 0, 700, 500).data"
     assert page.evaluate(f"new Set({colours}).size") > 20
 
 
 def test_each_index_has_its_own_hits_and_filters(seen: Window) -> None:
     page = seen.open("#q=open+window")
-    settled(page)
+    settled(page, "open window")
     page.select_option("#f-index", "evil")
-    until(page, "document.querySelector('article.hit h2')?.textContent === 'open_window'")
+    settled(page, "open window", index="evil")
+    assert names(page)[0] == "open_window"
     assert state(page)["index"] == "evil"
     assert page.locator("#f-language option").all_inner_texts() == ["any", "python (4)"]
 
 
 def test_pressing_back_after_typing_leaves_no_trace_of_half_words(seen: Window) -> None:
     page = seen.open("#q=read+file")
-    settled(page)
+    settled(page, "read file")
     first = names(page)
     page.click("#q")
     page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("hide keyboard", delay=60)
-    until(page, "location.hash.includes('q=hide+keyboard')")
-    settled(page)
+    for text, asked in (("hide", "hide"), (" key", "hide key"), ("board", "hide keyboard")):
+        page.keyboard.type(text)
+        settled(page, asked)
     page.go_back()
-    until(page, "document.querySelector('#q').value === 'read file'")
-    until(page, "(first) => document.querySelector('article.hit h2').textContent === first", first[0])
+    settled(page, "read file")
     assert names(page) == first
+
+
+def test_letters_typed_before_the_server_has_said_what_it_serves_stay_and_are_asked(seen: Window) -> None:
+    held: list[Route] = []
+    page = seen.page
+    page.clock.install(time=0)
+    page.route("**/api/info*", lambda route: held.append(route))
+    page.goto(f"{seen.url}/#q=read+file")
+    heard(page, lambda: held)
+    page.clock.pause_at(100_000)  # the pause after which letters are asked does not end
+    page.click("#q")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("hide soft keyboard")
+    held[0].continue_()
+    until(page, "document.querySelector('main').dataset.shown.includes('read file')")
+    assert page.input_value("#q") == "hide soft keyboard"
+    page.clock.resume()
+    settled(page, "hide soft keyboard")
+    page.go_back()
+    settled(page, "read file")
+
+
+def test_filters_of_an_index_that_was_left_meanwhile_do_not_come_back(seen: Window) -> None:
+    held: list[Route] = []
+
+    def slow(route: Route) -> None:
+        if "evil" in route.request.url:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page = seen.page
+    given_up: list[str] = []
+    page.on("requestfailed", lambda request: given_up.append(urlsplit(request.url).path))
+    page.route("**/api/info*", slow)
+    page.goto(f"{seen.url}/#q=open+window")
+    heard(page, lambda: held)
+    page.evaluate("location.hash = '#index=evil&q=open+window'")
+    settled(page, "open window", index="evil")
+    heard(page, lambda: given_up)
+    assert given_up == ["/api/info"]
+    assert page.locator("#f-language option").all_inner_texts() == ["any", "python (4)"]
+
+
+def test_a_hit_is_explained_by_the_question_it_answers_while_the_next_is_under_way(seen: Window) -> None:
+    held: list[Route] = []
+    asked: list[Any] = []
+    page = seen.open("#q=hide+soft+keyboard")
+    settled(page, "hide soft keyboard")
+    page.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/api/explain") else None)
+    page.route("**/api/search", lambda route: held.append(route))
+    page.select_option("#f-kind", "class")
+    heard(page, lambda: held)
+    page.locator("article.hit .explain").first.click()
+    page.wait_for_selector(".why .parts")
+    (one,) = asked
+    assert one["query"] == "hide soft keyboard"
+    assert "kind" not in one
+    held[0].continue_()
+    settled(page, "hide soft keyboard", kind="class")
 
 
 def test_the_wheel_holds_the_page_and_no_pictures() -> None:
