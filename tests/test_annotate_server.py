@@ -27,6 +27,7 @@ from evaluation.annotation.command import Request, opened
 from evaluation.annotation.database import Judgments
 from ncs.server.settings import Settings
 from tests.annotating import QUERIES, Place, annotating, place
+from tests.waiting import LONG, until
 
 TOKEN = "0123456789abcdef0123"
 
@@ -189,7 +190,7 @@ def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
             stop = threading.Event()
 
             def judge(name: str, url: str = server.url, stop: threading.Event = stop) -> None:
-                with httpx.Client(base_url=url, timeout=30) as client:
+                with httpx.Client(base_url=url, timeout=LONG) as client:
                     while not stop.is_set():
                         try:
                             pair = client.get("/api/next", params={"annotator": name}).json()["pair"]
@@ -209,8 +210,7 @@ def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
             with ThreadPoolExecutor(3) as pool:
                 asked = [pool.submit(judge, f"annotator {kill} {n}") for n in range(3)]
                 before = len(confirmed)
-                while len(confirmed) == before:
-                    time.sleep(0.005)
+                until(lambda before=before: len(confirmed) > before)
                 time.sleep(moments.uniform(0, 0.1))
                 server.process.send_signal(signal.SIGKILL)
                 server.process.wait()
@@ -227,18 +227,19 @@ def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
 @pytest.mark.slow
 def test_the_answer_before_the_kill_is_there_when_it_starts_again_and_undo_takes_it_back(at: Place) -> None:
     with annotating(at) as server:
-        pair = httpx.get(f"{server.url}/api/next?annotator=ada").json()["pair"]
+        pair = httpx.get(f"{server.url}/api/next?annotator=ada", timeout=LONG).json()["pair"]
         body = {"annotator": "ada", "pair": pair["number"], "grade": 2, "notes": "kept"}
-        assert httpx.post(f"{server.url}/api/answer", json=body).status_code == 200
+        assert httpx.post(f"{server.url}/api/answer", json=body, timeout=LONG).status_code == 200
         server.process.send_signal(signal.SIGKILL)
         assert server.process.wait() == -signal.SIGKILL
     with annotating(at) as server:
         assert "1 judgments so far" in server.said[0]
-        assert httpx.get(f"{server.url}/api/next?annotator=ada").json()["progress"]["judged"] == 1
-        back = httpx.post(f"{server.url}/api/undo", json={"annotator": "ada"}).json()["pair"]
+        state = httpx.get(f"{server.url}/api/next?annotator=ada", timeout=LONG).json()
+        assert state["progress"]["judged"] == 1
+        back = httpx.post(f"{server.url}/api/undo", json={"annotator": "ada"}, timeout=LONG).json()["pair"]
         assert (back["number"], back["grade"], back["notes"]) == (pair["number"], 2, "kept")
         server.process.terminate()
-        assert server.process.wait(30) == 0
+        assert server.process.wait(LONG) == 0
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from ncs.answer import Answer
 from ncs.config import BuildConfig
@@ -28,9 +29,10 @@ from ncs.embeddings import FastTextConfig
 from ncs.index import Index
 from ncs.tui.app import SearchApp
 from ncs.tui.searching import Searcher
+from tests.waiting import LONG
+from tests.waiting import until as wait_until
 
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
-LONG = 30
 SVG = "{http://www.w3.org/2000/svg}"
 WIDTH, HEIGHT = 12.2, 24.4
 """Of a cell of the picture."""
@@ -83,22 +85,32 @@ async def searching(
         searcher.close()
 
 
-async def until(pilot: Pilot[None], text: str, *, gone: bool = False) -> list[str]:
-    """Wait until the text is to be seen, or to be seen no more; the rows."""
+async def until(pilot: Pilot[None], *texts: str, gone: str = "\0") -> list[str]:
+    """Wait until these texts are to be seen, and another is not; the rows."""
     end = time.monotonic() + LONG
-    while (text in "\n".join(rows := screen(pilot))) == gone:
-        assert time.monotonic() < end, "\n".join(rows)
-        await pilot.pause(0.05)
-    return rows
+    while not (all(text in (seen := "\n".join(screen(pilot))) for text in texts) and gone not in seen):
+        assert time.monotonic() < end, seen
+        await pilot.pause(0.02)
+    return seen.split("\n")
 
 
 async def ask(pilot: Pilot[None], text: str) -> None:
-    """Type, and wait for the answer."""
+    """Type, and wait for the answer to all of it: a slow machine may have asked for the first letters before."""
     await pilot.press(*text)
+    await so(pilot, lambda: all(worker.is_finished for worker in pilot.app.workers) and answered(pilot) == text)
+
+
+async def so(pilot: Pilot[None], true: Callable[[], bool]) -> None:
     end = time.monotonic() + LONG
-    while any(not worker.is_finished for worker in pilot.app.workers):
-        assert time.monotonic() < end
+    while not true():
+        assert time.monotonic() < end, "\n".join(screen(pilot))
         await pilot.pause(0.02)
+
+
+def answered(pilot: Pilot[None]) -> str:
+    """The question that the hits on the screen answer."""
+    assert isinstance(pilot.app, SearchApp)
+    return str(pilot.app._answer["query"])
 
 
 def screen(pilot: Pilot[None]) -> list[str]:
@@ -111,7 +123,7 @@ def test_hits_and_the_code_of_the_first_are_shown_while_one_types(project: Path)
         async with searching(project / ".ncs") as pilot:
             assert "4 documents; answers come while you type" in "\n".join(screen(pilot))
             await ask(pilot, "open file")
-            rows = await until(pilot, "def open_file")
+            rows = await until(pilot, "def open_file", "hits: confidence", "matched: open, file", "leave")
             assert "hits: confidence, name, place" in rows[1]
             assert rows[0].strip() == "open file"
             assert "open_file  zoo/files.py:1" in rows[2]
@@ -143,8 +155,7 @@ def test_arrows_choose_another_hit_and_stop_at_the_ends(project: Path) -> None:
             await ask(pilot, "open file handle")
             await until(pilot, "def open_file")
             await pilot.press("up", "down")
-            rows = await until(pilot, "def close_file")
-            assert not any("def open_file" in row for row in rows)
+            await until(pilot, "def close_file", gone="def open_file")
             await pilot.press(*["up"] * 9)
             await until(pilot, "def open_file")
 
@@ -177,8 +188,7 @@ def test_tab_shows_why_and_the_code_again(project: Path) -> None:
             await pilot.press("down")
             await until(pilot, "def close_file")
             await pilot.press("tab")
-            rows = await until(pilot, "words: open, file, handle")
-            assert "def close_file" not in "\n".join(rows)
+            rows = await until(pilot, "words: open, file, handle", gone="def close_file")
             assert any(re.match(r" *file +file .*name", row) for row in rows)
             await pilot.press("tab")
             await until(pilot, "def close_file")
@@ -188,6 +198,7 @@ def test_tab_shows_why_and_the_code_again(project: Path) -> None:
 
 def test_the_answer_to_a_question_that_was_changed_meanwhile_is_never_shown(project: Path) -> None:
     release = threading.Event()
+    queued: list[str] = []
     asked: list[str] = []
 
     class Slow(Searcher):
@@ -199,18 +210,20 @@ def test_the_answer_to_a_question_that_was_changed_meanwhile_is_never_shown(proj
                 release.wait(LONG)
             return super()._asked(text, explain)
 
+        async def ask(self, text: str, *, explain: bool = False) -> Answer:
+            queued.append(text)
+            return await super().ask(text, explain=explain)
+
     async def test() -> None:
         async with searching(project / ".ncs", make=Slow) as pilot:
-            await pilot.press(*"open file")
-            while not asked:
-                await pilot.pause(0.02)
-            await pilot.press("escape", *"steer")
-            await pilot.pause(0.3)
-            await pilot.press(*" terminal")
-            await pilot.pause()
+            prompt = pilot.app.query_one("#prompt", Input)
+            for text in ("open file", "steer", "steer terminal"):  # at once each, as pasted; keys may take any time
+                prompt.value = text
+                await so(pilot, lambda text=text: text in queued)  # type: ignore[misc]
             release.set()
             rows = await until(pilot, "steer_terminal  zoo/hostile.py:1")
             assert "open_file  zoo" not in rows[2]
+            assert queued == ["open file", "steer", "steer terminal"]
             assert asked == ["open file", "steer terminal"]
 
     run(test())
@@ -222,8 +235,7 @@ def test_escape_clears_and_nothing_found_is_said(project: Path) -> None:
             await ask(pilot, "zzqqxx")
             await until(pilot, "unknown word: zzqqxx; nothing found")
             await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
-            rows = await until(pilot, "answers come while you type")
-            assert "zzqqxx" not in "\n".join(rows)
+            await until(pilot, "answers come while you type", gone="zzqqxx")
 
     run(test())
 
@@ -260,7 +272,7 @@ def test_on_a_wide_terminal_code_stands_beside_the_hits_and_on_a_small_one_there
     async def test() -> None:
         async with searching(project / ".ncs", (140, 20)) as pilot:
             await ask(pilot, "open file")
-            rows = await until(pilot, "def open_file")
+            rows = await until(pilot, "def open_file", "open_file  zoo/files.py:1")
             assert sum("open_file  zoo/files.py:1" in row and "│" in row for row in rows) == 1
             await pilot.resize_terminal(50, 10)
             await pilot.pause()
@@ -284,6 +296,10 @@ def test_an_updated_index_answers_the_next_question(tmp_path: Path) -> None:
             await until(pilot, "def feed_cat")
 
     run(test())
+
+
+ENTERED = b"\x1b[?1049h"
+"""What a program writes before it draws on the whole terminal."""
 
 
 class Terminal:
@@ -311,10 +327,7 @@ class Terminal:
             pass
 
     def until(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + LONG
-        while not true():
-            assert time.monotonic() < end, self.written[-2000:]
-            time.sleep(0.05)
+        wait_until(true, lambda: self.written[-2000:])
 
     def type(self, keys: bytes) -> None:
         os.write(self._ours, keys)
@@ -333,11 +346,12 @@ def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves
     terminal = Terminal(project, EDITOR=str(tmp_path / "vim"), VISUAL="")
     terminal.until(lambda: b"answers come while you type" in terminal.written)
     terminal.type(b"close handle")
-    terminal.until(lambda: b"close_file" in terminal.written)
+    terminal.until(lambda: b"matched: close, handle" in terminal.written)  # by both words: all is typed and answered
     terminal.type(b"\r")
     terminal.until(lambda: (tmp_path / "opened").exists() and (tmp_path / "opened").read_text() != "")
     assert (tmp_path / "opened").read_text().split() == ["+7", str(project / "files.py")]
-    terminal.type(b"\x03")
+    terminal.until(lambda: b"close_file" in terminal.written.partition(ENTERED)[2].partition(ENTERED)[2])
+    terminal.type(b"\x03")  # it draws again: before, the key would be the editor's
     assert terminal.ended() == 0
 
 
