@@ -30,6 +30,10 @@ class MissingExtra(NcsError):
     """An optional part is not installed."""
 
 
+class StoreLost(NcsError):
+    """What serves an index from outside does not answer."""
+
+
 class IndexFolderError(NcsError):
     """An index folder that cannot be used."""
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ncs import console
-from ncs.commands.options import given
+from ncs.commands.options import Store, given
 
 
 def mcp(
@@ -32,6 +32,7 @@ def mcp(
         float | None,
         typer.Option(min=0, max=60, help="Seconds an answer waits for a build or update.", show_default="5"),
     ] = None,
+    store: Store = None,
     install: Annotated[
         bool, typer.Option("--install", help="Print the configuration of the usual clients; nothing is written.")
     ] = False,
@@ -49,13 +50,16 @@ def mcp(
     if install:
         options = [text for at in folders for text in ("--root", str(at.resolve()))]
         options += [text for at in indexes for text in ("-i", str(at.resolve()))]
+        options += ["--store", store] if store else []
         typer.echo(instructions(options), nl=False)
         return
     if not (folders or indexes) and (named := os.environ.get("NCS_INDEX")):
         indexes = (Path(named),)
     if token_file is not None and not http:
         raise BadInput("--token-file goes with --http; over stdio only the client that started the server can ask")
-    settings = Settings(folders, indexes, client_roots=not http, **given(wait=wait))
+    if store and (folders or len(indexes) != 1):
+        raise BadInput("a store holds one index; name its folder with -i, and nothing else")
+    settings = Settings(folders, indexes, client_roots=not http, **given(wait=wait, store=store))
     token = read_token(token_file, os.environ) if http else None
     try:
         from ncs.mcp import server

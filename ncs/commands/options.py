@@ -118,11 +118,6 @@ def folder_of(index: Path | None) -> Path:
 
 def open_index(index: Path | None, store: str | None = None) -> Any:
     """It, open; with a store, its candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
-    from ncs.index import Index
+    from ncs.milvus.opening import open_index as opened
 
-    if store:
-        from ncs.milvus.index import MilvusIndex
-        from ncs.milvus.target import Target
-
-        return MilvusIndex.open(folder_of(index), Target.of(store))
-    return Index.load(folder_of(index))
+    return opened(folder_of(index), store)

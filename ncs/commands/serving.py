@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ncs import console
-from ncs.commands.options import folder_of, given
+from ncs.commands.options import Store, folder_of, given
 
 
 def serve(
@@ -37,19 +37,23 @@ def serve(
     time_limit: Annotated[
         float | None, typer.Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
     ] = None,
+    store: Store = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No line a request.")] = False,
 ) -> None:
     """Answer searches over HTTP, on this machine only unless --host says otherwise.
 
     Example: ncs serve -i .ncs --port 8765
     """
-    from ncs.errors import MissingExtra
+    from ncs.errors import BadInput, MissingExtra
     from ncs.server.settings import Settings, default_workers, feedback_files, named, read_token
 
     folders = named(index or [os.environ.get("NCS_INDEX") or str(folder_of(None))])
+    if store and len(folders) > 1:
+        raise BadInput("a store holds one index; serve each of several by a server of its own")
     settings = Settings(
         folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()),
-        workers=default_workers() if workers is None else workers, quiet=quiet, **given(seconds=time_limit),
+        workers=default_workers() if workers is None else workers, quiet=quiet, store=store or "",
+        **given(seconds=time_limit),
     )  # fmt: skip
     token = read_token(token_file, os.environ)
     try:

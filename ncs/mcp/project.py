@@ -99,7 +99,7 @@ class Project:
 
     def _open(self) -> None:
         try:
-            self._shelf = Shelf(self.name, self.folder)
+            self._shelf = Shelf(self.name, self.folder, self._settings.store)
         except (IndexNotFound, IndexDamaged, IndexVersion):
             if not self.own:
                 raise
@@ -148,6 +148,8 @@ class Project:
 
     def _may_keep_up(self, index: Index) -> bool:
         """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""
+        if self._settings.store:
+            return False
         roots = roots_of(index.manifest)
         inside = not self.own or all(root.resolve().is_relative_to(self.root.resolve()) for root in roots)
         if roots and not inside:

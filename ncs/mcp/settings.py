@@ -34,6 +34,8 @@ class Settings:
     look: float = 2.0
     client_roots: bool = True
     """Whether the client may name folders; not over HTTP, where any process of the machine may be the client."""
+    store: str = ""
+    """A Milvus that holds the index, the only one, and finds the candidates; who puts it there keeps it up to date."""
 
     @property
     def fixed(self) -> bool:

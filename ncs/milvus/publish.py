@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from ncs.errors import NcsError
 from ncs.folder import open_folder
 from ncs.lexical import Postings
 from ncs.milvus.collection import ABOUT, BATCH, BLOCK, DENSE, LEXICAL, about, collection_of, create, rows_of
-from ncs.milvus.target import TIMEOUT, Target, connected, told
+from ncs.milvus.target import TIMEOUT, Target, connected, patiently, told
 from ncs.progress import Track, silent
 from ncs.store import Store
 from ncs.vectors import VectorIndex
@@ -32,10 +33,15 @@ class Published:
 def publish(folder: Path, target: Target, *, track: Track = silent) -> Published:
     """The index in `folder` answers at `target`, when all of it is there.
 
-    Begun anew after an end of any kind it goes on where it was: batches that are there are not sent again, and
-    sending one twice changes nothing, as the row of a document is its key. What answered before stays until then, and
-    once more after, for readers that are open. Raises what `connected` raises, and NcsError.
+    A Milvus that is lost is waited for. Begun anew after an end of any kind it goes on where it was: batches that are
+    there are not sent again, and sending one twice changes nothing, as the row of a document is its key. What answered
+    before stays until then, and once more after, for readers that are open. Raises what `connected` raises, and
+    NcsError.
     """
+    return patiently(partial(_publish, folder, target, track), target.seconds)
+
+
+def _publish(folder: Path, target: Target, track: Track) -> Published:
     data, manifest = open_folder(folder)
     vectors, stems = VectorIndex.load(data / DENSE), len(Postings.load(data / LEXICAL).stems)
     with Store(data / "documents.sqlite") as store, connected(target) as client:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.errors import IndexDamaged
 from ncs.lexical import Postings, top
-from ncs.milvus.target import TIMEOUT, Target, told
+from ncs.milvus.target import Target, patiently, remedy, told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,30 +55,41 @@ class Served:
             asked = min(MOST, 4 * asked)
 
     def vectors(self, rows: Rows) -> list[tuple[dict[int, float], Matrix]]:
-        """What is stored of these rows: stem -> impact, and the document vector."""
-        missing = [row for row in dict.fromkeys(rows.tolist()) if row not in self._kept]
-        if len(self._kept) + len(missing) > KEPT:
-            self._kept.clear()
-            missing = list(dict.fromkeys(rows.tolist()))
+        """What is stored of these rows: stem -> impact, and the document vector; several threads may ask.
+
+        Raises IndexDamaged where a row is gone.
+        """
+        wanted = rows.tolist()
+        found = {row: kept for row in wanted if (kept := self._kept.get(row))}
+        missing = [row for row in dict.fromkeys(wanted) if row not in found]
+        fresh: dict[int, tuple[dict[int, float], Matrix]] = {}
         for start in range(0, len(missing), FETCHED):
             some = missing[start : start + FETCHED]
-            found = self._asked(self._client.get, ids=some, output_fields=["sparse", "dense"])
-            for each in found:
-                self._kept[each["row"]] = each["sparse"], np.asarray(each["dense"], np.float32)
-        return [self._kept[row] for row in rows.tolist()]
+            for each in self._asked(self._client.get, ids=some, output_fields=["sparse", "dense"]):
+                fresh[each["row"]] = each["sparse"], np.asarray(each["dense"], np.float32)
+        if len(fresh) < len(missing):
+            raise IndexDamaged(f"{self._target.shown} has lost documents; {remedy(self._target)}")
+        if len(self._kept) + len(fresh) > KEPT:
+            self._kept = {}
+        self._kept.update(fresh)
+        found |= fresh
+        return [found[row] for row in wanted]
 
     def _asked(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        return patiently(partial(self._once, call, *arguments, **more), self._target.seconds)
+
+    def _once(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         """What a call gives; a Milvus that was started again has to open the collection first."""
         from pymilvus.exceptions import MilvusException
 
         with told(self._target):
             try:
-                return call(self._name, *arguments, timeout=TIMEOUT, **more)
+                return call(self._name, *arguments, timeout=self._target.seconds, **more)
             except MilvusException as error:
                 if "load" not in str(error.message):
                     raise
-            self._client.load_collection(self._name, timeout=TIMEOUT)
-            return call(self._name, *arguments, timeout=TIMEOUT, **more)
+            self._client.load_collection(self._name, timeout=self._target.seconds)
+            return call(self._name, *arguments, timeout=self._target.seconds, **more)
 
 
 def as_filter(allowed: Mask) -> str | None:

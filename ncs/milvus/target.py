@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ncs.errors import BadInput, IndexNotFound, MissingExtra, NcsError
+from ncs.errors import BadInput, IndexNotFound, MissingExtra, NcsError, StoreLost
 
+T = TypeVar("T")
 TOKEN = "NCS_MILVUS_TOKEN"  # noqa: S105  (the name of a variable)
 TIMEOUT = 60.0
-"""Seconds within which pymilvus tries again, waiting longer each time, before a call fails."""
+"""Seconds that are waited, longer each time, before a call fails for good."""
 _FILE_ALIAS = "ncs"
 _NAME_LENGTH = 200
 
@@ -25,12 +27,14 @@ class Target:
     """uri: what pymilvus connects to. alias: the name that readers know; collections behind it are named after it.
 
     dense: the kind of Milvus's index over the document vectors; FLAT compares with all, and so finds what we find.
+    seconds: how long a question is tried again.
     """
 
     uri: str
     alias: str
     dense: str = "FLAT"
     shown: str = ""
+    seconds: float = TIMEOUT
 
     @classmethod
     def of(cls, text: str) -> Target:
@@ -62,7 +66,7 @@ class Target:
 def connected(target: Target, *, existing: bool = False) -> Iterator[Any]:
     """A client; its token is read from $NCS_MILVUS_TOKEN. existing: a file must be there already.
 
-    Raises MissingExtra, IndexNotFound for such a file, and NcsError where nobody answers.
+    Raises MissingExtra, IndexNotFound for such a file, and StoreLost where nobody answers.
     """
     try:
         from pymilvus import MilvusClient
@@ -91,16 +95,29 @@ def told(target: Target) -> Iterator[None]:
         yield
     except RpcError as error:
         why = str(error.details()) if hasattr(error, "details") else type(error).__name__
-        raise NcsError(f"{target.shown} does not answer in {TIMEOUT:g} s ({why}); try again") from error
+        raise StoreLost(f"{target.shown} does not answer in {target.seconds:g} s ({why}); try again") from error
     except MilvusException as error:
         why = str(error.message).splitlines()[0]
         if "not exist" in why or "not found" in why:
             raise IndexNotFound(f"{target.shown} has no such collection ({why}); {remedy(target)}") from error
-        if "connect" in why.lower() or "unavailable" in why.lower() or error.code == 2:
-            raise NcsError(
+        if "connect" in why.lower() or "unavailable" in why.lower() or "not load" in why.lower() or error.code == 2:
+            raise StoreLost(
                 f"no Milvus answers at {target.shown}; is it running, and is ${TOKEN} right? ({why})"
             ) from error
         raise NcsError(f"{target.shown}: {why}; try again") from error
+
+
+def patiently(call: Callable[[], T], seconds: float) -> T:
+    """What a call gives, tried again where the store is lost: after .5 s, 1 s, 2 s ..., so many seconds together."""
+    waited, wait = 0.0, 0.5
+    while True:
+        try:
+            return call()
+        except StoreLost:
+            if waited + wait > seconds:
+                raise
+        time.sleep(wait)
+        waited, wait = waited + wait, 2 * wait
 
 
 def remedy(target: Target) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
-from ncs.errors import BadInput, IndexFolderError, MissingExtra, NcsError, SourceError
+from ncs.errors import BadInput, IndexFolderError, MissingExtra, NcsError, SourceError, StoreLost
 
 MOST_SAID = 300
 """Characters of a message that may hold what was sent."""
@@ -58,6 +58,9 @@ def of_error(error: NcsError, hidden: Mapping[str, str]) -> Refusal:
     if isinstance(error, IndexFolderError):
         remedy = "ask who runs the server: its log says more"
         return Refusal(503, "index_unusable", "the index cannot be read", remedy)
+    if isinstance(error, StoreLost):
+        remedy = "ask again in a moment; the server's log says more"
+        return Refusal(503, "store_lost", "the store that holds the index does not answer", remedy, Retry_After="5")
     text = str(error)
     for path in sorted(hidden, key=len, reverse=True):
         text = text.replace(path, hidden[path])

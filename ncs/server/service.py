@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ncs.server.metrics import Metrics
 from ncs.server.refusals import Refusal
 from ncs.server.settings import Settings
-from ncs.server.shelf import Shelf
+from ncs.server.shelf import Shelf, shelves
 from ncs.server.work import Make, Work
 
 log = logging.getLogger("ncs.server")
@@ -21,7 +21,7 @@ class Service:
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         """Opens every index; raises what Index.load raises."""
         self.settings, self.metrics = settings, metrics
-        self.shelves = {name: Shelf(name, folder) for name, folder in settings.folders.items()}
+        self.shelves = shelves(settings)
         self.work = Work(settings)
 
     def shelf(self, name: str | None) -> Shelf:

@@ -10,7 +10,7 @@ from contextlib import closing
 import uvicorn
 
 from ncs.errors import BadInput, NcsError
-from ncs.index import Index
+from ncs.milvus.opening import open_index
 from ncs.server.app import create_app
 from ncs.server.edge import Edge
 from ncs.server.protocol import Protocol
@@ -26,11 +26,11 @@ MOST_CONNECTIONS = 1_000
 def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered are answered first.
 
-    Raises what Index.load raises, and BadInput where the address cannot be listened on.
+    Raises what `open_index` raises, and BadInput where the address cannot be listened on.
     """
     sizes = {}
     for name, folder in settings.folders.items():
-        with Index.load(folder) as index:
+        with open_index(folder, settings.store) as index:
             sizes[name] = len(index)
     with closing(listen(settings)) as listening:
         port = listening.getsockname()[1]

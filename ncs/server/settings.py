@@ -44,6 +44,8 @@ class Settings:
     poll: float = 1.0
     """Seconds between two looks at the index folders."""
     quiet: bool = False
+    store: str = ""
+    """A Milvus that holds the index, the only one, and finds the candidates."""
 
     @property
     def loopback(self) -> bool:

@@ -12,7 +12,9 @@ from ncs.confidence import TUNED
 from ncs.errors import IndexDamaged, NcsError
 from ncs.index import Index
 from ncs.manifest import NAME
+from ncs.milvus.opening import open_index
 from ncs.rankers import DEFAULT_RANKER
+from ncs.server.settings import Settings
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 AGAIN = 10
@@ -29,8 +31,12 @@ class _Lent:
 class Shelf:
     """One index by name. problem: why the newest generation does not answer, "" where it does."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        """Raises what Index.load raises: a server does not begin with an index that cannot be read."""
+    def __init__(self, name: str, folder: Path, store: str = "", seconds: float = 60) -> None:
+        """store: what holds the index, too, and finds the candidates; seconds: how long a question may try it.
+
+        Raises what `open_index` raises: a server does not begin with an index that cannot be read.
+        """
+        self._store, self._seconds = store, seconds
         self.name, self.folder, self.problem, self.reloads, self.failures = name, folder, "", 0, 0
         self._lock = threading.Lock()
         self._looks = 0
@@ -100,7 +106,7 @@ class Shelf:
 
     def _loaded(self, *, verify: bool) -> Index:
         """Opened and asked once: files that are read on first use are open, and fit."""
-        index = Index.load(self.folder, verify=verify)
+        index = open_index(self.folder, self._store, verify=verify, seconds=self._seconds)
         try:
             ask(index, next(iter(index.words().vocabulary), "a"), 1, ranker=DEFAULT_RANKER)
         except (OSError, ValueError, RuntimeError, IndexError) as error:
@@ -114,6 +120,12 @@ class Shelf:
     def _stamp(self, generation: str | None) -> Stamp:
         paths = [self.folder / NAME, *([self.folder / generation / TUNED] if generation else [])]
         return tuple(map(_stat, paths))
+
+
+def shelves(settings: Settings) -> dict[str, Shelf]:
+    """What a server is told to serve; raises what `Shelf` raises."""
+    seconds = settings.seconds / 2  # of a request's time half is left to say why
+    return {name: Shelf(name, folder, settings.store, seconds) for name, folder in settings.folders.items()}
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

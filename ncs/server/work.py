@@ -14,15 +14,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any
 
 from ncs.server.refusals import Refusal
 from ncs.server.settings import Settings
-from ncs.server.shelf import Shelf
+from ncs.server.shelf import Shelf, shelves
 
 log = logging.getLogger("ncs.server")
 TRIES = 3
@@ -109,7 +108,7 @@ class Work:
             self._settings.workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
-            initargs=(self._settings.folders,),
+            initargs=(self._settings,),
         )
 
     def close(self) -> None:
@@ -121,12 +120,11 @@ _shelves: dict[str, tuple[Shelf, int]] = {}
 """In a searching process: its indexes, and the reload of the serving process that each follows."""
 
 
-def _begin(folders: Mapping[str, Path]) -> None:
+def _begin(settings: Settings) -> None:
     """A searching process begins: it opens the indexes, and ends with the process that serves, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the serving process answers what it holds, and stops
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    for name, folder in folders.items():
-        _shelves[name] = Shelf(name, folder), -1
+    _shelves.update({name: (shelf, -1) for name, shelf in shelves(settings).items()})
     settle()
 
 
