@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ncs.freshness import Recipe, known_files
 from ncs.generations import Generation, new_generation
 from ncs.manifest import current_generation
 from ncs.map_files import keep_map
+from ncs.memory import Budget, expected
 from ncs.progress import Track, silent
 from ncs.rankers import KeepsCopy, NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
@@ -93,15 +94,18 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
     sources = Sources(recipe.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
     if recipe.scheduler is None and (away := next(filter(is_address, recipe.roots), None)):
         raise BadInput(f"a cluster reads {address_of(away)}, not this machine; name one with --scheduler")
-    total, size = 0, 0
+    total, size, budget = 0, 0, Budget.of(recipe.memory)
     if recipe.scheduler is None:  # what a cluster reads, this machine need not see
         total, size = count(recipe.roots, wanted=recipe.wanted(), revision=config.revision, force=recipe.force)
+        budget.check(config.corpus(*expected(size)))
+        recipe = replace(recipe, workers=budget.workers(recipe.workers, expected(size)[0]))
     try:
         with new_generation(folder, needed_bytes=SPACE * size) as generation:
             clock = Clock()
             with clock("extract"), ExitStack() as open_meanwhile:
                 known = _standing(folder, config, open_meanwhile) if reuse and recipe.scheduler is None else None
                 collected = _read(recipe, sources, generation, known, total)
+            budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
             learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
     except MovedError:
         make(recipe, folder, learnt, reuse=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ncs.errors import BadInput, IndexVersion
+from ncs.memory import Corpus
 from ncs.rankers import requested_ranker
 from ncs.vector_kinds import chosen
 
@@ -73,6 +74,13 @@ class BuildConfig:
             raise IndexVersion(
                 f"the index was built with other settings than this ncs has ({error}); build it again"
             ) from error
+
+    def corpus(self, rows: int, words: int) -> Corpus:
+        """What a build of so many documents and words needs memory for."""
+        lsa = self.embeddings == "lsa"
+        dim, buckets = (self.lsa.dim, 0) if lsa else (self.fasttext.dim, self.fasttext.buckets)
+        buckets = buckets if self.fasttext.max_n else 0
+        return Corpus(rows, words, dim, buckets, lsa, chosen(self.vectors, rows))
 
     def same_documents(self, other: BuildConfig) -> bool:
         """Whether files give the same documents by both."""

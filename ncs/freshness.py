@@ -33,6 +33,8 @@ class Recipe:
     """Of the cluster whose workers read (ncs.cluster); None: processes of this machine."""
     give_up: float = 1800
     """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
+    memory: int | None = None
+    """Bytes that the build may hold, all processes together (ncs.memory)."""
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""

@@ -90,6 +90,7 @@ class Index:
         track: Track = silent,
         scheduler: str | None = None,
         give_up: float = 1800,
+        memory: int | None = None,
     ) -> Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
@@ -97,11 +98,13 @@ class Index:
         `folder` before answers until this one is complete, and stays if this one fails; files that it
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
         or "local" (ncs.cluster); then everything is read, and what takes longer than give_up seconds on two workers is
-        left out and named. Raises SourceError, IndexBusy, and
-        BadInput where the sources hold no function.
+        left out and named. memory: bytes that the build may hold, all its processes together; half of the machine's
+        by default, and the result is the same. Raises SourceError, IndexBusy, and
+        BadInput where the sources hold no function or the memory is too little for them.
         """
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
-        make(Recipe(paths, config or BuildConfig(), workers, force, track, scheduler, give_up), Path(folder))
+        config = config or BuildConfig()
+        make(Recipe(paths, config, workers, force, track, scheduler, give_up, memory), Path(folder))
         return cls.load(folder)
 
     @classmethod

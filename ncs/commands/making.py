@@ -10,6 +10,7 @@ import typer
 from ncs import console
 from ncs.commands.options import IndexOption, Quiet, Store, Workers, folder_of, given
 from ncs.errors import BadInput
+from ncs.memory import size_of
 
 
 def build(
@@ -30,6 +31,10 @@ def build(
     give_up: Annotated[
         float | None,
         typer.Option(min=1, help="On a cluster: leave out a repository that takes longer (seconds, on two workers)."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="What all processes of the build may hold together: 2GiB.", show_default="half of it"),
     ] = None,
     java_frontend: Annotated[
         str | None, typer.Option(help="tree-sitter or javalang.", show_default="tree-sitter")
@@ -120,7 +125,7 @@ def build(
         force=force,
         track=console.tracker(quiet),
         scheduler=scheduler,
-        **given(give_up=give_up),
+        **given(give_up=give_up, memory=size_of(memory) if memory else None),
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
