@@ -18,7 +18,8 @@ _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definition of."""
+    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definition of,
+    none for lines of code: these use the names that they spell."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -37,12 +38,18 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     content = content_words(tokens)
     said = [word for word in content if word not in set(languages)]
     symbols = asked_symbols(text)
-    return Intent(_kind(text, tokens, symbols), tuple(said or content), tuple(symbols))
+    kind = _kind(text, tokens, symbols)
+    return Intent(kind, tuple(said or content), () if kind == "code" and _has_lines(text) else tuple(symbols))
+
+
+def _has_lines(text: str) -> bool:
+    """A line of code may ask for what it calls, lines do not."""
+    return "\n" in text.strip()
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     if len(text.split()) == 1 and symbols:
         return "symbol"
-    if len(_CODE.findall(text)) > 1 or "\n" in text.strip():
+    if len(_CODE.findall(text)) > 1:
         return "code"
     return "how-to" if any(token in STOP_WORDS for token in tokens) or len(tokens) > 5 else "keywords"

@@ -27,6 +27,7 @@ from ncs.rankers import Ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.ncs import NcsRanker
+from ncs.rankers.wording import K3
 from ncs.stopwords import content_words
 from ncs.structure import Structure
 from ncs.tokens import field_tokens, tokenize
@@ -137,7 +138,7 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, question:
         for met in one.words:
             times = [stem(word) for word in content_words(tokenize(question))].count(stem(met.word))
             share = dict(lexical.search(met.word, len(index))).get(one.row, 0.0)
-            apart[met.word] = counts[stem(met.word)] * times * share
+            apart[met.word] = counts[stem(met.word)] * times * (K3 + 1) / (times + K3) * share
         for met in one.words:
             if sum(apart.values()):
                 expected = apart[met.word] / sum(apart.values())

@@ -50,8 +50,11 @@ def test_a_word_counts_by_the_share_of_its_documents_that_have_it_in_code() -> N
     assert read("handy string", prose=0.2).asked[count("handy")] == pytest.approx(0.2)
 
 
-def test_a_repeated_word_counts_each_time() -> None:
-    assert read("handy lower handy").asked == pytest.approx({count("handy"): 1.0, count("lower"): 1.0})
+def test_a_repeated_word_counts_more_but_less_each_time() -> None:
+    # c times count 3c / (c + 2): 1, 1.5, 1.8 ...
+    assert read("handy lower handy").asked == pytest.approx({count("handy"): 0.5 * 1.5, count("lower"): 1.0})
+    assert read("lower " * 3).asked == pytest.approx({count("lower"): 1.8})
+    assert read("lower " * 500).asked[count("lower")] < 3
 
 
 def test_without_the_prose_setting_and_without_counts_all_words_count_alike() -> None:

@@ -36,7 +36,7 @@ from ncs.rankers.candidates import Parts
 from ncs.rankers.head_signal import NAME, HeadSignal, LearntVectors, weight_of
 from ncs.rankers.ordering import ordered
 from ncs.rankers.ranking import Hidden, Ranking
-from ncs.rankers.weights import DEFAULTS, STANDARD, Settings, Weights, described, meaning_of
+from ncs.rankers.weights import DEFAULTS, STANDARD, Settings, Weights, described, meaning_of, of_kind
 from ncs.rankers.wording import Wording, worded
 from ncs.spelling import Known
 from ncs.structure import Structure
@@ -161,8 +161,9 @@ class HybridRanker:
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         parts = self._parts()
-        structure, weights = parts.structure, self.weights
+        structure = parts.structure
         intent = read_intent(text, structure.languages)
+        weights = of_kind(self.weights, intent.kind)
         wording = self.wording(intent.words)
         found = candidates.find(parts, intent, wording, weights, max(k, HEAD), allowed=allowed, hidden=hidden)
         if not len(found):

@@ -1,0 +1,82 @@
+"""Code as a question: pasted lines find the function that holds them, not the definitions of what they call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ncs.index import Index
+from ncs.intent import read_intent
+from ncs.rankers.weights import Weights, of_kind
+
+SOURCE = """
+def parse_header(line):
+    name, value = line.split(":", 1)
+    return name, value
+
+
+def read_body(stream, length):
+    return stream.read(length)
+
+
+def receive(connection):
+    headers = {}
+    while line := connection.readline():
+        name, value = parse_header(line)
+        headers[name] = value
+    size = int(headers["length"])
+    return headers, read_body(connection, size)
+
+
+def send(connection, headers, body):
+    for name, value in headers.items():
+        connection.write(f"{name}: {value}")
+    connection.write(body)
+"""
+PASTED = """    while line := connection.readline():
+        name, value = parse_header(line)
+        headers[name] = value
+    return read_body(connection, size)"""
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("code")
+    (root / "src").mkdir()
+    (root / "src" / "http.py").write_text(SOURCE)
+    with Index.build(root / "src", root / "index") as built:
+        yield built
+
+
+def first(index: Index, question: str) -> str:
+    return index.search(question, 1)[0].document.name
+
+
+def test_pasted_lines_find_the_function_that_holds_them(index: Index) -> None:
+    assert first(index, PASTED) == "receive"
+
+
+@pytest.mark.parametrize("name", ["parse_header", "read_body"])
+def test_a_name_and_a_call_of_it_still_find_its_definition(index: Index, name: str) -> None:
+    assert first(index, name) == first(index, f"{name}(line)") == first(index, f"where is {name}( called") == name
+
+
+def test_lines_of_code_ask_for_no_definition_and_one_line_may() -> None:
+    asked = read_intent(PASTED)
+    assert (asked.kind, asked.symbols) == ("code", ())
+    assert [symbol.name for symbol in read_intent("x = parse_header(a); read_body(x);").symbols][:2] == [
+        "parse_header",
+        "read_body",
+    ]
+
+
+def test_a_question_of_two_lines_is_no_code() -> None:
+    asked = read_intent("how does parse_header\nfind the colon")
+    assert (asked.kind, [symbol.name for symbol in asked.symbols]) == ("how-to", ["parse_header"])
+
+
+def test_vectors_count_half_where_the_question_is_code_and_all_else_as_ever() -> None:
+    weights = Weights(meaning=0.6, naming=0.2, head=0.3)
+    assert of_kind(weights, "code") == Weights(meaning=0.3, naming=0.2, head=0.3)
+    assert all(of_kind(weights, kind) == weights for kind in ("symbol", "how-to", "keywords"))
