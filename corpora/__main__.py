@@ -6,6 +6,7 @@ python -m corpora repositories LINKS FOLDER              archives of the reposit
 python -m corpora ncs287 score-sheet FILE                Answered@k and MRR of a published score sheet
 python -m corpora stackoverflow POSTS PAIRS              Posts.xml or .7z into (title, code) pairs
 python -m corpora codesearchnet pairs CORPUS PAIRS       a corpus read back: pairs, index, submission
+python -m corpora halves SOURCES FOLDER --language go    functions cut in two: code asked with code, a BEIR folder
 python -m corpora beir NAME FOLDER                       a corpus as BEIR folders
 """
 
@@ -14,15 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.catalogue import CATALOGUE, FETCHED, HUB, Hosts, fetch_corpus
 from corpora.client import Manners
 from corpora.codesearchnet import commands as codesearchnet
-from corpora.corpus import write_beir
+from corpora.corpus import Corpus, write_beir
 from corpora.downloads import JOBS, Downloads, fetch_all
+from corpora.halves import halves
 from corpora.ncs287 import read_links, read_questions
 from corpora.pairs import HeldOut, write_pairs
 from corpora.repo_search import GITHUB
@@ -88,6 +90,15 @@ def _parser() -> argparse.ArgumentParser:
     stackoverflow.set_defaults(run=_stackoverflow)
 
     codesearchnet.add_parser(commands)
+    halved = commands.add_parser("halves", help="functions cut in two, as in CoIR's CodeSearchNet-CCR")
+    halved.add_argument("sources", type=Path, nargs="+", help="source trees, git directories, archives")
+    halved.add_argument("folder", type=Path, help="of the BEIR folder halves-LANGUAGE")
+    halved.add_argument("--language", required=True)
+    halved.add_argument("--documents", type=int, default=2_000, help="functions drawn (default %(default)s)")
+    halved.add_argument("--queries", type=int, default=300, help="of them asked for (default %(default)s)")
+    halved.add_argument("--seed", type=int, default=0, help="of the draw (default %(default)s)")
+    halved.set_defaults(run=_halves)
+
     beir = commands.add_parser("beir", help="a corpus as BEIR folders")
     beir.add_argument("name", help=", ".join(CORPORA))
     beir.add_argument("folder", type=Path)
@@ -172,11 +183,21 @@ def _stackoverflow(options: argparse.Namespace) -> int:
     return 0
 
 
+def _halves(options: argparse.Namespace) -> int:
+    if min(options.documents, options.queries) < 1:
+        raise BadInput("--documents and --queries must be at least 1")
+    numbers = {"documents": options.documents, "queries": options.queries, "seed": options.seed}
+    return _written([halves(options.sources, options.language, **numbers)], options.folder)
+
+
 def _beir(options: argparse.Namespace) -> int:
-    found = load_corpora(options.name, data_folder(options.data))
-    for corpus in found:
-        write_beir(corpus, options.folder / corpus.name)
-        sys.stdout.write(f"{options.folder / corpus.name}\n")
+    return _written(load_corpora(options.name, data_folder(options.data)), options.folder)
+
+
+def _written(corpora: Iterable[Corpus], folder: Path) -> int:
+    for corpus in corpora:
+        write_beir(corpus, folder / corpus.name)
+        sys.stdout.write(f"{folder / corpus.name}\n")
     return 0
 
 
