@@ -36,14 +36,19 @@ def data_folder(given: Path | None = None) -> Path:
 
 
 def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
-    """The corpora of a name (one, or one a language, task or repository), or any BEIR folder by its path.
+    """The corpora of a name (one, or one a language, task or repository), or by its path a BEIR folder, or a folder of
+    such.
 
     Raises BadInput, naming the known ones, for neither.
     """
-    if (Path(name) / "corpus.jsonl").is_file():
+    if beir := [
+        path.parent
+        for path in (Path(name) / "corpus.jsonl", *sorted(Path(name).glob("*/corpus.jsonl")))
+        if path.is_file()
+    ]:
         from corpora.corpus import read_beir
 
-        return [read_beir(Path(name))]
+        return [read_beir(folder) for folder in beir]
     if any(Path(name).glob("*/final/jsonl")):
         from corpora.codesearchnet.reading import corpora_of
 

@@ -126,7 +126,7 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
         )
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
-    pool = found if len(found) == 1 else [pooled(name, found), *found]
+    pool = found if len(found) == 1 else [pooled(Path(name).name, found), *found]
     for each in pool:
         sys.stdout.write(f"\n{each.corpus}\n\n{report.table(each)}\n\n{report.caption(each)}\n")
     path = options.json or experiment.RESULTS / f"{pool[0].corpus}.json"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from corpora import load_corpora
 from corpora.__main__ import main
-from corpora.corpus import read_beir
+from corpora.corpus import read_beir, write_beir
 from corpora.halves import halves
 from ncs.errors import BadInput
 
@@ -58,6 +59,13 @@ def test_the_command_writes_a_folder_that_is_read_back(tree: Path, tmp_path: Pat
     assert [dict(document.words) for document in read.documents()] == [
         dict(document.words) for document in corpus.documents()
     ]
+
+
+def test_a_folder_of_such_folders_is_all_of_them(tree: Path, tmp_path: Path) -> None:
+    for language in ("python", "javascript"):
+        write_beir(halves([tree], language), tmp_path / "all" / f"halves-{language}")
+    found = load_corpora(str(tmp_path / "all"))
+    assert [(corpus.name, len(corpus.queries)) for corpus in found] == [("halves-javascript", 1), ("halves-python", 2)]
 
 
 def test_a_language_that_is_not_read_and_a_tree_without_functions_are_said_in_a_line(tree: Path) -> None:
