@@ -3,7 +3,7 @@
     bin/benchmark memory INDEX --functions 1000000 --limit 2GiB --sources FOLDER --out FOLDER [--json FILE]
 
 INDEX is what source files are drawn from (evaluation/made_sources.py); those that are there already are not made again.
-What follows `--` is given to `ncs build`. A process that asks for more than the limit is killed: the build then fails,
+A process that asks for more than the limit is killed: the build then fails,
 and so does this. --json keeps one run a size and limit.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,30 +41,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="where the index is built; its log lies beside it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, default=RESULTS, help="one run a size and limit is kept there")
-    parser.add_argument("build", nargs="*", help="options of ncs build, after --")
+    parser.add_argument("--options", default="", help="of ncs build, as one text: '--epochs 1'")
     args = parser.parse_args(argv)
     try:
         written = make_sources(args.index, args.sources, args.functions, args.seed)
         limit = size_of(args.limit)
-        command = [
-            sys.executable,
-            "-m",
-            "ncs.cli",
-            "build",
-            str(args.sources),
-            "-i",
-            str(args.out),
-            "--memory",
-            args.limit,
-        ]
+        command = [sys.executable, "-m", "ncs.cli", "build", str(args.sources), "-i", str(args.out)]
+        command += ["--memory", args.limit, *shlex.split(args.options), "-q"]
         load = os.getloadavg()[0]
-        ran = run([*command, "--memory", args.limit, *args.build, "-q"], limit, args.out.with_suffix(".log"))
+        ran = run(command, limit, args.out.with_suffix(".log"))
         if ran.status:
             sys.stderr.write(f"memory: the build ended with {ran.status}, {ran.kills} kills: {ran.output[-500:]}\n")
             return 1
         report = {
             "commit": commit(), "machine": machine(), "load": load, "functions": args.functions, "limit": limit,
-            "source_bytes": written, "options": args.build, **told(ran, args.out),
+            "source_bytes": written, "options": args.options, **told(ran, args.out),
         }  # fmt: skip
     except NcsError as error:
         sys.stderr.write(f"memory: {error}\n")

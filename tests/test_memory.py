@@ -1,0 +1,197 @@
+"""The bound of a build's memory: kept where it can be, told where it cannot, and without a trace in the index."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation.bench_memory import keep, table, told
+from evaluation.limited import ROOM, Ran, run
+from evaluation.made_sources import IDENTIFIER, RESERVED, write_part
+from evaluation.synthetic import Source
+from ncs.config import BuildConfig
+from ncs.embeddings import FastTextConfig
+from ncs.errors import BadInput
+from ncs.folder import open_folder
+from ncs.index import Index
+from ncs.memory import OWN, WORKER, Budget, Corpus, expected, size_of
+from ncs.store import Store
+
+MIB = 2**20
+PLAIN = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1), embeddings="fasttext", deduplicate=True)
+
+
+def java(folder: Path, files: int) -> Path:
+    """Functions that share words, some of them the same."""
+    for number in range(files):
+        room = folder / f"repository{number % 3}"
+        room.mkdir(parents=True, exist_ok=True)
+        (room / f"File{number}.java").write_text(
+            f"class File{number} {{\n"
+            + "".join(
+                f"  int read{number % 7}Line{n}(Reader reader, int limit) {{\n    int total = {n};\n"
+                f"    while (reader.hasNext() && total < limit) {{\n      total += reader.nextLine{n % 4}().length();\n"
+                f"    }}\n    return total;\n  }}\n"
+                for n in range(8)
+            )
+            + "}\n"
+        )
+    return folder
+
+
+def content(index: Index) -> dict[str, object]:
+    """Every file of an index by its name; of the database what it holds, of the manifest what does not tell time."""
+    found: dict[str, object] = {
+        str(path.relative_to(index.data)): path.read_bytes()
+        for path in sorted(index.data.rglob("*"))
+        if path.is_file() and path.suffix != ".sqlite"
+    }
+    with Store(index.data / "documents.sqlite") as store:
+        found["documents"] = store.documents(range(len(store)))
+        found["counts"] = dict(store.counts)
+    return found
+
+
+@pytest.mark.parametrize("memory", [size_of("500MiB"), size_of("64GiB")])
+def test_the_index_is_the_same_byte_for_byte_whatever_memory_its_build_may_hold(memory: int, tmp_path: Path) -> None:
+    java(tmp_path / "src", 30)
+    with (
+        Index.build(tmp_path / "src", tmp_path / "free", config=PLAIN) as free,
+        Index.build(tmp_path / "src", tmp_path / "bound", config=PLAIN, memory=memory) as bound,
+    ):
+        assert content(free) == content(bound)
+        assert len(free) > 80
+
+
+def test_a_bound_that_cannot_be_kept_is_told_before_anything_is_read_and_nothing_is_written(tmp_path: Path) -> None:
+    java(tmp_path / "src", 2)
+    with pytest.raises(BadInput, match=r"^100 MiB of memory are too little for .* training needs .*--memory \d+MiB or"):
+        Index.build(tmp_path / "src", tmp_path / "idx", memory=100 * MIB)
+    assert not (tmp_path / "idx" / "manifest.json").exists()
+
+
+def test_the_memory_that_the_error_names_is_enough(tmp_path: Path) -> None:
+    corpus = Corpus(1_000_000, 200_000)
+    least = max(corpus.needed().values())
+    with pytest.raises(BadInput, match="--memory") as told_:
+        Budget(least - 1).check(corpus)
+    named = int(str(told_.value).split("--memory ")[1].split("MiB")[0]) * MIB
+    Budget(named).check(corpus)
+    assert least <= named < least + 11 * MIB
+
+
+def test_nobody_who_did_not_ask_for_a_bound_is_refused() -> None:
+    Budget(MIB, asked=False).check(Corpus(10**9, 10**7))
+
+
+def test_two_gibibytes_are_enough_for_a_million_documents_and_their_words() -> None:
+    rows, words = expected(800_000_000)
+    assert rows == 1_000_000
+    Budget(size_of("2GiB")).check(BuildConfig().corpus(rows, words))
+
+
+def test_what_needs_more_is_asked_for_more() -> None:
+    plain, lsa, exact = (
+        config.corpus(1_000_000, 200_000)
+        for config in (BuildConfig(), BuildConfig(embeddings="lsa"), BuildConfig(vectors="exact"))
+    )
+    subwords = BuildConfig(fasttext=FastTextConfig(min_n=3, max_n=5)).corpus(1_000_000, 200_000)
+    assert lsa.needed()["training"] > 5 * plain.needed()["training"]
+    assert exact.needed()["vectors"] - plain.needed()["vectors"] == 1_000_000 * (800 - 270)
+    assert subwords.needed()["training"] - plain.needed()["training"] == 200_000 * 100 * 4
+
+
+def test_processes_that_read_are_as_many_as_fit_and_one_at_least() -> None:
+    assert Budget(OWN + 3 * WORKER).workers(8) == 3
+    assert Budget(OWN + 3 * WORKER).workers(2) == 2
+    assert Budget(OWN + 3 * WORKER).workers(8, rows=WORKER // 250 + 1) == 1
+    assert Budget(1).workers(8) == 1
+    assert Budget(2**50).workers(None) == (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("text", ["", "2 apples", "-1G", "0", "GiB", "1e9"])
+def test_what_is_no_amount_of_memory_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(BadInput, match="write it as 2GiB"):
+        size_of(text)
+
+
+def test_the_command_line_takes_the_bound_and_tells_in_one_line_that_it_is_too_little(tmp_path: Path) -> None:
+    java(tmp_path / "src", 2)
+    command = [sys.executable, "-m", "ncs.cli", "build", str(tmp_path / "src"), "-i", str(tmp_path / "idx"), "--memory"]
+    done = subprocess.run([*command, "90MiB"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ncs: 90 MiB of memory are too little for ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_made_files_hold_as_many_functions_as_asked_for_and_the_same_again(tmp_path: Path) -> None:
+    java(tmp_path / "src", 60)
+    with Index.build(tmp_path / "src", tmp_path / "idx", config=BuildConfig(embeddings="lsa")) as index:
+        source = Source.of(index)
+    sizes = [write_part(source, tmp_path / name, 0, 300, 1) for name in ("one", "other")]
+    files = [
+        sorted(path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*.java"))
+        for name in ("one", "other")
+    ]
+    assert files[0] == files[1]
+    assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes() for name in files[0])
+    assert sizes[0] == sizes[1] == sum((tmp_path / "one" / name).stat().st_size for name in files[0])
+    with Index.build(tmp_path / "one", tmp_path / "made", config=BuildConfig(embeddings="lsa")) as made:
+        functions = made.store.counts["kinds"]["method"] + made.store.counts["copies"]
+        assert functions == 300
+        assert made.manifest.counts["broken"] == 0
+        names = {document.name for document in made.store.documents(range(len(made))) if document.kind == "method"}
+    assert len(names) > 40
+    assert not RESERVED & {name for name in names if IDENTIFIER.fullmatch(name)}
+
+
+def test_stages_of_a_run_get_the_peaks_of_their_own_time(tmp_path: Path) -> None:
+    java(tmp_path / "src", 3)
+    with Index.build(tmp_path / "src", tmp_path / "idx", config=BuildConfig(embeddings="lsa")):
+        pass
+    seconds = open_folder(tmp_path / "idx")[1].counts["seconds"]
+    assert isinstance(seconds, dict)
+    whole = sum(seconds.values()) + 10
+    early = Ran(
+        0, whole, ((0.0, 7 * MIB), (10 + seconds["extract"] / 2, 50 * MIB), (whole + 1, 90 * MIB)), 95 * MIB, 0, ""
+    )
+    report = told(early, tmp_path / "idx")
+    assert report["peak_bytes"] == 90 * MIB
+    assert report["stages"]["extract"]["peak_bytes"] == 50 * MIB
+    path = tmp_path / "memory.json"
+    for limit in (2, 1, 2):
+        keep(path, {"functions": 24, "limit": limit * MIB, "source_bytes": 1, **report})
+    assert [run["limit"] for run in json.loads(path.read_text())["runs"]] == [MIB, 2 * MIB]
+    assert "held 90 MiB at most of 2 MiB; killed: 0" in table(json.loads(path.read_text())["runs"][1])
+
+
+needs_groups = pytest.mark.skipif(not os.access(ROOM, os.W_OK), reason="no control groups of memory that we may make")
+
+
+@needs_groups
+def test_what_asks_for_more_than_a_hard_limit_is_killed_and_counted(tmp_path: Path) -> None:
+    script = "x = bytearray(1) * (300 << 20); print(len(x))"
+    killed = run([sys.executable, "-c", script], 100 * MIB, tmp_path / "killed.log")
+    assert (killed.status, killed.kills) == (-9, 1)
+    fits = run([sys.executable, "-c", script], 400 * MIB, tmp_path / "fits.log")
+    assert (fits.status, fits.kills, fits.output.strip()) == (0, 0, str(300 << 20))
+    assert 300 * MIB <= fits.most <= 400 * MIB
+
+
+@pytest.mark.slow
+@needs_groups
+def test_a_build_by_the_least_memory_that_is_named_is_not_killed(tmp_path: Path) -> None:
+    java(tmp_path / "src", 800)
+    build = [sys.executable, "-m", "ncs.cli", "build", str(tmp_path / "src"), "-i", str(tmp_path / "idx"), "-q"]
+    build += ["--embeddings", "fasttext", "--epochs", "1", "--dim", "20", "--memory"]
+    refused = run([*build, "200MiB"], size_of("2GiB"), tmp_path / "refused.log")
+    assert refused.status == 2
+    least = refused.output.split("--memory ")[1].split()[0]
+    done = run([*build, least], size_of(least), tmp_path / "done.log")
+    assert (done.status, done.kills) == (0, 0), done.output
+    assert done.peak <= size_of(least)
