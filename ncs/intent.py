@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,13 +13,16 @@ from ncs.tokens import tokenize
 
 Kind = Literal["symbol", "how-to", "keywords", "code"]
 
+PROSE = 0.3
+"""Share of grammar from which on a text with signs of code is about code: prose has a third, code a tenth."""
+ASKED = 3
+"""Names that a question may ask the definitions of."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definition of,
-    none for lines of code: these use the names that they spell."""
+    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definitions of."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -39,17 +42,19 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     said = [word for word in content if word not in set(languages)]
     symbols = asked_symbols(text)
     kind = _kind(text, tokens, symbols)
-    return Intent(kind, tuple(said or content), () if kind == "code" and _has_lines(text) else tuple(symbols))
+    return Intent(kind, tuple(said or content), () if _uses(kind, text, symbols) else tuple(symbols))
 
 
-def _has_lines(text: str) -> bool:
-    """A line of code may ask for what it calls, lines do not."""
-    return "\n" in text.strip()
+def _uses(kind: Kind, text: str, symbols: Sequence[Symbol]) -> bool:
+    """Whether the names that a text spells are used in it, not asked for: one line of code may ask for what it calls,
+    lines do not, and who spells many names asks for none of them."""
+    return (kind == "code" and "\n" in text.strip()) or sum(symbol.certain for symbol in symbols) > ASKED
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     if len(text.split()) == 1 and symbols:
         return "symbol"
-    if len(_CODE.findall(text)) > 1:
+    grammar = sum(token in STOP_WORDS for token in tokens)
+    if len(_CODE.findall(text)) > 1 and grammar < PROSE * len(tokens):
         return "code"
-    return "how-to" if any(token in STOP_WORDS for token in tokens) or len(tokens) > 5 else "keywords"
+    return "how-to" if grammar or len(tokens) > 5 else "keywords"

@@ -76,6 +76,21 @@ def test_a_question_of_two_lines_is_no_code() -> None:
     assert (asked.kind, [symbol.name for symbol in asked.symbols]) == ("how-to", ["parse_header"])
 
 
+def test_who_spells_many_names_asks_for_none_of_them() -> None:
+    three, four = (
+        "why do run_all, stop_all and kill_all differ",
+        "why do run_all, stop_all, kill_all and end_all differ",
+    )
+    assert [symbol.name for symbol in read_intent(three).symbols] == ["run_all", "stop_all", "kill_all"]
+    assert read_intent(four).symbols == ()
+
+
+def test_prose_with_formulas_is_no_code() -> None:
+    told = "given an array of n numbers where 1 <= n <= 100 and a sum that is >= k find the pairs that are in it"
+    assert read_intent(told).kind == "how-to"
+    assert read_intent("n = len(a); pairs = [x for x in a if x >= k]").kind == "code"
+
+
 def test_vectors_count_half_where_the_question_is_code_and_all_else_as_ever() -> None:
     weights = Weights(meaning=0.6, naming=0.2, head=0.3)
     assert of_kind(weights, "code") == Weights(meaning=0.3, naming=0.2, head=0.3)
