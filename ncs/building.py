@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -106,7 +106,8 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
                 known = _standing(folder, config, open_meanwhile) if reuse and recipe.scheduler is None else None
                 collected = _read(recipe, sources, generation, known, total)
             budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
-            learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
+            with closing(collected.words):
+                learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
     except MovedError:
         make(recipe, folder, learnt, reuse=False)
 

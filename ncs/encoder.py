@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import Vocabulary, WordTable
+    from ncs.vocabulary import Arrays, Vocabulary, WordTable
 
 QueryWeights = Literal["mean", "idf"]
 CHUNK = 1 << 14  # documents encoded at a time
@@ -56,7 +57,12 @@ class TfidfEncoder:
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
         """Unit vectors [stop - start, d]; scipy is imported here."""
-        return unit_rows(tfidf(words, self.idf, start, stop) @ unit_rows(self.vectors))
+        return encoded(words.stretch(start, stop), self.idf, unit_rows(self.vectors))[0]
+
+    def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
+        """`documents` of CHUNK rows from each of these on; made by workers where the words are a cluster's."""
+        work = partial(encoded, idf=self.idf, unit=unit_rows(self.vectors))
+        return (arrays[0] for arrays in words.each(work, starts, CHUNK))
 
     def query(self, text: str) -> Matrix:
         """The unit vector [d] of a question, zero where no word of it has a vector."""
@@ -73,11 +79,19 @@ class TfidfEncoder:
 
 def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
     """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0."""
-    df = np.zeros(len(words.vocabulary), np.int64)
-    for start in range(0, len(words), CHUNK):
-        matrix = term_counts(words, start, min(start + CHUNK, len(words)))
-        df += np.bincount(matrix.indices, minlength=len(df))
+    (df,) = words.total(_documents_with, CHUNK)
     return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
+
+
+def _documents_with(words: WordTable) -> Arrays:
+    """How many documents have each word."""
+    indices = term_counts(words, 0, len(words)).indices
+    return [np.bincount(indices, minlength=len(words.vocabulary)).astype(np.int64)]
+
+
+def encoded(words: WordTable, idf: NDArray[np.float32], unit: Matrix) -> list[Matrix]:
+    """Unit vectors [len(words), d], alone in a list; unit: word vectors as rows of length 1."""
+    return [unit_rows(tfidf(words, idf, 0, len(words)) @ unit)]
 
 
 def term_counts(words: WordTable, start: int, stop: int) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.vocabulary import Arrays, WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
 """Fields whose words are code: what a literal or a comment says is prose."""
-CHUNK = 1 << 15  # documents whose words are sorted at a time; a hundred words each are 26 MB of keys
+CHUNK = 1 << 14  # documents whose words are sorted at a time; a hundred words each are 13 MB of keys
 MERGED = 1 << 21
 """Postings that are merged at a time."""
 
@@ -63,16 +64,15 @@ def build(
     factors = np.array([weights[field] for field in fields], np.float64)
     norms = None if b_of is None else _norms(words, fields, b_of, b)
     starts = range(0, len(words), CHUNK)
-    chunks = (
-        _count(words, start, fields, factors, norms, stem_of, len(stems))
-        for start in track(starts, "bm25", total=len(starts), unit="chunks")
-    )
+    count = partial(_count, fields=fields, factors=factors, norms=norms, stem_of=stem_of, n_stems=len(stems))
+    found = words.each(count, track(starts, "bm25", total=len(starts), unit="chunks"), CHUNK)
+    chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
     with Aside(len(stems), words.room) as aside:
         for chunk in chunks:
             df, coded = df + chunk.df, coded + chunk.coded
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
-            aside.put(chunk.df, chunk.rows, chunk.tf)
+            aside.put(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
         idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
         mean = length.mean() if length.any() else 1.0
         whole = 0.0 if norms else b
@@ -125,7 +125,8 @@ class _Chunk:
     """The (stem, row) pairs of some documents, by stem and then row."""
 
     start: int
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    """Counted from `start`."""
     tf: NDArray[np.float64]
     df: NDArray[np.int64]
     """Pairs a stem, [n_stems]."""
@@ -137,21 +138,20 @@ class _Chunk:
 
 def _count(
     words: WordTable,
-    start: int,
     fields: Sequence[Field],
     factors: NDArray[np.float64],
     norms: Sequence[_Norm] | None,
     stem_of: NDArray[np.int64],
     n_stems: int,
-) -> _Chunk:
-    """Weighted term frequencies by sorting one number a word: stem, then row, then field."""
-    span, width = min(CHUNK, len(words) - start), max(1, len(fields))
-    keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
+) -> Arrays:
+    """What of _Chunk is not its start, by sorting one number a word: stem, then row, then field."""
+    span, width = max(1, len(words)), max(1, len(fields))
+    keys, lengths = [np.zeros(0, np.int64)], np.zeros(len(words))
     counted = np.ones((1 if norms is None else span, width)) * (factors if len(factors) else 0.0)
     for number, field in enumerate(fields):
-        ids, offsets = words.select((field,), start, start + span)
+        ids, offsets = words.select((field,))
         counts = np.diff(offsets)
-        keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
+        keys.append((stem_of[ids] * span + np.repeat(np.arange(len(words)), counts)) * width + number)
         lengths += factors[number] * counts
         if norms is not None:
             counted[:, number] /= np.where(counts, norms[number].of(counts), 1.0)
@@ -162,7 +162,7 @@ def _count(
     stem, row = np.divmod(pair[first], span)
     code = np.array([field in CODE for field in fields] or [False])[key % width]
     coded = np.bincount(stem, np.maximum.reduceat(code, first) if len(first) else None, minlength=n_stems)
-    return _Chunk(start, row + start, tf, np.bincount(stem, minlength=n_stems), coded.astype(np.int64), lengths)
+    return row.astype(np.int32), tf, np.bincount(stem, minlength=n_stems), coded.astype(np.int64), lengths
 
 
 def _merge(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -155,6 +156,27 @@ class WordTable:
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
         return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
 
+    def part(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """All words of rows start..stop, and how many each field of them has, [(stop - start) * len(FIELDS)]."""
+        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
+
+    def each(self, work: Work, starts: Iterable[int], size: int) -> Iterator[Arrays]:
+        """What `work` makes of `size` documents from each of these rows on, in order; a cluster's table has it made."""
+        for start in starts:
+            yield work(self.stretch(start, min(start + size, len(self))))
+
+    def total(self, work: Work, size: int) -> Arrays:
+        """The sum of what `work` makes of all documents, `size` at a time; of whole numbers, as order may not count."""
+        return reduce(added, self.each(work, range(0, max(1, len(self)), size), size))
+
+    def close(self) -> None:
+        """Let go of what a table of a cluster holds there."""
+
+    def stretch(self, start: int, stop: int) -> WordTable:
+        """The documents of rows start..stop alone."""
+        return cut(*self.part(start, stop), self.vocabulary)
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
@@ -167,6 +189,23 @@ class WordTable:
         ids = np.asarray(np.load(folder / IDS, mmap_mode="r", allow_pickle=False))
         offsets = np.asarray(np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False))
         return cls(Vocabulary.load(folder), ids, offsets)
+
+
+Arrays = Sequence["NDArray[Any]"]
+Work = Callable[[WordTable], Arrays]
+"""What is made of some documents as if there were no others; to be sent elsewhere it must be of a module's top."""
+
+
+def cut(ids: NDArray[np.int32], lengths: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> WordTable:
+    """A table of what `WordTable.part` gives."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return WordTable(vocabulary, ids, offsets)
+
+
+def added(*found: Arrays) -> Arrays:
+    """The sums of arrays that stand at the same place."""
+    return [sum(arrays[1:], start=arrays[0]) for arrays in zip(*found, strict=True)]
 
 
 def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,8 @@ from ncs.batches import Batch, Collected, Collector
 from ncs.cluster import addresses
 from ncs.cluster.job import Job
 from ncs.cluster.shards import Shard
-from ncs.cluster.tasks import Tasks, connected
+from ncs.cluster.spread import SpreadWords
+from ncs.cluster.tasks import LOCAL, Tasks, connected
 from ncs.file_table import BROKEN, FAILED, READ
 from ncs.reuse import made_by
 from ncs.sources.addresses import address_of, is_address
@@ -41,7 +42,8 @@ def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Coll
         Collector(folder, config.store_code, config.deduplicate) as collector,
     ):
         _Reader(recipe, skipped, Tasks(client, recipe.give_up), Path(spool), collector).run(recipe.track)
-        return collector.finish()
+        collected = collector.finish()
+    return collected if scheduler == LOCAL else replace(collected, words=SpreadWords(collected.words, scheduler))
 
 
 class _Reader:

@@ -27,7 +27,8 @@ QUIET = {
 .01 so."""
 PATIENCE = 60.0
 """Seconds without any worker after which a build ends."""
-_TICK = 2.0
+TICK = 2.0
+"""Seconds between two looks at who is there."""
 
 
 @dataclass(slots=True)
@@ -114,12 +115,12 @@ class Tasks:
         alone = 0.0
         while True:
             try:
-                return self._answers.get(timeout=_TICK)
+                return self._answers.get(timeout=TICK)
             except queue.Empty:
                 pass
             if self._client.status not in ("running", "connecting"):
                 raise NcsError("the connection to the scheduler is lost; see that it runs, and build again")
-            alone = 0.0 if self._client.scheduler_info(n_workers=-1)["workers"] else alone + _TICK
+            alone = 0.0 if self._client.scheduler_info(n_workers=-1)["workers"] else alone + TICK
             if alone >= self._patience:
                 raise NcsError(f"no worker for {alone:g} s; start some with: {_how(self._client.scheduler.address)}")
 

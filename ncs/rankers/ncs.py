@@ -80,10 +80,8 @@ class NcsRanker:
         encoder = self._encode_with(words.vocabulary, embeddings, idf)
         starts = range(0, len(words), CHUNK)
         passes = 2 if self.centre else 1
-        chunks: Iterator[Matrix] = (
-            encoder.documents(words, start, min(start + CHUNK, len(words)))
-            for start in track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
-        )
+        tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
+        chunks = encoder.chunks(words, tracked)
         dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
         kind = kind if embeddings.vectors.any() else "exact"  # zeros teach nothing
         mean = _mean(chunks, len(starts), dim) if self.centre else np.zeros(dim, np.float32)
