@@ -41,7 +41,7 @@ class TfidfEncoder:
     """NCS's encoder, u(x) being x / |x|, over the words of NCS_FIELDS.
 
     document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
-    query, "mean": u(mean of v_w), as published; "idf": u(sum of idf(w) * u(v_w)). Unknown words are left out.
+    query, "mean": u(mean of v_w), as published; "idf": as a document of its words. Unknown words are left out.
     stop_words: False leaves a question's grammar out (documents keep all words).
 
     The weighting is ours: scikit-learn's idf is log(n / df) + 1, and it wants all documents at once.
@@ -66,15 +66,26 @@ class TfidfEncoder:
 
     def query(self, text: str) -> Matrix:
         """The unit vector [d] of a question, zero where no word of it has a vector."""
+        _, _, parts = self.parts(text)
+        unit: Matrix = unit_rows(parts.sum(axis=0, keepdims=True))[0]
+        return unit
+
+    def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
+        """The words of a question, the places of the known ones, and what each of these adds to its vector, [known, d].
+
+        Of a repeated word each place adds the same part.
+        """
         words = tokenize(text)
         if not self.stop_words:
             words = content_words(words)
-        ids = [id for id in map(self.vocabulary.id, words) if id is not None]
+        known = {at: id for at, word in enumerate(words) if (id := self.vocabulary.id(word)) is not None}
+        ids = np.fromiter(known.values(), np.int64, len(known))
         vectors = np.asarray(self.vectors[ids], np.float32)
         if self.query_weights == "idf":
-            vectors = unit_rows(vectors) * self.idf[ids, None]
-        unit: Matrix = unit_rows(vectors.sum(axis=0, keepdims=True))[0]
-        return unit
+            _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
+            share = ((1 + np.log(counts)) / counts).astype(np.float32)[numbers]
+            vectors = unit_rows(vectors) * (share * self.idf[ids])[:, None]
+        return words, list(known), vectors
 
 
 def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:

@@ -114,7 +114,7 @@ def test_document_counts_are_over_the_fields_that_ncs_reads() -> None:
 
 
 @pytest.mark.parametrize("weights", ["mean", "idf"])
-def test_a_question_is_the_mean_of_its_words_vectors_plain_or_by_idf(weights: QueryWeights) -> None:
+def test_a_question_is_the_mean_of_its_words_vectors_plain_or_as_a_document(weights: QueryWeights) -> None:
     words = table(*DOCUMENTS)
     vectors, idf = vectors_for(words), inverse_document_frequency(words)
     encoder = TfidfEncoder(words.vocabulary, vectors, idf, query_weights=weights)
@@ -122,8 +122,18 @@ def test_a_question_is_the_mean_of_its_words_vectors_plain_or_by_idf(weights: Qu
     for word, times in Counter(["hide", "the", "keyboard", "keyboard"]).items():
         id = id_of(words, word)
         vector = vectors[id].astype(np.float64)
-        total += times * (vector if weights == "mean" else vector / np.linalg.norm(vector) * idf[id])
+        by_idf = (1 + math.log(times)) * idf[id] * vector / np.linalg.norm(vector)
+        total += times * vector if weights == "mean" else by_idf
     np.testing.assert_allclose(encoder.query("hideThe KEYBOARD qqq-keyboard"), total / np.linalg.norm(total), atol=1e-6)
+
+
+def test_a_question_of_a_documents_words_has_its_vector() -> None:
+    words = table(*DOCUMENTS)
+    encoder = TfidfEncoder(words.vocabulary, vectors_for(words), inverse_document_frequency(words), "idf")
+    for row, document in enumerate(lists(words)):
+        np.testing.assert_allclose(
+            encoder.query(" ".join(document)), encoder.documents(words, row, row + 1)[0], atol=1e-6
+        )
 
 
 def test_a_question_of_unknown_words_or_none_is_zero() -> None:

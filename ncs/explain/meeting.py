@@ -10,8 +10,6 @@ import numpy as np
 from ncs.embeddings import unit_rows
 from ncs.explain.explanation import Met
 from ncs.lexical import stem_all
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
@@ -113,14 +111,9 @@ def cosine_shares(
 
 def query_parts(text: str, encoder: TfidfEncoder) -> tuple[list[str], Matrix]:
     """The words that `encoder.query` reads and what each adds to the vector, [n, d]; zero rows for unknown words."""
-    words = tokenize(text)
-    if not encoder.stop_words:
-        words = content_words(words)
+    words, known, added = encoder.parts(text)
     parts = np.zeros((len(words), encoder.vectors.shape[1]), np.float32)
-    for at, id in enumerate(map(encoder.vocabulary.id, words)):
-        if id is not None:
-            vector = np.asarray(encoder.vectors[[id]], np.float32)
-            parts[at] = (unit_rows(vector) * encoder.idf[id] if encoder.query_weights == "idf" else vector)[0]
+    parts[known] = added
     length = float(np.linalg.norm(parts.sum(axis=0, dtype=np.float64)))
     return words, (parts / length).astype(np.float32) if length else parts
 
