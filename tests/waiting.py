@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-LONG = 180
+LONG = 600
 """Seconds after which a wait is given up: against hanging only, no test asserts it and a busy machine may need them."""
 
 
