@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 
+from tests.waiting import LONG
+
 T = TypeVar("T")
 START = "import sys; sys.path.pop(0); from ncs.cli import main; main()"
 """As the `ncs` script starts: the folder it runs in is not where modules are looked for."""
@@ -62,10 +64,10 @@ async def ask(client: Client, tool: str, **arguments: object) -> Said:
     return Said(await client.call_tool(tool, arguments))
 
 
-async def until(asked: Callable[[], Awaitable[Said]], true: Callable[[Said], bool], seconds: float = 60) -> Said:
+async def until(asked: Callable[[], Awaitable[Said]], true: Callable[[Said], bool]) -> Said:
     """Ask until the answer is so."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    end = loop.time() + LONG
     while not true(said := await asked()):
         assert loop.time() < end, said.text
         await asyncio.sleep(0.1)

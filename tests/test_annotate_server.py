@@ -210,7 +210,7 @@ def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
             with ThreadPoolExecutor(3) as pool:
                 asked = [pool.submit(judge, f"annotator {kill} {n}") for n in range(3)]
                 before = len(confirmed)
-                until(lambda before=before: len(confirmed) > before)
+                until(lambda before=before: len(confirmed) > before)  # type: ignore[misc]
                 time.sleep(moments.uniform(0, 0.1))
                 server.process.send_signal(signal.SIGKILL)
                 server.process.wait()

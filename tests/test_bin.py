@@ -16,6 +16,7 @@ import pytest
 from corpora import android_npm
 from corpora.android_npm import Package
 from ncs.errors import SourceError
+from tests.waiting import LONG
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = [ROOT / ".ci/run", *(ROOT / "bin" / name for name in ("setup", "check", "demo", "train-unif"))]
@@ -48,7 +49,7 @@ def clone(tmp_path: Path) -> Path:
 def run(script: Path, *arguments: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": str(path), "HOME": str(path), **environment}
     command = [str(shutil.which("bash")), str(script), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=LONG)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -242,7 +243,7 @@ def test_fetch_keeps_nothing_that_differs_from_what_was_pinned(tmp_path: Path, n
 def fetch_program(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "corpora.android_npm", str(folder / "corpus")]
     environment = {"PATH": str(folder / "npm")}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=LONG)
 
 
 def test_fetch_without_npm_says_so_in_one_line(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from ncs.index import Index
 from tests import corpus
+from tests.waiting import LONG
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 """Colours, and links."""
@@ -44,7 +45,7 @@ def in_terminal(arguments: list[str], cwd: Path, columns: int, **more: str) -> s
             if not part:
                 break
             output += part
-        process.wait(timeout=60)
+        process.wait(timeout=LONG)
     os.close(ours)
     return output.decode().replace("\r\n", "\n")
 

@@ -19,6 +19,7 @@ from corpora.client import Client, Manners, NotFetched
 from corpora.downloads import RECORD, fetch_all, read_record
 from corpora.fetch import Fetched, Wanted, fetch, place
 from ncs.errors import BadInput, SourceError
+from tests.waiting import LONG
 from tests.webserver import Answer, Site, etag, serving
 
 BODY = random.Random(7).randbytes(300_000)
@@ -38,7 +39,7 @@ def waits() -> list[float]:
 
 @pytest.fixture
 def client(waits: list[float]) -> Client:
-    return Client(Manners(tries=3, wait=1.0, timeout=10, sleep=waits.append))
+    return Client(Manners(tries=3, wait=1.0, timeout=LONG, sleep=waits.append))
 
 
 def wanted(url: str, path: str = "in/file.bin", size: int | None = None, checksum: str = "") -> Wanted:
@@ -257,7 +258,7 @@ def test_an_ended_process_has_lost_nothing_that_had_arrived(site: Site, tmp_path
         time.sleep(0.01)
     process.send_signal(end)
     stopped.set()
-    assert process.wait(30) != 0
+    assert process.wait(LONG) != 0
     had, known = part.stat().st_size, read_record(tmp_path / RECORD)
     found = fetch_all([Wanted(f"{site.url}/slow", "slow"), Wanted(f"{site.url}/0", "0")], tmp_path)
     assert (tmp_path / "slow").read_bytes() == BODY
@@ -322,7 +323,7 @@ def test_a_record_cut_in_the_middle_of_a_line_is_gone_on_with(site: Site, tmp_pa
 
 def test_one_host_never_gets_more_connections_than_allowed(site: Site, tmp_path: Path) -> None:
     site.gate = threading.Barrier(2)  # every answer waits for a second request: two must be allowed at once
-    fetch_all(many(site, 12), tmp_path, jobs=8, manners=Manners(per_host=2, timeout=30))
+    fetch_all(many(site, 12), tmp_path, jobs=8, manners=Manners(per_host=2, timeout=LONG))
     assert site.most_open == 2
 
 

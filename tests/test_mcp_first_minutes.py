@@ -18,6 +18,7 @@ from mcp import Client, StdioServerParameters
 from ncs.mcp.install import CLIENTS, command, instructions
 from tests import corpus
 from tests.agents import ask
+from tests.waiting import LONG
 
 NCS = Path(sys.executable).with_name("ncs")
 
@@ -57,8 +58,8 @@ def test_from_a_clone_to_an_agent_that_is_answered_in_the_steps_of_the_readme(tm
     with subprocess.Popen([NCS, *serve[1:], "--port", "0"], cwd=tree, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
         url = server.stderr.readline().rpartition(" at ")[2].strip()
-        assert "ncs: search code" in httpx.get(url, timeout=60).text
-        found = httpx.get(f"{url}/api/search", params={"query": "hide soft keyboard"}, timeout=60).json()
+        assert "ncs: search code" in httpx.get(url, timeout=LONG).text
+        found = httpx.get(f"{url}/api/search", params={"query": "hide soft keyboard"}, timeout=LONG).json()
         server.terminate()
         server.stderr.read()
     assert found["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"

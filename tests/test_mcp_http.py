@@ -18,6 +18,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from ncs.index import Index
 from tests import corpus
 from tests.agents import Said, ask, command
+from tests.waiting import LONG
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -76,13 +77,14 @@ def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_folders
 def test_other_hosts_and_other_sites_pages_are_refused(
     server: tuple[str, subprocess.Popen[str]], headers: dict[str, str], status: int
 ) -> None:
-    answer = httpx.post(server[0], json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=30)
+    answer = httpx.post(server[0], json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=LONG)
     assert answer.status_code == status
 
 
 def test_a_form_of_another_page_and_a_huge_body_are_refused(server: tuple[str, subprocess.Popen[str]]) -> None:
-    form = httpx.post(server[0], content="{}", headers={**ACCEPT, "Content-Type": "text/plain"}, timeout=30)
-    huge = httpx.post(server[0], content=b"x" * (2 << 20), headers={**ACCEPT, "Content-Type": "application/json"})
+    form = httpx.post(server[0], content="{}", headers={**ACCEPT, "Content-Type": "text/plain"}, timeout=LONG)
+    json_type = {**ACCEPT, "Content-Type": "application/json"}
+    huge = httpx.post(server[0], content=b"x" * (2 << 20), headers=json_type, timeout=LONG)
     assert 400 <= form.status_code < 500
     assert huge.status_code == 413
 
@@ -103,14 +105,14 @@ def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subproces
         assert process.stderr
         url = process.stderr.readline().rpartition(" at ")[2].strip()
         for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": "a-token-of-this-test"}):
-            answer = httpx.post(url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=30)
+            answer = httpx.post(url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=LONG)
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
             assert answer.json()["error"]["code"] == "no_token"
         right = {**ACCEPT, "Authorization": "Bearer a-token-of-this-test"}
-        assert httpx.post(url, json=INITIALIZE, headers=right, timeout=30).status_code == 200
+        assert httpx.post(url, json=INITIALIZE, headers=right, timeout=LONG).status_code == 200
         said = asyncio.run(found(url, "a-token-of-this-test"))
         process.send_signal(signal.SIGTERM)
-        rest = process.communicate(timeout=30)[1]
+        rest = process.communicate(timeout=LONG)[1]
     assert not said.error, said.text
     assert said.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert "token" not in rest
@@ -121,7 +123,7 @@ def test_a_token_file_without_http_and_a_short_token_are_refused(tmp_path: Path)
     short.write_text("short")
     for options, said in (((), "goes with --http"), (("--http",), "16 or")):
         started = command(*options, "--token-file", short)
-        ran = subprocess.run(started, capture_output=True, text=True, check=False, timeout=60)
+        ran = subprocess.run(started, capture_output=True, text=True, check=False, timeout=LONG)
         assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
         assert said in ran.stderr
 
@@ -129,6 +131,6 @@ def test_a_token_file_without_http_and_a_short_token_are_refused(tmp_path: Path)
 def test_sigterm_ends_the_server_in_order(server: tuple[str, subprocess.Popen[str]]) -> None:
     process = server[1]
     process.send_signal(signal.SIGTERM)
-    printed, said = process.communicate(timeout=30)
+    printed, said = process.communicate(timeout=LONG)
     assert (process.returncode, printed) == (0, "")
     assert said.endswith("ncs: stopped\n")

@@ -89,7 +89,7 @@ def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_pa
                 f"def brew_tea_{number}(leaves):\n    return 1\n"
             )
             Index.build(tmp_path / "repos", folder).close()
-            until(lambda number=number: state(server)["generation"] == number)
+            until(lambda number=number: state(server)["generation"] == number)  # type: ignore[misc]
         found = get(server, "/api/search", params={"query": "brew_tea_3"}).json()["hits"]
         assert found[0]["name"] == "brew_tea_3"
         until(lambda: sum(got.values()) > 20)
@@ -243,12 +243,12 @@ def test_searching_processes_that_are_killed_are_replaced_and_none_outlives_the_
         until(lambda: len(_children(server.process.pid)) >= 2)
         for _ in range(2):
             with asking(server) as got:
-                until(lambda got=got: sum(got.values()) > 20)
+                until(lambda got=got: sum(got.values()) > 20)  # type: ignore[misc]
                 for child in _children(server.process.pid):
                     with suppress(ProcessLookupError):
                         os.kill(child, signal.SIGKILL)
                 got.clear()
-                until(lambda got=got: sum(got.values()) > 20)
+                until(lambda got=got: sum(got.values()) > 20)  # type: ignore[misc]
             assert set(got) == {"200 True"}, "".join(server.lines)
         until(lambda: "a searching process ended" in "".join(server.lines))
         children = _children(server.process.pid)

@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from torch.nn import functional as F  # noqa: E402, N812
 
+from tests.waiting import LONG  # noqa: E402
 from unif import losses  # noqa: E402
 from unif.batches import Batch, Padded, Source, dropped  # noqa: E402
 from unif.losses import alike  # noqa: E402
@@ -222,7 +223,7 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path, loss: str) -> None:
         (tmp_path / "script.py").write_text(SCRIPT.format(project=project, out=str(out), loss=loss))
         torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
         command = [sys.executable, *(torchrun if processes > 1 else []), str(tmp_path / "script.py")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=project, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=project, check=False)
         assert "".join(done.stdout.split()) == str(processes) * processes, done.stderr
         found.append(torch.load(out, weights_only=True))
     alone, together = found

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.waiting import LONG
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -67,10 +69,10 @@ class Handler(BaseHTTPRequestHandler):
             answer = waiting.pop(0) if waiting else Answer()
         try:
             if site.gate is not None:
-                site.gate.wait(20)
+                site.gate.wait(LONG)
             self._answer(answer)
             if answer.held is not None:
-                answer.held.wait(60)
+                answer.held.wait(LONG)
         finally:
             with site.lock:
                 site.open -= 1
