@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from ncs import vector_kinds
 from ncs.adding import add_rankers
 from ncs.confidence import TUNED, Learnt
 from ncs.embeddings import FastTextConfig
@@ -146,6 +147,24 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(index: Inde
     empty = [row for row in range(len(index)) if not len(index.words().ids_of(row, "doc"))][:5]
     left = again.without(index.words(), empty, index.store.documents(empty), "doc")
     np.testing.assert_allclose(left, again.vectors.rows(np.array(empty)), atol=1e-5)
+
+
+def test_vectors_of_many_documents_are_searched_by_lists_and_nearly_all_of_the_best_are_found(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cast(UnifRanker, index.ranker("unif"))
+    exact.head.save(tmp_path / "head")
+    monkeypatch.setattr(vector_kinds, "EXACT", 100)
+    listed = UnifRanker(head=str(tmp_path))
+    listed.fit(index.words())
+    assert (exact.vectors.about.kind, listed.vectors.about.kind) == ("exact", "ivf")
+    listed.save(tmp_path)
+    again = UnifRanker()
+    again.load(tmp_path)
+    names = [document.name.replace("_", " ") for document in index.store.documents(range(0, len(index), 9))]
+    best = [({row for row, _ in ranker.search(name, 10)} for ranker in (exact, again)) for name in names]
+    found = [len(one & other) / len(one) for one, other in best if one]
+    assert np.mean(found) > 0.9
 
 
 def test_a_weight_that_is_no_number_is_told(tmp_path: Path) -> None:

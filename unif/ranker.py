@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.approximate import sample_size
 from ncs.encoder import CHUNK, centred
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
+from ncs.tokens import tokenize
 from ncs.types import NCS_FIELDS
+from ncs.vector_kinds import chosen
 from ncs.vectors import VectorIndex
 from unif.head import NAME, Head, opened, tokens_of
 
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 MEAN = "mean.npy"
 READ = 1_000
 """Documents read from the store at a time."""
+QUESTIONS = 200
+"""Documents whose names, in words, are asked to find out how far an approximate search must look."""
 
 
 class UnifRanker:
@@ -109,13 +115,26 @@ class UnifRanker:
         """With the mean taken out, where it is."""
         return vectors if self._mean is None else next(centred(iter([vectors]), self._mean))
 
-    def _keep(self, vectors: Iterator[Matrix], dim: int) -> None:
-        self._index = index = VectorIndex.build(vectors, dim)
-        if self.centre and len(index):
-            parts = [np.arange(start, min(start + CHUNK, len(index))) for start in range(0, len(index), CHUNK)]
-            total = sum((index.rows(part).sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
-            self._mean = (total / len(index)).astype(np.float32)
-            self._index = VectorIndex.build((self._moved(index.rows(part)) for part in parts), dim)
+    def _keep(self, vectors: Iterator[Matrix], shape: tuple[int, int], names: Sequence[str]) -> None:
+        """Index vectors [n, d], which lie in a file meanwhile. names: of documents, which people might ask for."""
+        dim, kind = shape[1], chosen("auto", shape[0])
+        with TemporaryFile(prefix="ncs-unif-") as file:
+            for part in vectors:
+                file.write(np.ascontiguousarray(part, np.float32).tobytes())
+            file.flush()
+            kept = np.memmap(file, np.float32, "r", shape=shape) if shape[0] else np.zeros(shape, np.float32)
+            parts = [np.arange(start, min(start + CHUNK, len(kept))) for start in range(0, len(kept), CHUNK)]
+            if self.centre and len(kept):
+                total = sum((kept[part].sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
+                self._mean = (total / len(kept)).astype(np.float32)
+            rows = (self._moved(kept[part]) for part in parts)
+            if kind == "exact":
+                self._index = VectorIndex.build(rows, dim)
+                return
+            sample = self._moved(kept[np.linspace(0, len(kept) - 1, sample_size(len(kept))).astype(np.int64)])
+            asked = np.stack([self.question(name) for name in names])
+            asked = asked[asked.any(axis=1)]
+            self._index = VectorIndex.build(rows, dim, kind=kind, rows=len(kept), sample=sample, questions=asked)
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
@@ -128,12 +147,16 @@ class UnifRanker:
         starts = range(0, len(words), CHUNK)
         parts = track(starts, self.name, total=len(starts), unit="parts")
         vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
-        self._keep(vectors, head.code.dim)
+        at = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist() if len(words) else []
+        names = [" ".join(map(words.vocabulary.word, words.ids_of(row, "name").tolist())) for row in at]
+        self._keep(vectors, (len(words), head.code.dim), names)
 
     def fit_documents(self, store: Store, *, track: Track = silent) -> None:
         """Make the vectors where the head reads the source; BadInput where the index keeps none."""
         if self.head.reads == "source":
-            self._keep(self._of_sources(store, track), self.head.code.dim)
+            at = np.unique(np.linspace(0, max(0, len(store) - 1), QUESTIONS).astype(np.int64)).tolist()
+            names = [" ".join(tokenize(document.name)) for document in store.documents(at)] if len(store) else []
+            self._keep(self._of_sources(store, track), (len(store), self.head.code.dim), names)
 
     def _of_sources(self, store: Store, track: Track) -> Iterator[Matrix]:
         starts, code = range(0, len(store), READ), False
