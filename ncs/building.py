@@ -108,8 +108,17 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
             budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
             with closing(collected.words):
                 learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
+            if recipe.scheduler is not None:
+                _discard(folder)
     except MovedError:
         make(recipe, folder, learnt, reuse=False)
+
+
+def _discard(folder: Path) -> None:
+    """What workers have read is in the index now."""
+    from ncs.cluster.kept import Kept
+
+    Kept.beside(folder).discard()
 
 
 def _standing(folder: Path, config: BuildConfig, open_meanwhile: ExitStack) -> Known | None:
@@ -133,8 +142,10 @@ def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known
         collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
     else:
         from ncs.cluster.build import read as read_on_cluster
+        from ncs.cluster.kept import Kept
 
-        collected = read_on_cluster(recipe, sources.skipped, generation.path, recipe.scheduler)
+        kept = Kept.beside(generation.folder)
+        collected = read_on_cluster(recipe, sources.skipped, generation.path, recipe.scheduler, kept)
     texts = read_as_text(entry.path for entry in collected.sources.entries)
     collected.tally["text_files"] = texts
     for line in ungrammatical(texts, sources.skipped.counts):

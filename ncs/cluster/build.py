@@ -13,6 +13,7 @@ import numpy as np
 from ncs.batches import Batch, Collected, Collector
 from ncs.cluster import addresses
 from ncs.cluster.job import Job
+from ncs.cluster.kept import Kept
 from ncs.cluster.shards import Shard
 from ncs.cluster.spread import SpreadWords
 from ncs.cluster.tasks import LOCAL, Tasks, connected
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from ncs.sources import Skipped
 
 
-def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Collected:
+def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str, kept: Kept | None = None) -> Collected:
     """What `ncs.reading.read` gives without an index that stands: nothing is taken over, all is read.
 
-    scheduler: an address, or LOCAL. What cannot be read on two workers is left out and named in `skipped`.
+    scheduler: an address, or LOCAL. kept: what a build before this one has read, and what this one leaves to the next.
+    What cannot be read on two workers is left out and named in `skipped`.
     Raises what `walk` raises, and NcsError where the cluster is gone.
     """
     config = recipe.config
@@ -41,7 +43,7 @@ def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Coll
         tempfile.TemporaryDirectory(prefix="shards-", dir=folder) as spool,
         Collector(folder, config.store_code, config.deduplicate) as collector,
     ):
-        _Reader(recipe, skipped, Tasks(client, recipe.give_up), Path(spool), collector).run(recipe.track)
+        _Reader(recipe, skipped, Tasks(client, recipe.give_up), Path(spool), collector, kept).run(recipe.track)
         collected = collector.finish()
     return collected if scheduler == LOCAL else replace(collected, words=SpreadWords(collected.words, scheduler))
 
@@ -49,7 +51,10 @@ def read(recipe: Recipe, skipped: Skipped, folder: Path, scheduler: str) -> Coll
 class _Reader:
     """Shards come in any order and wait on the disk until their turn."""
 
-    def __init__(self, recipe: Recipe, skipped: Skipped, tasks: Tasks, spool: Path, collector: Collector) -> None:
+    def __init__(
+        self, recipe: Recipe, skipped: Skipped, tasks: Tasks, spool: Path, collector: Collector, kept: Kept | None
+    ) -> None:
+        self._kept, self._again = kept, 0
         self._skipped, self._tasks, self._spool, self._collector = skipped, tasks, spool, collector
         config = recipe.config
         self._roots = _parts(recipe.roots, recipe.force)
@@ -80,6 +85,8 @@ class _Reader:
         self._put_together()
         if self._waiting:
             raise ValueError(f"{len(self._waiting)} repositories were not put together")
+        if self._again:
+            self._skipped.note(f"{self._again:,} repositories had been read by a build that ended before its time")
 
     def _ended(self) -> Iterator[None]:
         for job, data, why in self._tasks.done():
@@ -89,13 +96,22 @@ class _Reader:
             elif job.list_only:
                 self._listed(job, _below(data))
             else:
-                path = self._spool / str(self._left)
-                self._left += 1
-                path.write_bytes(data)
+                path = self._stored(job, data)
                 for part in _below(data):
                     self._found(part)
                 self._waiting[key] = path
             yield
+
+    def _stored(self, job: Job, data: bytes) -> Path:
+        """A shard on the disk: that of the build before this one, where the repository is as it was."""
+        state = Shard.about_of(data)["state"]
+        if self._kept is not None and state:
+            self._again += job.had == state
+            return self._kept.path(job) if job.had == state else self._kept.put(job, data)
+        path = self._spool / str(self._left)
+        self._left += 1
+        path.write_bytes(data)
+        return path
 
     def _listed(self, job: Job, below: list[Part]) -> None:
         """A root that is an address and holds others is none itself; a folder is one, of the files outside of all."""
@@ -113,7 +129,8 @@ class _Reader:
 
     def _read(self, part: Part, name: str | None = None) -> None:
         self._waiting[part.key], self._parts[part.key] = None, part
-        self._tasks.submit(replace(self._pattern, part=part, name=name or name_of(part, Names())))
+        job = replace(self._pattern, part=part, name=name or name_of(part, Names()))
+        self._tasks.submit(replace(job, had=self._kept.state(job)) if self._kept else job)
 
     def _put_together(self) -> None:
         """All that is there and has nothing before it that is not: what a place holds comes after it."""
@@ -122,11 +139,12 @@ class _Reader:
             if isinstance(found, str):
                 self._skipped.add_unreadable(part.where.rstrip("/") or part.root)
                 self._skipped.note(f"{part.path} is left out: {found}")
-            elif not self._add(Shard.from_bytes(found.read_bytes()), part):
-                found.unlink()
-                return  # its name was taken: it is read again under its own
             else:
-                found.unlink()
+                added = self._add(Shard.from_bytes(found.read_bytes()), part)
+                if found.parent == self._spool:
+                    found.unlink()
+                if not added:
+                    return  # its name was taken: it is read again under its own
             del self._waiting[first]
 
     def _add(self, shard: Shard, part: Part) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from ncs.batches import pack_batch
 from ncs.cluster import addresses
 from ncs.cluster.shards import Shard
-from ncs.errors import NcsError
+from ncs.errors import NcsError, SourceError
 from ncs.extract import extract_files
 from ncs.extract.readers import readable, why_unread, without_texts
 from ncs.file_table import FileEntry
 from ncs.reuse import made_by
 from ncs.sources import Skipped, SourceFile
 from ncs.sources.addresses import is_address
-from ncs.sources.parts import Part, read_part, scout
+from ncs.sources.parts import Part, read_part, scout, state_of
 from ncs.sources.skips import Sieve, shown
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Job:
     texts: bool = True
     code: bool = True
     list_only: bool = False
+    had: str = ""
+    """The state in which an earlier build has read it; where it still is in that, it is not read again."""
 
     def to_json(self) -> str:
         """One line."""
@@ -69,13 +71,23 @@ def do(job: Job) -> bytes:
         below = addresses.listed(job.part) if address else scout(job.part, sieve, apart)
         return Shard({"below": list(map(asdict, below))}, (), ()).to_bytes()
     entries: list[FileEntry] = []
+    state = _state(job)
+    if state and state == job.had:
+        return Shard({"below": [], "state": state}, (), ()).to_bytes()
     with _here(job.part) as part:
         files, below = read_part(part, sieve, job.revision, apart)
         finish, noted = partial(pack_batch, code=job.code), _noted(files, job.name, entries)
         done = tuple(extract_files(noted, workers=1, frontend=job.frontend, outside=job.outside, finish=finish))
         entries = [_placed(entry, part, job.part) for entry in entries]
     left_out = {"skipped": dict(skipped.counts), "unreadable": skipped.unreadable, "notes": skipped.notes}
-    return Shard({"below": list(map(asdict, below)), **left_out}, entries, done).to_bytes()
+    return Shard({"below": list(map(asdict, below)), "state": state, **left_out}, entries, done).to_bytes()
+
+
+def _state(job: Job) -> str:
+    """Of its repository; "" where only reading can tell, or what is wrong with it."""
+    with suppress(SourceError, OSError):
+        return "" if is_address(job.part.root) else state_of(job.part, Sieve(readable, Skipped()), job.revision)
+    return ""
 
 
 @contextmanager

@@ -45,6 +45,12 @@ def files(place: Place, sieve: Sieve, revision: str | None, *, read: bool = True
                 yield Read(blob.path, len(data), data, _origin(place, blob))
 
 
+def commit_of(place: Place, sieve: Sieve, revision: str | None) -> str | None:
+    """The name of the commit that `files` reads; None where there is none. Raises what it raises."""
+    with closing(Objects(place)) as objects:
+        return _commit(objects, place, sieve, revision)
+
+
 def _origin(place: Place, blob: Blob) -> Origin:
     return Origin(f"{place.path}/{blob.path}", blob.name)
 

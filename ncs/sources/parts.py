@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from ncs.errors import SourceError
+from ncs.sources import git
 from ncs.sources import ignores as ignoring
 from ncs.sources.ignores import NCSIGNORE
-from ncs.sources.origins import Read
+from ncs.sources.origins import Read, origin_of
 from ncs.sources.places import Place, archive_suffix, repository_at
 from ncs.sources.roots import Names, files_of, place_at, single_file
 from ncs.sources.skips import Sieve
@@ -51,6 +54,33 @@ def read_part(
     if place is None:
         return (file for _, file in single_file(Path(part.root), sieve, Names(), read=True)), below
     return files_of(place, sieve, revision, lambda found: below.append(_part(part, found)), apart, read=True), below
+
+
+def state_of(part: Part, sieve: Sieve, revision: str | None) -> str:
+    """What is another one when the content of a part is: of git's commits and of archives; "" where only reading tells.
+
+    Raises SourceError as `read_part` does.
+    """
+    place = _place(part)
+    if place is None:
+        return ""
+    if place.kind == "blobs" or (revision is not None and place.git_dir is not None):
+        state = git.commit_of(place, sieve, revision)
+    elif place.kind == "archive":
+        state = origin_of(str(place.path), place.path.stat()).stamp
+    else:
+        return ""
+    return f"{state} {_rules_above(part)}"
+
+
+def _rules_above(part: Part) -> str:
+    """A digest of the .ncsignore files of the folders above."""
+    digest, folder = blake2b(digest_size=16), Path(part.root)
+    for name in part.where.split("/")[:-1] if part.where else []:
+        with suppress(OSError):
+            digest.update(f"{folder}\0".encode("utf-8", "surrogateescape") + (folder / NCSIGNORE).read_bytes() + b"\0")
+        folder /= name
+    return digest.hexdigest()
 
 
 def scout(part: Part, sieve: Sieve, apart: frozenset[str]) -> list[Part]:
