@@ -17,7 +17,7 @@ PROSE = 0.3
 """Share of grammar from which on a text with signs of code is about code: prose has a third, code a tenth."""
 ASKED = 3
 """Names that a question may ask the definitions of."""
-_CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w")
+_CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ncs.index import Index
-from ncs.intent import read_intent
-from ncs.rankers.weights import Weights, of_kind
+from ncs.intent import Kind, read_intent
+from ncs.rankers.weights import Settings, Weights, of_kind
 
 SOURCE = """
 def parse_header(line):
@@ -65,6 +66,7 @@ def test_a_name_and_a_call_of_it_still_find_its_definition(index: Index, name: s
 def test_lines_of_code_ask_for_no_definition_and_one_line_may() -> None:
     asked = read_intent(PASTED)
     assert (asked.kind, asked.symbols) == ("code", ())
+    assert read_intent("  register(handle)\n  return handle").kind == "code"  # by its indentation
     assert [symbol.name for symbol in read_intent("x = parse_header(a); read_body(x);").symbols][:2] == [
         "parse_header",
         "read_body",
@@ -91,7 +93,23 @@ def test_prose_with_formulas_is_no_code() -> None:
     assert read_intent("n = len(a); pairs = [x for x in a if x >= k]").kind == "code"
 
 
-def test_vectors_count_half_where_the_question_is_code_and_all_else_as_ever() -> None:
-    weights = Weights(meaning=0.6, naming=0.2, head=0.3)
-    assert of_kind(weights, "code") == Weights(meaning=0.3, naming=0.2, head=0.3)
-    assert all(of_kind(weights, kind) == weights for kind in ("symbol", "how-to", "keywords"))
+def test_code_is_asked_by_its_words_and_half_its_vector_alone() -> None:
+    weights, settings = Weights(meaning=0.6, head=0.3), Settings(role=0.4)
+    said, plain = of_kind(weights, settings, "code")
+    assert (said.meaning, said.head, said.naming, said.consensus, said.title, said.neighbours) == (0.3, 0.3, 0, 0, 0, 0)
+    assert (plain.spelling, plain.role, plain.outline, plain.body, plain.unfinished, plain.saturation) == (0, *[1] * 5)
+    assert (plain.prose, plain.fold) == (settings.prose, settings.fold)
+    kinds: tuple[Kind, ...] = ("symbol", "how-to", "keywords")
+    assert all(of_kind(weights, settings, kind) == (weights, settings) for kind in kinds)
+
+
+def test_what_many_projects_share_does_not_stand_above_the_pasted_code(tmp_path: Path) -> None:
+    roots = [tmp_path / f"r{number}" for number in range(8)]
+    for number, root in enumerate(roots):
+        root.mkdir()
+        shared = f"def open_{number}(paths):\n    handle = connect(paths)\n    register(handle)\n"
+        rest = "    audit(handle)\n    publish(handle)\n" if number else "    return handle, paths, size\n"
+        (root / "a.py").write_text(shared + rest)
+    with Index.build(roots, tmp_path / "index") as built:
+        found = built.search("    register(handle)\n    return handle, paths, size", 1)
+    assert found[0].document.repository == "r0"

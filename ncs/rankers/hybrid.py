@@ -163,8 +163,8 @@ class HybridRanker:
         parts = self._parts()
         structure = parts.structure
         intent = read_intent(text, structure.languages)
-        weights = of_kind(self.weights, intent.kind)
-        wording = self.wording(intent.words)
+        weights, settings = of_kind(self.weights, self.settings, intent.kind)
+        wording = self.wording(intent.words, spelling=settings.spelling)
         found = candidates.find(parts, intent, wording, weights, max(k, HEAD), allowed=allowed, hidden=hidden)
         if not len(found):
             return Ranking(intent, [], [])
@@ -175,16 +175,16 @@ class HybridRanker:
         shares = {
             **found.signals(weights, best, head=parts.head is not None),
             **evidence.signals(said, structure, asked, rows, base, weights),
-            **signals.own(parts, intent, named, asked, rows, said.inside, weights, self.settings),
+            **signals.own(parts, intent, named, asked, rows, said.inside, weights, settings),
         }
-        factors = signals.factors(structure, intent, rows, said.inside, named, self.settings)
+        factors = signals.factors(structure, intent, rows, said.inside, named, settings)
         ranking = Ranking(intent, rows.tolist(), [], shares, factors, said, wording.words)
-        return ordered(ranking, rows, structure, k, fold=fold, saturation=self.settings.saturation)
+        return ordered(ranking, rows, structure, k, fold=fold, saturation=settings.saturation)
 
-    def wording(self, words: Sequence[str]) -> Wording:
-        """How BM25 is asked for the words of a question."""
-        postings, settings = self._parts().lexical.postings, self.settings
-        return worded(words, postings, self._vocabulary, prose=settings.prose, spelling=settings.spelling)
+    def wording(self, words: Sequence[str], *, spelling: float | None = None) -> Wording:
+        """How BM25 is asked for the words of a question; spelling: what other spellings count, None: as set."""
+        postings, counts = self._parts().lexical.postings, self.settings.spelling if spelling is None else spelling
+        return worded(words, postings, self._vocabulary, prose=self.settings.prose, spelling=counts)
 
     def _vocabulary(self) -> list[str]:
         self._known = self._known or Known(self._parts().structure.words.vocabulary)

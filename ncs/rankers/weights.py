@@ -52,12 +52,17 @@ class Settings:
 STANDARD = Settings()
 CODE = 0.5
 """What is left of `meaning` where the question is code: vectors are of names, calls and comments, and half of what
-code says are variables. Measured on eleven sets of long questions (DESIGN.md)."""
+code says are variables. Measured on sets of functions cut in two (DESIGN.md)."""
 
 
-def of_kind(weights: Weights, kind: Kind) -> Weights:
-    """What each signal counts for a question of this kind."""
-    return replace(weights, meaning=CODE * weights.meaning) if kind == "code" else weights
+def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
+    """What decides about a question of this kind. Who pastes code wants what holds it: not its names defined, not what
+    others use beside it, and neither good code before bad nor one hit a file."""
+    if kind != "code":
+        return weights, settings
+    said = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, weights.head)
+    plain = replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, marked=1.0, saturation=1.0)
+    return said, plain
 
 
 def described(parts: tuple[str, ...], weights: Weights, settings: Settings) -> dict[str, Any]:
