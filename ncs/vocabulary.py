@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import IndexDamaged
+from ncs.read_ahead import ReadAhead
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 IDS, OFFSETS, SPILLED = "words.ids.npy", "words.offsets.npy", "words.ids.part"
 SPILL_WORDS = 1 << 20
 """Words that are renumbered at a time."""
+FEW = 5_000
+"""Rows up to which they are a question's candidates, and not all there are."""
 
 
 class Vocabulary:
@@ -119,6 +122,7 @@ class WordTable:
         self.vocabulary = vocabulary
         self.ids = ids
         self.offsets = offsets
+        self._pages: tuple[ReadAhead, ReadAhead] | None = None
 
     def __len__(self) -> int:
         """How many documents."""
@@ -150,11 +154,21 @@ class WordTable:
         self, fields: Sequence[Field], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """`select` for some rows in any order: ids int32 [m] and offsets int64 [len(rows) + 1]."""
+        if len(rows) <= FEW:
+            self._read_ahead(rows)
         at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
         begins, lengths = self.offsets[at], self.offsets[at + 1] - self.offsets[at]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
         return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
+
+    def _read_ahead(self, rows: NDArray[np.int64]) -> None:
+        """Have the pages of these rows read at once where they are not in memory."""
+        offsets, ids = self._pages = self._pages or (ReadAhead(self.offsets), ReadAhead(self.ids))
+        if len(rows) and offsets.mapped:
+            first = rows * len(FIELDS)
+            offsets.ask(first, first + len(FIELDS) + 1)
+            ids.ask(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
 
     def part(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """All words of rows start..stop, and how many each field of them has, [(stop - start) * len(FIELDS)]."""
