@@ -157,9 +157,12 @@ def _hidden_from_head(
     spread, found = Spread.of(head.vectors), []
     documents = store.documents([question.row for question in questions])
     for question, hide, document in zip(questions, hidden, documents, strict=True):
-        query = head.question(" ".join(read_intent(question.text, structure.languages).words))
+        text = " ".join(read_intent(question.text, structure.languages).words)
+        query = head.question(text)
         rest = head.without(structure.words, [question.row], [document], HIDDEN[question.kind])[0]
-        found.append(replace(hide, learnt=float(spread.standing(query, np.array([float(rest @ query)]))[0])))
+        closer = head.closer_without(text, structure.words, question.row, HIDDEN[question.kind])
+        stands = float(spread.standing(query, np.array([float(rest @ query)]))[0]) + closer
+        found.append(replace(hide, learnt=stands))
     return found
 
 

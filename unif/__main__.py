@@ -3,6 +3,7 @@
 ncs train unif --out RUN                        from the index's own comments and names, no labels
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
 ncs train unif --questions own --out RUN        from what the default ranker answers, no labels (--teacher)
+ncs train translation --pairs FILE --out RUN    vectors, and which words of code answer which of a question
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
 ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is needed no more
 ncs explain-attention "hide keyboard"           which words of the best hit the head weighs, beside TF-IDF
@@ -32,11 +33,15 @@ from unif.settings import (
     RareWords,
     Stage,
     TrainConfig,
+    TranslationConfig,
     given,
 )
 
 if TYPE_CHECKING:
     from unif.train import Trained
+
+
+TRANSLATION = "translation"
 
 
 @ending("unif", stopped="the same command goes on from the last epoch")
@@ -56,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         "train", help="train a head; the same command goes on with a training that was killed",
         epilog="Example: ncs train unif --pairs pairs.jsonl.gz --own 0.5 --out head",
     )  # fmt: skip
-    train.add_argument("encoder", choices=get_args(Encoder), metavar="ENCODER", help=", ".join(get_args(Encoder)))
+    encoders = (*get_args(Encoder), TRANSLATION)
+    train.add_argument("encoder", choices=encoders, metavar="ENCODER", help=", ".join(encoders))
     _add_index(train, "the index whose words, vectors and functions are the start")
     train.add_argument(
         "--pairs", action="append", default=[], metavar="FILE[:WEIGHT]",
@@ -130,6 +136,8 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
+    if options.encoder == TRANSLATION:
+        return _train_translation(options)
     values = vars(options) | {"stages": tuple(map(Stage.parse, options.stage)) or None}
     config = TrainConfig(**{**given(TrainConfig, values), "model": ModelConfig(**given(ModelConfig, values))})
     try:
@@ -148,6 +156,24 @@ def _train(options: argparse.Namespace) -> int:
     with _opened(options) as index:
         trained = train(index, options.out, sources, config, device=options.device, track=track)
     sys.stdout.write(_told(trained, options.out))
+    return 0
+
+
+def _train_translation(options: argparse.Namespace) -> int:
+    """From pairs alone: it starts from no index."""
+    from unif.sources import PairFile, Sources
+
+    config = TranslationConfig(**given(TranslationConfig, vars(options)))
+    try:
+        from unif.translating import train
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
+    sources = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out)
+    reading = train(options.out, sources, config, track=silent if options.quiet else tracker(options.quiet))[1]
+    told = f"{reading.rows:,} pairs; passed over: {reading.wordless:,} without enough words, {reading.left_out:,} to "
+    sys.stdout.write(f"{told}leave out, {reading.bad:,} bad lines\nuse it: ncs build --add unif:head={options.out}\n")
     return 0
 
 

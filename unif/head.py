@@ -17,11 +17,13 @@ import numpy as np
 from ncs.embeddings import unit_rows
 from ncs.encoder import term_counts
 from ncs.errors import BadInput, IndexDamaged
+from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 from unif.counts import counts_of, relative_weights
 from unif.forward import encode
 from unif.source_words import source_words
 from unif.tokenization import Tokens, load_tokens
+from unif.translation import FOLDER, Translation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,16 +94,26 @@ class Head:
 
     On disk: `head.json`, and of each side a folder with its tokens and `<array>.npy` each.
     about: {"unique": true} counts a document's repeated words once.
+    translation: of a head that looks for every word of the question by itself too; it weighs a function's words by
+    BM25's rule over all fields (unif.impacts), and leaves a question's grammar and repeated words out.
     """
 
     query: Side
     code: Side
     reads: str = "fields"
     about: Mapping[str, object] = field(default_factory=dict)
+    translation: Translation | None = None
+
+    def asked(self, text: str) -> list[int]:
+        """The tokens of a question that count."""
+        words = tokenize(text)
+        if self.translation is None:
+            return self.query.tokens.ids(words)
+        return list(dict.fromkeys(self.query.tokens.ids(content_words(words))))
 
     def questions(self, texts: Sequence[str]) -> Matrix:
         """Unit vectors [n, d] of questions, zero where no word of one is known."""
-        return self.query.vectors([self.query.tokens.ids(tokenize(text)) for text in texts])
+        return self.query.vectors([self.asked(text) for text in texts])
 
     def question(self, text: str) -> Matrix:
         """The unit vector [d] of one question."""
@@ -116,7 +128,10 @@ class Head:
         return self.code.vectors(rows)
 
     def documents(self, words: WordTable, start: int, stop: int, tokens_of: Any) -> Matrix:
-        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of(head.code, vocabulary)`."""
+        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of(head.code, vocabulary)`.
+
+        Not of a head that translates, whose impacts are counted over all functions first (unif.impacts).
+        """
         counts = term_counts(words, start, stop) @ tokens_of
         if self.about.get("unique"):
             counts.data = np.minimum(counts.data, 1)
@@ -133,6 +148,9 @@ class Head:
                 np.save(room / f"{array}.npy", values)
             shapes = {array: list(values.shape) for array, values in side.arrays.items()}
             about[name] = {"kind": side.kind, "settings": dict(side.settings), "arrays": shapes}
+        if self.translation is not None:
+            self.translation.save(folder / FOLDER)
+        about["translates"] = self.translation is not None
         (folder / "head.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
@@ -147,7 +165,8 @@ class Head:
             query, code = (_side(folder / name, about[name]) for name in ("query", "code"))
             if query.dim != code.dim:
                 raise ValueError(f"{query.dim} and {code.dim} dimensions")
-            return cls(query, code, about["reads"], about["about"])
+            translation = Translation.load(folder / FOLDER, len(code.tokens)) if about.get("translates") else None
+            return cls(query, code, about["reads"], about["about"], translation)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise IndexDamaged(f"cannot read the head in {folder} ({error}); train it again") from error
 

@@ -15,21 +15,30 @@ from ncs.encoder import CHUNK, centred
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.rankers import built_room
+from ncs.rankers.head_signal import HeadSignal
 from ncs.tokens import tokenize
 from ncs.types import NCS_FIELDS
 from ncs.vector_kinds import chosen
 from ncs.vectors import VectorIndex
 from unif.head import NAME, Head, opened, tokens_of
+from unif.impacts import document_impacts, table_impacts
+from unif.translated import Translated
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.embeddings import Embeddings
     from ncs.store import Store
     from ncs.types import Document, Field, Mask, Matrix
     from ncs.vocabulary import WordTable
 
+    Scores = NDArray[np.float64]
+
 MEAN = "mean.npy"
 READ = 1_000
 """Documents read from the store at a time."""
+CLOSER = 1_000
+"""The best by their vectors that a head which translates looks at word by word."""
 QUESTIONS = 200
 """Documents whose names, in words, are asked to find out how far an approximate search must look."""
 
@@ -51,6 +60,8 @@ class UnifRanker:
         self._mean: Matrix | None = None
         self._copy: Path | None = None
         self._head: Head | None = None
+        self._closer: Translated | None = None
+        self._signal: HeadSignal | None = None
         self._index: VectorIndex | None = None
 
     def prepare(self) -> None:
@@ -105,11 +116,25 @@ class UnifRanker:
             pairs = zip(documents, gone, strict=True)
             programs = [(d.code.replace(name, "") if name else d.code, d.language) for d, name in pairs]
             return self._moved(head.sources(programs))
+        if self._closer:
+            mapped = tokens_of(head.code, words.vocabulary)
+            return self._moved(head.code.bags(document_impacts(words, rows, mapped, self._closer.mean, field)))
         kept = [name for name in NCS_FIELDS if name != field]
         spelled = [[words.vocabulary.word(int(id)) for name in kept for id in words.ids_of(row, name)] for row in rows]
         ids = [[id for word in each for id in head.code.tokens.ids([word])] for each in spelled]
         ids = [list(dict.fromkeys(each)) for each in ids] if head.about.get("unique") else ids
         return self._moved(head.code.vectors(ids))
+
+    def closer(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
+        """How far these rows stand out for the question's words one by one; None of a head that does not translate."""
+        return None if self._closer is None else self._closer.standing(self.head.asked(text), rows)
+
+    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
+        """The same of one function, one field of it left out; 0 of a head that does not translate."""
+        if self._closer is None:
+            return 0.0
+        mapped = tokens_of(self.head.code, words.vocabulary)
+        return self._closer.without(self.head.asked(text), words, row, field, mapped)
 
     def _moved(self, vectors: Matrix) -> Matrix:
         """With the mean taken out, where it is."""
@@ -139,6 +164,7 @@ class UnifRanker:
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
         self._head = head = self._opened()
+        self._signal = None
         if self._asked_centre is None:
             self.centre = bool(head.about.get("centre", False))
         if head.reads == "source":
@@ -146,7 +172,12 @@ class UnifRanker:
         mapped = tokens_of(head.code, words.vocabulary)
         starts = range(0, len(words), CHUNK)
         parts = track(starts, self.name, total=len(starts), unit="parts")
-        vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
+        if head.translation:
+            impacts, mean = table_impacts(words, mapped)
+            self._closer = Translated.of(head.translation, impacts, mean)
+            vectors = (head.code.bags(impacts[start : start + CHUNK]) for start in parts)
+        else:
+            vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
         at = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist() if len(words) else []
         names = [" ".join(map(words.vocabulary.word, words.ids_of(row, "name").tolist())) for row in at]
         self._keep(vectors, (len(words), head.code.dim), names)
@@ -168,15 +199,26 @@ class UnifRanker:
             yield self.head.sources([(document.code, document.language) for document in documents])
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the question."""
+        """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the question.
+
+        A head that translates orders the best CLOSER of them again, by how far both stand out together.
+        """
         vectors = self.vectors
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         query = self.head.question(text)
         if not query.any():
             return []
-        rows, scores = vectors.search(query[None], k, allowed=allowed)
+        rows, scores = vectors.search(query[None], max(k, CLOSER) if self._closer else k, allowed=allowed)
+        if self._closer:
+            return self._ordered(text, query, rows[0][rows[0] >= 0])[:k]
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
+
+    def _ordered(self, text: str, query: Matrix, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
+        self._signal = self._signal or HeadSignal.of(self)
+        standing = self._signal.standing(query, rows, text)
+        order = np.lexsort((rows, -standing))
+        return list(zip(rows[order].tolist(), standing[order].tolist(), strict=True))
 
     def save(self, folder: Path) -> None:
         """Write into `<folder>/<name>/`."""
@@ -188,6 +230,8 @@ class UnifRanker:
         self.head.save(room / NAME)
         if self._mean is not None:
             np.save(room / MEAN, self._mean)
+        if self._closer is not None:
+            self._closer.save(room)
         (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -197,12 +241,14 @@ class UnifRanker:
             config = json.loads((room / "config.json").read_bytes())
             head, index = Head.load(room / NAME), VectorIndex.load(room)
             mean = np.load(room / MEAN, allow_pickle=False) if (room / MEAN).is_file() else None
-        except (OSError, ValueError, BadInput, IndexDamaged) as error:
+            closer = head.translation and Translated.load(room, head.translation)
+        except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
             raise IndexDamaged(f"cannot read {room} ({_reason(error)}); build the index again") from error
         if not isinstance(config, dict) or head.code.dim != index.dim or (mean is not None and len(mean) != index.dim):
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         self.config, self._head, self._index = config, head, index
         self._mean, self.centre = mean, mean is not None
+        self._closer, self._signal = closer, None
 
 
 def _reason(error: Exception) -> str:

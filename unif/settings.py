@@ -162,6 +162,37 @@ class TrainConfig:
         return self.stages or (Stage(self.epochs),)
 
 
+@dataclass(frozen=True, slots=True)
+class TranslationConfig:
+    """How a head that translates is trained (`unif.translating`, the encoder `translation`).
+
+    dim: of the vectors. epochs: of the vectors; passes: of the words after them, with half the batch at a third of the
+    rate. word_dropout, query_dropout: share of the words of functions and questions left out of a batch. alike: share
+    of the pairs that stand in a batch with others that share a word. power, half, same: where `unif.translation`
+    starts; power is not learnt.
+    """
+
+    dim: int = 128
+    epochs: int = 2
+    passes: int = 1
+    batch: int = 512
+    rate: float = 3e-3
+    word_dropout: float = 0.2
+    query_dropout: float = 0.1
+    alike: float = 0.5
+    power: float = 3.0
+    half: float = 0.3
+    same: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise BadInput for numbers that make no training."""
+        shares = (self.word_dropout, self.query_dropout, self.alike)
+        least = min(self.dim, self.epochs, self.passes) >= 1 and self.batch >= 4 and self.seed >= 0
+        if not (least and all(0 <= share < 1 for share in shares) and min(self.rate, self.power, self.half) > 0):
+            raise BadInput(f"{self}: one of these numbers is out of its range; give one as the default")
+
+
 def _check_choice(name: str, value: str, known: Any) -> None:
     if value not in get_args(known):
         raise BadInput(f"{name} is {value!r}; it is one of {', '.join(get_args(known))}")

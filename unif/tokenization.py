@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ncs.errors import MissingExtra
+from ncs.lexical import stem_all
 from ncs.vocabulary import Vocabulary
 
 FILE = "tokens.json"
@@ -82,6 +83,20 @@ class Words:
         return cls(Vocabulary.load(folder), int(str(about["buckets"])))
 
 
+class Stems(Words):
+    """One id a stem: `plotting` and `plots` are one token. Words whose stem the vocabulary lacks are left out.
+
+    >>> Stems(Vocabulary.of(["file", "open"])).ids(["opened", "files", "close"])
+    [2, 1]
+    """
+
+    kind = "stems"
+
+    def _ids(self, word: str) -> tuple[int, ...]:
+        id = self.vocabulary.id(stem_all([word])[0])
+        return _remembered(self._seen, word, () if id is None else (id + 1,))
+
+
 class Bpe:
     """Byte pair encoding (Sennrich et al. 2016): a word's letters joined in the order in which the pairs were learnt.
 
@@ -135,9 +150,11 @@ class Bpe:
 def load_tokens(folder: Path) -> Tokens:
     """What `save` wrote; raises OSError, ValueError or KeyError for anything else."""
     about = json.loads((folder / FILE).read_bytes())
-    if not isinstance(about, dict) or about.get("kind") not in ("words", "bpe"):
+    if not isinstance(about, dict) or about.get("kind") not in ("words", "stems", "bpe"):
         raise ValueError(f"{folder / FILE} tells of no tokens that are known here")
-    return Bpe.load(folder, about) if about["kind"] == "bpe" else Words.load(folder, about)
+    if about["kind"] == "bpe":
+        return Bpe.load(folder, about)
+    return (Stems if about["kind"] == "stems" else Words).load(folder, about)
 
 
 def learn_words(texts: Iterable[Iterable[str]], *, size: int = SIZE, least: int = LEAST) -> Words:

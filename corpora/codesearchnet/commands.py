@@ -2,6 +2,7 @@
 
 ncs corpus codesearchnet SRC OUT                           the corpus of repositories
 python -m corpora codesearchnet pairs CORPUS FILE          pairs for: ncs train unif -i INDEX --pairs FILE
+python -m corpora codesearchnet namesakes CORPUS... FILE   pairs of two functions of one name, with doc comments
 python -m corpora codesearchnet index CORPUS INDEX         an index of its functions, ids are URLs
 python -m corpora codesearchnet submission QUERIES CSV --index INDEX      a ranker's answers for the Challenge
 """
@@ -11,17 +12,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from corpora.codesearchnet import challenge, reading, statistics
 from corpora.codesearchnet.apart import Apart
 from corpora.codesearchnet.licences import ALLOWED
+from corpora.codesearchnet.namesakes import namesakes
 from corpora.codesearchnet.pipeline import make_corpus
 from corpora.codesearchnet.rules import Rules
 from corpora.jsonl import read_rows
-from corpora.pairs import write_pairs
+from corpora.pairs import Pair, write_pairs
 from corpora.trec import read_run
 from ncs.console import show_table, tracker
 from ncs.errors import BadInput
@@ -65,15 +67,17 @@ def add_parser(commands: Any) -> None:
     below = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, about, run in (
         ("pairs", "pairs as JSON lines, for training", _pairs),
+        ("namesakes", "pairs of two functions of one name as JSON lines, for training", _namesakes),
         ("index", "an index of all functions", _index),
     ):
         each = below.add_parser(name, help=about)
-        each.add_argument("corpus", type=Path, metavar="CORPUS")
-        each.add_argument("out", type=Path, metavar="FILE" if name == "pairs" else "INDEX")
+        each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name == "namesakes" else None)
+        each.add_argument("out", type=Path, metavar="INDEX" if name == "index" else "FILE")
         each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
-        each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
+        if name != "namesakes":
+            each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
         each.add_argument("-q", "--quiet", action="store_true", help="no progress")
-        if name == "pairs":
+        if name != "index":
             each.add_argument(
                 "--apart", type=Path, metavar="FILE",
                 help="JSON lines with code, as cosqa's: no pair may have nearly the code or the words of one",
@@ -98,7 +102,14 @@ def add_parser(commands: Any) -> None:
 
 
 def _pairs(options: argparse.Namespace) -> int:
-    found = reading.pairs(options.corpus, options.language, options.partition)
+    return _write(reading.pairs(options.corpus, options.language, options.partition), options)
+
+
+def _namesakes(options: argparse.Namespace) -> int:
+    return _write(namesakes(options.corpus, options.language), options)
+
+
+def _write(found: Iterator[Pair], options: argparse.Namespace) -> int:
     dropped: Counter[str] = Counter()
     if options.apart:
         rows = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))

@@ -116,7 +116,7 @@ def find(
     defining = [parts.structure.symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
     defined = distinct(np.concatenate([*defining, np.zeros(0, np.int64)]))
     rows = distinct(np.concatenate([found, defined]))
-    learnt = parts.head.values(asked, rows) if parts.head else np.zeros(len(rows))
+    learnt = parts.head.values(asked, rows, words) if parts.head else np.zeros(len(rows))
     meaning = dense.similarities(query, rows).astype(np.float64)
     scored = Candidates(rows, parts.lexical.postings.scores(ids, rows), np.zeros(len(rows)), meaning, learnt)
     best = _best(_told(scored, hidden), _among(rows, found), _among(rows, defined), weights, n)

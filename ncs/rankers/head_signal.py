@@ -6,6 +6,9 @@ and the covariance C of the document vectors, cosines to a unit question q have 
 
     value(d) = max(0, (q . d - q . m) / sqrt(q C q)) / FAR
 
+A head that translates (unif.translation) looks for each word of the question by itself too; what it says stands on the
+same scale, and is added.
+
 What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.head_calibration).
 """
 
@@ -61,6 +64,13 @@ class LearntVectors(Protocol):
     def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out."""
 
+    def closer(self, text: str, rows: Rows) -> Scores | None:
+        """How far these rows stand above all documents, in standard deviations, by each word of the question alone;
+        None where the head has but vectors."""
+
+    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
+        """The same of one document, one field of it left out; 0 where the head has but vectors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -110,9 +120,15 @@ class HeadSignal:
         found: list[int] = rows[0][rows[0] >= 0].tolist()
         return found
 
-    def values(self, query: Matrix, rows: Rows) -> Scores:
-        """What the head says of these rows, [len(rows)]."""
-        return scaled(self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64)))
+    def values(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
+        """What the head says of these rows, [len(rows)]; text: of the question, for a head that translates."""
+        return scaled(self.standing(query, rows, text))
+
+    def standing(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
+        """How far these rows stand above all documents, in standard deviations, [len(rows)]."""
+        found = self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64))
+        closer = self.ranker.closer(text, rows) if text else None
+        return found if closer is None else found + closer
 
 
 def scaled(standing: Scores) -> Scores:
