@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.waiting import until
 
 QUIET = {"DASK_LOGGING__DISTRIBUTED": "critical", "OMP_NUM_THREADS": "1"}
 
@@ -55,13 +56,15 @@ def cluster(room: Path, workers: int) -> Iterator[Cluster]:
 def _address(told: Path, scheduler: subprocess.Popen[bytes]) -> str:
     import json
 
-    for _ in range(600):
-        if told.exists() and told.read_text():
-            return str(json.loads(told.read_text())["address"])
+    def there() -> bool:
         if scheduler.poll() is not None:
             raise RuntimeError("the scheduler did not start")
-        time.sleep(0.1)
-    raise RuntimeError("no scheduler within a minute")
+        with suppress(OSError, ValueError):  # not written yet, or not to its end
+            return bool(json.loads(told.read_text()))
+        return False
+
+    until(there)
+    return str(json.loads(told.read_text())["address"])
 
 
 def _start(module: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -132,7 +132,10 @@ if __name__ == "__main__":
     if sys.argv[1] == "moments":
         kill_at_random_moments(target / "idx", kills=60)
     elif sys.argv[1] == "alive":
-        for number in range(200):
+        for number in count():
             build(target / "idx", str(number), 5)
+            if number >= 199 and (target / "enough").exists():
+                print(number)
+                break
     else:
         kill_at_every_step(target, first=sys.argv[1] == "first")

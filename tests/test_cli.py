@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from ncs.rankers import RANKERS
 from tests import corpus
+from tests.waiting import LONG
 
 Ncs = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -20,7 +22,7 @@ Ncs = Callable[..., "subprocess.CompletedProcess[str]"]
 def ncs(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("NCS_")} | environment
     command = [sys.executable, "-m", "ncs.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONG)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +210,7 @@ def complete(words: str, cwd: Path) -> list[str]:
     program = "import sys; sys.argv = ['ncs']; from ncs.cli import main; main()"
     env = {k: v for k, v in os.environ.items() if not k.startswith("NCS_")} | at
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONG)
     return done.stdout.split()
 
 
@@ -235,7 +237,9 @@ def test_without_an_index_shells_complete_the_languages_there_are(tmp_path: Path
 
 
 def test_completion_installs_itself_for_bash(tmp_path: Path) -> None:
-    done = ncs("--install-completion", "bash", cwd=tmp_path, HOME=str(tmp_path))
+    command = f"{shlex.join([sys.executable, '-m', 'ncs.cli', '--install-completion', 'bash'])}; exit $?"
+    env = {**os.environ, "HOME": str(tmp_path)}  # it looks at who started it: these tests may have been by no shell
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, check=False, timeout=LONG)
     assert done.returncode == 0
     (script,) = (tmp_path / ".bash_completions").iterdir()
     assert str(script) in (tmp_path / ".bashrc").read_text()
@@ -272,6 +276,8 @@ def test_a_reader_that_leaves_early_is_no_error(home: Path, form: str) -> None:
     command = [sys.executable, "-m", "ncs.cli", "query", "keyboard", "-A", "--format", form]
     ours, theirs = os.pipe()
     os.close(ours)  # nobody reads
-    done = subprocess.run(command, cwd=home, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, cwd=home, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=LONG
+    )
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, "")

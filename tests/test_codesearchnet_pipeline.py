@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -226,25 +225,31 @@ def test_the_corpus_is_the_same_for_any_number_of_workers(tmp_path: Path) -> Non
     assert made[0]["languages"]["java"]["removed"]["exact duplicate"] > 0
 
 
+KILLED_ONCE = """
+import os, signal, sys
+moment = sys.argv.pop(1)
+def hook(event, arguments):
+    if event.partition(".")[0] in ("open", "os", "shutil") and event != "os.kill" and os.path.exists(moment):
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+from ncs.cli import main
+main()
+"""
+"""Is killed before the first operation on files after one that is named is there."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["000000/repository.json", "java.scratch", "java.json"])
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, moment: str) -> None:
     root = many(tmp_path / "repositories", 8)
     make_corpus([root], tmp_path / "whole", EVERYTHING, workers=1)
-    command = [sys.executable, "-m", "ncs.cli", "corpus", "codesearchnet", str(root), "--any-licence", "--workers", "1"]
-    for attempt in range(5):  # where it was quicker than the kill, once more
-        out = tmp_path / f"killed{attempt}"
-        process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not (out / ".work" / moment).exists():
-            time.sleep(0.0005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if not (out / "statistics.json").exists():
-            break
-    else:
-        pytest.fail("every run was over before it was killed")
+    out = tmp_path / "killed"
+    arguments = ["corpus", "codesearchnet", str(root), "--any-licence", "--workers", "1", str(out)]
+    killed = subprocess.run([sys.executable, "-c", KILLED_ONCE, str(out / ".work" / moment), *arguments])
+    assert killed.returncode == -signal.SIGKILL
+    assert not (out / "statistics.json").exists()
     assert [*(out / ".work").glob("*/repository.json")]
-    subprocess.run([*command, str(out)], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "ncs.cli", *arguments], check=True, capture_output=True)
     assert digests(out) == digests(tmp_path / "whole")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from ncs import fasttext_worker, skipgram
 from ncs.embeddings import CROSSOVER, Choice, Embeddings, FastTextConfig, LsaConfig, chosen, unit_rows
 from ncs.errors import BadInput, IndexDamaged
 from ncs.vocabulary import WordTable
+from tests.waiting import until
 from tests.words import id_of, table, topics
 
 T = TypeVar("T")
@@ -263,10 +263,7 @@ def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path)
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
     assert done.returncode == -signal.SIGKILL
     (room,) = tmp_path.iterdir()
-    deadline = time.monotonic() + 10
-    while working_in(room) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert working_in(room) == []
+    until(lambda: not working_in(room))
 
 
 def working_in(folder: Path) -> list[str]:

@@ -7,7 +7,6 @@ import random
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +26,9 @@ from ncs.milvus.served import as_filter
 from ncs.milvus.target import Target, connected
 from ncs.vocabulary import Vocabulary
 from tests import gitrepo
+from tests.serving import own_port
 from tests.test_cli import ncs
+from tests.waiting import until
 
 QUESTIONS = (
     "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
@@ -71,21 +72,19 @@ def server(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
     try:
-        for _ in range(300):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        until(lambda: answers(port) or process.poll() is not None)
         yield process
     finally:
         process.kill()
         process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+free_port = own_port
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +130,23 @@ def test_what_can_be_filtered_by_in_milvus_itself_is_what_the_documents_say(buil
         assert [names.word(id) for id in found[0]["payload"]["apis"]] == ["size"]
 
 
+UNFINISHED = """
+import sys, time
+from itertools import count
+from pathlib import Path
+from pymilvus import MilvusClient
+from ncs.milvus import publish
+from ncs.milvus.target import Target
+
+upsert, sent = MilvusClient.upsert, count()
+def until_the_kill(self, *what, **more):
+    return upsert(self, *what, **more) if next(sent) < 8 else time.sleep(3600)
+publish.BATCH, MilvusClient.upsert = 10, until_the_kill
+publish.publish(Path(sys.argv[1]), Target.of(sys.argv[2]))
+"""
+"""Sends eight batches of ten documents, and is to be killed then."""
+
+
 @pytest.mark.slow
 def test_a_publication_that_was_killed_is_gone_on_with_and_the_index_before_answers_until_then(
     built: Path, milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -139,18 +155,14 @@ def test_a_publication_that_was_killed_is_gone_on_with_and_the_index_before_answ
     store = target(milvus, "killed")
     publish(built, store)
     Index.build(sources(tmp_path / "src", 2, 60), tmp_path / "index", config=BuildConfig(embeddings="lsa")).close()
-    code = (
-        "import sys; from pathlib import Path; from ncs.milvus import publish as p\n"
-        "from ncs.milvus.target import Target; p.BATCH = 10; p.publish(Path(sys.argv[1]), Target.of(sys.argv[2]))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "index"), store.shown])
+    process = subprocess.Popen([sys.executable, "-c", UNFINISHED, str(tmp_path / "index"), store.shown])
     with connected(store) as client:
         before = answering(client, store.alias)
         begun: list[str] = []
         while not begun or client.query(begun[0], filter="row >= 50", output_fields=["count(*)"])[0]["count(*)"] == 0:
             names = client.list_collections()
             begun = [name for name in names if name.startswith("killed_") and name != before]
-            assert process.poll() is None
+            assert process.poll() is None, "it ended before it could be killed"
         process.kill()
         process.wait()
         assert answering(client, store.alias) == before
@@ -159,7 +171,7 @@ def test_a_publication_that_was_killed_is_gone_on_with_and_the_index_before_answ
     with pytest.raises(IndexVersion, match="another build"):
         MilvusIndex.open(tmp_path / "index", store)
     done = publish(tmp_path / "index", store)
-    assert done.there >= 50
+    assert done.there == 80
     with Index.load(tmp_path / "index") as ours, MilvusIndex.open(tmp_path / "index", store) as theirs:
         assert done.there + done.written == len(ours)
         assert [theirs.search(text) for text in QUESTIONS] == [ours.search(text) for text in QUESTIONS]

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,12 +25,26 @@ from tests import gitrepo
 from tests.agents import agent, ask
 from tests.serving import served
 from tests.test_milvus import QUESTIONS, free_port, server, sources
+from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")
-SMALL_BATCHES = (
-    "import sys; from pathlib import Path; from ncs.milvus import publish as p; from ncs.cli import main\n"
-    "p.BATCH = 10; main()"
-)
+SMALL_BATCHES = """
+import os, sys, time
+from itertools import count
+from pymilvus import MilvusClient
+from ncs.cli import main
+from ncs.milvus import publish
+
+upsert, sent, held = MilvusClient.upsert, count(1), sys.argv.pop(1)
+def stopping(self, *what, **more):
+    fifth = next(sent) == 5
+    while fifth and os.path.exists(held):
+        time.sleep(0.05)
+    return upsert(self, *what, **more)
+publish.BATCH, MilvusClient.upsert = 10, stopping
+main()
+"""
+"""`ncs` that sends ten documents at a time; before the fifth it waits while a file is there."""
 Found = tuple[tuple[str, float], ...]
 
 
@@ -42,7 +55,7 @@ def found_by(index: Index) -> dict[str, Found]:
 
 def found_at(url: str, text: str) -> Found | str:
     """What a server finds; of a refusal its code."""
-    answer = httpx.get(f"{url}/api/search", params={"query": text}, timeout=60)
+    answer = httpx.get(f"{url}/api/search", params={"query": text}, timeout=LONG)
     if answer.status_code != 200:
         return str(answer.json()["error"]["code"])
     return tuple((hit["id"], round(hit["score"], 6)) for hit in answer.json()["hits"])
@@ -68,25 +81,17 @@ def asking(url: str) -> Iterator[dict[str, set[Found | str]]]:
         thread.join()
 
 
-def command(*arguments: str | Path) -> subprocess.Popen[bytes]:
-    """`ncs` with small batches."""
-    return subprocess.Popen([sys.executable, "-c", SMALL_BATCHES, *map(str, arguments), "-q"])
+def command(*arguments: str | Path, held: Path = Path("/nowhere")) -> subprocess.Popen[bytes]:
+    """`ncs` with small batches; in the middle of them it waits while `held` is there."""
+    return subprocess.Popen([sys.executable, "-c", SMALL_BATCHES, str(held), *map(str, arguments), "-q"])
 
 
 def killed(process: subprocess.Popen[bytes], when: Callable[[], bool]) -> None:
     """End a process by kill -9, as soon as that is so."""
-    while not when():
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.002)
+    until(lambda: when() or process.poll() is not None)
+    assert process.poll() is None, "it ended before it could be killed"
     process.kill()
     process.wait()
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -105,7 +110,9 @@ def test_updates_killed_while_they_read_and_while_they_publish_leave_the_index_t
             killed(command("update", "-i", index, "--store", store), lambda: any(index.glob("data-*.part")))
             with connected(Target.of(store)) as client:
                 before = answering(client, "code")
-                killed(command("update", "-i", index, "--store", store), lambda: begun(client, before))
+                (tmp_path / "held").touch()
+                update = command("update", "-i", index, "--store", store, held=tmp_path / "held")
+                killed(update, lambda: begun(client, before))
                 assert answering(client, "code") == before
             count = {text: len(answers) for text, answers in got.items()}
             assert set(count.values()) == {1}, count
@@ -138,7 +145,7 @@ def test_where_milvus_is_lost_a_request_is_refused_in_one_line_and_answered_when
     with server(tmp_path / "lite", port) as first:
         publish(index, Target.of(store))
         with served(*options) as site:
-            assert [found_at(site.url, text) for text in QUESTIONS[:3]] == [old[text] for text in QUESTIONS[:3]]
+            until(lambda: [found_at(site.url, text) for text in QUESTIONS[:3]] == [old[text] for text in QUESTIONS[:3]])
             first.kill()
             first.wait()
             assert {found_at(site.url, QUESTIONS[4]) for _ in range(3)} <= {"store_lost", "too_slow"}
@@ -152,12 +159,14 @@ def test_a_publication_waits_for_a_milvus_that_comes_back_and_is_then_whole(tmp_
     store, index = Target.of(f"milvus://127.0.0.1:{port}/code"), tmp_path / "index"
     Index.build(sources(tmp_path / "src", 4, 40), index, config=LSA).close()
     with server(tmp_path / "lite", port) as first:
-        process = command("build", "-i", index, "--store", store.shown)
+        (tmp_path / "held").touch()
+        process = command("build", "-i", index, "--store", store.shown, held=tmp_path / "held")
         with connected(store) as client:
             until(lambda: begun(client, None))
         first.kill()
         first.wait()
         assert process.poll() is None
+        (tmp_path / "held").unlink()
     with server(tmp_path / "lite", port):
         assert process.wait() == 0
         with Index.load(index) as ours, MilvusIndex.open(index, store) as theirs:

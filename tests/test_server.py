@@ -19,6 +19,7 @@ from ncs.server.app import create_app
 from ncs.server.examples import AnswerShape, DocumentShape, HitShape, IndexShape
 from ncs.server.settings import MOST_BODY, MOST_K, MOST_QUERY, Settings
 from tests import corpus
+from tests.waiting import LONG, until
 
 KEYBOARD = "app/src/Keyboards.java"
 
@@ -329,11 +330,11 @@ def test_feedback_is_off_unless_a_file_is_named(folder: Path) -> None:
 
 
 def test_slow_searches_end_in_504_and_too_many_in_503_while_health_answers(folder: Path) -> None:
-    edge = create_app(Settings({"demo": folder}, waiting=1, seconds=0.2))
+    edge = create_app(Settings({"demo": folder}, waiting=1, seconds=0.5))
     free = threading.Event()
 
     def held(shelf: object) -> bytes:
-        return b"" if free.wait(60) else b"never"
+        return b"" if free.wait(LONG) else b"never"
 
     with TestClient(edge, "http://localhost") as client:
         work = edge._app.state.service.work  # type: ignore[attr-defined]
@@ -342,16 +343,14 @@ def test_slow_searches_end_in_504_and_too_many_in_503_while_health_answers(folde
         late = client.get("/api/search", params={"query": "keyboard"})
         assert (late.status_code, error_of(late)["code"]) == (504, "too_slow")
         client.portal.start_task_soon(work, held, None)
-        while not work.full:
-            pass
+        until(lambda: work.full)
         busy = client.get("/api/search", params={"query": "keyboard"})
         assert (busy.status_code, error_of(busy)["code"], busy.headers["retry-after"]) == (503, "busy", "1")
         assert client.get("/health").status_code == 200
         assert client.get("/metrics").status_code == 200
         free.set()
-        while work.held:
-            pass
-        assert client.get("/api/search", params={"query": "keyboard"}).status_code == 200
+        until(lambda: not work.held)
+        until(lambda: client.get("/api/search", params={"query": "keyboard"}).status_code == 200)  # soon in time again
 
 
 def test_two_indexes_answer_by_name(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from unif.sources import PairFile, Sources
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 
+from tests.waiting import LONG  # noqa: E402
 from unif.losses import alike, margin_loss, softmax_loss  # noqa: E402
 from unif.train import train  # noqa: E402
 from unif.world import chosen  # noqa: E402
@@ -188,6 +188,23 @@ def test_rare_words_are_dropped_or_start_from_random_vectors_as_long_as_the_othe
 
 UNIF = ("train", "unif", "-i")
 COMMAND = "import sys; from unif.__main__ import main; sys.exit(main(sys.argv[1:]))"
+DIE = """
+import os, signal, sys
+inside = False
+def hook(event, arguments):
+    global inside, left
+    if inside or event.partition(".")[0] not in ("open", "os") or event == "os.kill":
+        return
+    inside, noted = True, 0
+    if os.path.exists(path):
+        with open(path) as file:
+            noted = sum(1 for line in file) - 1
+    inside, left = False, left - (noted >= least)
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+"""
+"""Dies by kill -9 before an operation on files, `left` operations after `least` epochs were noted at `path`."""
 
 
 EVERYTHING = ["--word-dropout", "0.1", "--query-weights", "words", "--rate", "0.003", "--mine-every", "2",
@@ -209,22 +226,17 @@ def test_a_training_killed_at_any_time_gives_the_same_bytes(
 ) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    def start(out: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-W", "error", "-c", COMMAND, *arguments(index, pairs, out, *more)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    def run(out: Path, code: str = COMMAND) -> int:
+        command = [sys.executable, "-W", "error", "-c", code, *arguments(index, pairs, out, *more)]
+        return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, timeout=5 * LONG).returncode
 
-    assert start(tmp_path / "whole").wait(timeout=200) == 0
-    out, kills = tmp_path / "killed", 0
-    for epochs in (2, 6):
-        process = start(out)
-        while process.poll() is None and epochs_done(out) < epochs:
-            time.sleep(0.002)
-        kills += process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=200)
-    assert kills >= 1
-    assert not (out / "head").exists() or epochs_done(out) == 8
-    assert start(out).wait(timeout=200) == 0
+    assert run(tmp_path / "whole") == 0
+    out = tmp_path / "killed"
+    for epochs, operations in (2, 0), (4, 3), (6, 1):
+        code = f"path, least, left = {str(out / 'curve.jsonl')!r}, {epochs}, {operations}\n{DIE}\n{COMMAND}"
+        assert run(out, code) == -signal.SIGKILL
+        assert not (out / "head").exists() or epochs_done(out) == 8
+    assert run(out) == 0
     whole = tmp_path / "whole" / "head"
     for path in sorted(path for path in whole.rglob("*") if path.is_file()):
         assert (out / "head" / path.relative_to(whole)).read_bytes() == path.read_bytes(), path.name
