@@ -76,7 +76,7 @@ def _own_comments(words: WordTable) -> NDArray[np.int64]:
     at = FIELDS.index("doc") + len(FIELDS) * np.arange(len(words))
     begins, lengths = words.offsets[at], words.offsets[at + 1] - words.offsets[at]
     rows = np.flatnonzero(lengths >= SHORTEST)
-    heads = np.full((len(rows), SAME), -1, np.int64)
+    heads = np.full((len(rows), SAME), -1, np.int32)
     for n in range(SAME):
         longer = lengths[rows] > n
         heads[longer, n] = words.ids[begins[rows[longer]] + n]
