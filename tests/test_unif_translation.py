@@ -18,7 +18,7 @@ from ncs.rankers.head_signal import HeadSignal
 from ncs.types import Document
 from ncs.vocabulary import Vocabulary
 from unif.head import Head, Side, opened, tokens_of
-from unif.impacts import B, K1, saturated, table_impacts
+from unif.impacts import K1, B, saturated, table_impacts
 from unif.ranker import UnifRanker
 from unif.tokenization import Stems
 from unif.translation import Translation
