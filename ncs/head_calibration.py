@@ -9,6 +9,8 @@ WEIGHT, low enough that heads of doc comments alone lowered no set of questions,
             ncs_centred's: significantly over all questions, and on names, which flatter it less, at least not lower;
     ranks   lowers the mean reciprocal rank of no kind of question significantly.
 
+One that translates (unif.translation) is tried at CLOSER first: beside words and vectors it counts for more.
+
 A head of another corpus, of too few pairs or of a broken run fails the first. One that learnt what the default ranker
 answers (unif.teacher) is not asked: it stands high, and beside its teacher it lowered people's questions.
 """
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 WEIGHT = 0.3
 """Of the signal `learnt`, beside 1 of the words."""
+CLOSER = 0.8
+"""Of the signal of a head that translates; it lowered no set of questions either (evaluation/README.md)."""
 LEAST = 40
 """Questions below which a head is not listened to."""
 DEPTH = 10
@@ -102,23 +106,30 @@ def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure:
         return Weighed(0.0, {}, {}, f"its functions make {len(questions)} questions to judge it by; {LEAST} are needed")
     hiding = Hiding(structure.words, lexical, dense, structure.languages)
     hidden = [hiding.hide(each.text, each.row, HIDDEN[each.kind]) for each in questions]
-    plain, lifted = HybridRanker(calibrated=False), HybridRanker(calibrated=False)
+    plain = HybridRanker(calibrated=False)
     plain.open((lexical, dense), structure)
-    lifted.open((lexical, dense), structure, None, cast("NcsRanker", head), WEIGHT)
     said = _hidden_from_head(head, questions, hidden, structure, store)
-    before, after = _ranks(plain, questions, hidden), _ranks(lifted, questions, said)
+    before = _ranks(plain, questions, hidden)
     kinds = np.array([question.kind for question in questions])
     stood = _standing(dense, questions, hidden, structure)
     stands = _gains(kinds, stood, np.array([hide.learnt for hide in said]))
-    ranks = _gains(kinds, before, after)
-    return Weighed(decided(stands, ranks), stands, ranks, why(stands, ranks))
+    found = Weighed(0.0, stands, {}, "")
+    for weight in (CLOSER, WEIGHT) if head.translates else (WEIGHT,):
+        lifted = HybridRanker(calibrated=False)
+        lifted.open((lexical, dense), structure, None, cast("NcsRanker", head), weight)
+        ranks = _gains(kinds, before, _ranks(lifted, questions, said))
+        found = Weighed(decided(stands, ranks, weight), stands, ranks, why(stands, ranks))
+        if found.weight:
+            break
+    return found
 
 
-def decided(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> float:
-    """The weight of a head that changes so much in standing and in ranks, by kind of question and over "all"."""
+def decided(stands: Mapping[str, Gain], ranks: Mapping[str, Gain], weight: float = WEIGHT) -> float:
+    """The weight of a head that changes so much in standing, and in ranks where it counts `weight`, by kind of question
+    and over "all"."""
     lifts = stands["all"].wins and all(gain.high >= 0 for gain in stands.values())
     harms = any(gain.high < 0 for gain in ranks.values())
-    return WEIGHT if lifts and not harms else 0.0
+    return weight if lifts and not harms else 0.0
 
 
 def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:

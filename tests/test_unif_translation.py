@@ -38,7 +38,8 @@ def translation(seed: int = 0, dim: int = 4, **settings: float) -> Translation:
     tables = [draw.normal(size=(n, dim)).astype(np.float32) for _ in range(2)]
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in tables]
     weights = [draw.normal(size=n).astype(np.float32) for _ in range(2)]
-    return Translation(unit[0], unit[1], *weights, **{"power": 3.0, "half": 0.4, "same": 0.7, **settings})
+    told = {"power": 3.0, "half": 0.4, "same": 0.7, **settings}
+    return Translation(unit[0], unit[1], weights[0], weights[1], told["power"], told["half"], told["same"])
 
 
 def head(seed: int = 0, found: Translation | None = None) -> Head:

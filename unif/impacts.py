@@ -31,7 +31,7 @@ READ: tuple[Field, ...] = tuple(field for field in FIELDS if WEIGHTS[field] > 0)
 def weighted_counts(fields: Mapping[Field, Any]) -> Any:
     """CSR [n, tokens] of float32: the counts of each field, CSR [n, tokens], added up by the fields' weights."""
     total = sum(WEIGHTS[field] * counts for field, counts in fields.items() if WEIGHTS[field] > 0)
-    return total.tocsr().astype(np.float32)  # type: ignore[union-attr]
+    return total.tocsr().astype(np.float32)
 
 
 def lengths(counts: Any) -> NDArray[np.float64]:

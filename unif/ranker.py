@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class UnifRanker:
         self._head: Head | None = None
         self._closer: Translated | None = None
         self._signal: HeadSignal | None = None
+        self._known: tuple[WordTable, Any] | None = None
         self._index: VectorIndex | None = None
 
     def prepare(self) -> None:
@@ -117,13 +118,18 @@ class UnifRanker:
             programs = [(d.code.replace(name, "") if name else d.code, d.language) for d, name in pairs]
             return self._moved(head.sources(programs))
         if self._closer:
-            mapped = tokens_of(head.code, words.vocabulary)
+            mapped = self._tokens_of(words)
             return self._moved(head.code.bags(document_impacts(words, rows, mapped, self._closer.mean, field)))
         kept = [name for name in NCS_FIELDS if name != field]
         spelled = [[words.vocabulary.word(int(id)) for name in kept for id in words.ids_of(row, name)] for row in rows]
         ids = [[id for word in each for id in head.code.tokens.ids([word])] for each in spelled]
         ids = [list(dict.fromkeys(each)) for each in ids] if head.about.get("unique") else ids
         return self._moved(head.code.vectors(ids))
+
+    @property
+    def translates(self) -> bool:
+        """Whether it looks for the words of a question one by one too."""
+        return self._closer is not None
 
     def closer(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
         """How far these rows stand out for the question's words one by one; None of a head that does not translate."""
@@ -133,8 +139,14 @@ class UnifRanker:
         """The same of one function, one field of it left out; 0 of a head that does not translate."""
         if self._closer is None:
             return 0.0
-        mapped = tokens_of(self.head.code, words.vocabulary)
+        mapped = self._tokens_of(words)
         return self._closer.without(self.head.asked(text), words, row, field, mapped)
+
+    def _tokens_of(self, words: WordTable) -> Any:
+        """The head's tokens of an index's words, found once for all questions of its calibration."""
+        if self._known is None or self._known[0] is not words:
+            self._known = words, tokens_of(self.head.code, words.vocabulary)
+        return self._known[1]
 
     def _moved(self, vectors: Matrix) -> Matrix:
         """With the mean taken out, where it is."""
@@ -241,7 +253,7 @@ class UnifRanker:
             config = json.loads((room / "config.json").read_bytes())
             head, index = Head.load(room / NAME), VectorIndex.load(room)
             mean = np.load(room / MEAN, allow_pickle=False) if (room / MEAN).is_file() else None
-            closer = head.translation and Translated.load(room, head.translation)
+            closer = Translated.load(room, head.translation) if head.translation else None
         except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
             raise IndexDamaged(f"cannot read {room} ({_reason(error)}); build the index again") from error
         if not isinstance(config, dict) or head.code.dim != index.dim or (mean is not None and len(mean) != index.dim):

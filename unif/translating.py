@@ -89,17 +89,18 @@ def beginning(pairs: Fielded, config: TranslationConfig) -> tuple[Tensor, Tensor
     return found[0], found[1]
 
 
+def _table(start: Tensor) -> nn.Embedding:
+    """Rows that start from these, of which a step moves those of its words."""
+    return nn.Embedding(len(start), start.shape[1], sparse=True, _weight=start)
+
+
 class Vectors(nn.Module):
     """Questions and functions as unit vectors: sums of word vectors, by impact and a learnt weight of the word."""
 
     def __init__(self, query: Tensor, code: Tensor, weights: Tensor) -> None:
         super().__init__()
-        self.query, self.code = (
-            nn.Embedding.from_pretrained(each, freeze=False, sparse=True) for each in (query, code)
-        )
-        self.asked, self.counted = (
-            nn.Embedding.from_pretrained(weights[:, None].clone(), freeze=False, sparse=True) for _ in range(2)
-        )
+        self.query, self.code = _table(query), _table(code)
+        self.asked, self.counted = (_table(weights[:, None].clone()) for _ in range(2))
         self.log_scale = nn.Parameter(torch.tensor(2.7))
 
     def forward(self, query: Any, code: Any) -> Tensor:
@@ -121,10 +122,9 @@ class WordByWord(nn.Module):
 
     def __init__(self, start: Vectors, config: TranslationConfig) -> None:
         super().__init__()
-        pairs = ((F.normalize(each.weight.detach(), dim=1)) for each in (start.query, start.code))
-        self.query, self.code = (nn.Embedding.from_pretrained(each, freeze=False, sparse=True) for each in pairs)
-        self.asked = nn.Embedding.from_pretrained(start.asked.weight.detach().clone(), freeze=False, sparse=True)
-        self.counted = nn.Embedding.from_pretrained(torch.zeros_like(start.asked.weight), freeze=False, sparse=True)
+        self.query, self.code = (_table(F.normalize(each.weight.detach(), dim=1)) for each in (start.query, start.code))
+        self.asked = _table(start.asked.weight.detach().clone())
+        self.counted = _table(torch.zeros_like(start.asked.weight))
         self.limit, self.same = (nn.Parameter(torch.tensor(float(np.log(each)))) for each in (config.half, config.same))
         self.log_scale, self.power = nn.Parameter(torch.tensor(3.0)), config.power
 
@@ -149,7 +149,8 @@ class WordByWord(nn.Module):
             self.asked(t)[:, 0].clamp(LIGHT, HEAVY).exp()[torch.from_numpy(at)],
         )  # [a, t]
         shares = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-6)
-        return shares @ (found / (found + self.limit.exp())).T * self.log_scale.exp()
+        scores: Tensor = shares @ (found / (found + self.limit.exp())).T * self.log_scale.exp()
+        return scores
 
 
 def _learn(

@@ -78,7 +78,8 @@ class Translation:
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in NAMES}
         if any(len(array) != tokens + 1 or array.dtype != np.float32 for array in arrays.values()):
             raise ValueError("the translation holds other numbers")
-        return cls(**arrays, **{name: float(told[name]) for name in SETTINGS})
+        numbers = [float(told[name]) for name in SETTINGS]
+        return cls(arrays["query"], arrays["code"], arrays["asked"], arrays["counted"], *numbers)
 
 
 def _product(impacts: Any, places: NDArray[np.int64], table: Array) -> Scores:

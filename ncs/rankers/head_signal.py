@@ -64,6 +64,10 @@ class LearntVectors(Protocol):
     def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out."""
 
+    @property
+    def translates(self) -> bool:
+        """Whether it looks for the words of a question one by one too."""
+
     def closer(self, text: str, rows: Rows) -> Scores | None:
         """How far these rows stand above all documents, in standard deviations, by each word of the question alone;
         None where the head has but vectors."""
