@@ -9,7 +9,8 @@ WEIGHT, low enough that heads of doc comments alone lowered no set of questions,
             ncs_centred's: significantly over all questions, and on names, which flatter it less, at least not lower;
     ranks   lowers the mean reciprocal rank of no kind of question significantly.
 
-One that translates (unif.translation) is tried at CLOSER first: beside words and vectors it counts for more.
+One that translates (unif.translation) is tried at CLOSER first, where the functions are of few repositories: over
+many, what these agree on (ncs.rerank.consensus) says more.
 
 A head of another corpus, of too few pairs or of a broken run fails the first. One that learnt what the default ranker
 answers (unif.teacher) is not asked: it stands high, and beside its teacher it lowered people's questions.
@@ -50,7 +51,10 @@ if TYPE_CHECKING:
 WEIGHT = 0.3
 """Of the signal `learnt`, beside 1 of the words."""
 CLOSER = 0.8
-"""Of the signal of a head that translates; it lowered no set of questions either (evaluation/README.md)."""
+"""Of the signal of a head that translates; it lowered no set of questions over few repositories (evaluation/README.md),
+but by .04, not beyond chance, one over 137."""
+FEW = 10
+"""Repositories."""
 LEAST = 40
 """Questions below which a head is not listened to."""
 DEPTH = 10
@@ -114,7 +118,8 @@ def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure:
     stood = _standing(dense, questions, hidden, structure)
     stands = _gains(kinds, stood, np.array([hide.learnt for hide in said]))
     found = Weighed(0.0, stands, {}, "")
-    for weight in (CLOSER, WEIGHT) if head.translates else (WEIGHT,):
+    few = len(np.unique(structure.places.repository)) < FEW
+    for weight in (CLOSER, WEIGHT) if head.translates and few else (WEIGHT,):
         lifted = HybridRanker(calibrated=False)
         lifted.open((lexical, dense), structure, None, cast("NcsRanker", head), weight)
         ranks = _gains(kinds, before, _ranks(lifted, questions, said))
