@@ -69,7 +69,7 @@ class _Reader:
             config.texts,
             config.store_code,
         )
-        self._names = Names()
+        self._names, self._guesses = Names(), Names()
         self._waiting: dict[Key, Path | str | None] = {}
         """Every place that is not put together yet: None while it is read, then its shard, or why there is none."""
         self._parts: dict[Key, Part] = {}
@@ -129,7 +129,7 @@ class _Reader:
 
     def _read(self, part: Part, name: str | None = None) -> None:
         self._waiting[part.key], self._parts[part.key] = None, part
-        job = replace(self._pattern, part=part, name=name or name_of(part, Names()))
+        job = replace(self._pattern, part=part, name=name or name_of(part, self._guesses))
         self._tasks.submit(replace(job, had=self._kept.state(job)) if self._kept else job)
 
     def _put_together(self) -> None:
