@@ -110,3 +110,13 @@ def test_no_row_of_a_batch_comes_twice_and_weights_are_how_often(pairs: Fielded)
     kept = dropped(pairs.code, 0.25, np.random.default_rng(1))
     assert 0.7 < kept.nnz / pairs.code.nnz < 0.8
     assert (kept.toarray()[kept.toarray() > 0] == pairs.code.toarray()[kept.toarray() > 0]).all()
+
+
+def test_the_command_tells_in_one_line_of_too_few_words(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unif.__main__ import main
+
+    told = ["--pairs", str(file), "--epochs", "1", "--batch", "64", "-q", "--out", str(tmp_path / "head")]
+    assert main(["train", "translation", *told]) == 2  # of fewer words than it has dimensions
+    assert "more than 128" in capsys.readouterr().err
