@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     query = [sys.executable, "-m", "ncs.cli", "query", args.question, "-i", str(args.index), "--ranker", args.ranker]
-    rounds = [{"query": _run(query), "baseline": _run(BASELINE)} for _ in range(args.rounds + 1)][1:]  # one to warm up
+    rounds = [{"query": run(query), "baseline": run(BASELINE)} for _ in range(args.rounds + 1)][1:]  # one to warm up
     for number, unit in enumerate(("wall", "CPU")):
         ours, base = (statistics.median(r[name][number] for r in rounds) for name in ("query", "baseline"))
         print(  # noqa: T201
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(command: Sequence[str]) -> tuple[float, float]:
+def run(command: Sequence[str]) -> tuple[float, float]:
     """(wall, CPU) seconds of a command."""
     before, start = os.times(), time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)

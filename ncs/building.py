@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,18 +17,22 @@ import numpy as np
 
 from ncs.confidence import keep_tuned
 from ncs.config import BuildConfig
+from ncs.delta.remembered import save_seen
 from ncs.errors import BadInput, NcsError
 from ncs.folder import open_folder
 from ncs.freshness import Recipe, known_files
 from ncs.generations import Generation, new_generation
+from ncs.kept import Kept
 from ncs.manifest import current_generation
 from ncs.map_files import keep_map
 from ncs.memory import Budget, expected
 from ncs.progress import Track, silent
 from ncs.rankers import KeepsCopy, NeedsMore, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.rankers.bm25 import Bm25Ranker
-from ncs.store import Store
+from ncs.sources.seen import Seen
+from ncs.store import DIGESTS, Store, open_store
 from ncs.structure import Structure
+from ncs.vocabulary import COUNTS
 from ncs.word_vectors import PENDING, word_vectors
 
 if TYPE_CHECKING:
@@ -76,10 +80,11 @@ def requested_rankers(texts: Iterable[str], standing: Path | None = None) -> lis
     return rankers
 
 
-def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: bool = True) -> None:
+def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: bool = True, kept: bool = False) -> None:
     """Build the next generation of the index in `folder`.
 
     learnt: the folder of an index whose word vectors are taken over instead of training; it may be `folder`.
+    kept: all else that it learnt too (ncs.kept), so that this index ranks as it does.
     reuse: files that the index in `folder` holds and that have not changed are taken over from it.
     """
     from ncs.extract.readers import why_unread
@@ -106,12 +111,14 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
                 known = _standing(folder, config, open_meanwhile) if reuse and recipe.scheduler is None else None
                 collected = _read(recipe, sources, generation, known, total)
             budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
+            also = Kept(learnt) if kept and learnt else None
             with closing(collected.words):
-                learn(collected, generation, config, requested, recipe.track, clock, sources, learnt, _trainer(recipe))
+                told = recipe.track, clock, sources, learnt, _trainer(recipe), also
+                learn(collected, generation, config, requested, *told)
             if recipe.scheduler is not None:
                 _discard(folder)
     except MovedError:
-        make(recipe, folder, learnt, reuse=False)
+        make(recipe, folder, learnt, reuse=False, kept=kept)
 
 
 def _discard(folder: Path) -> None:
@@ -127,7 +134,7 @@ def _standing(folder: Path, config: BuildConfig, open_meanwhile: ExitStack) -> K
         return None
     try:
         data, manifest = open_folder(folder)
-        return known_files(data, manifest, open_meanwhile.enter_context(Store(data / "documents.sqlite")), config)
+        return known_files(data, manifest, open_meanwhile.enter_context(open_store(data)), config)
     except (NcsError, OSError):
         return None  # damaged, or of another version: then all is read
 
@@ -137,7 +144,7 @@ def _read(recipe: Recipe, sources: Sources, generation: Generation, known: Known
     from ncs.reading import read
 
     if recipe.scheduler is None:
-        files = recipe.files(sources.skipped, known)
+        files = recipe.files(sources.skipped, known, sources.seen)
         tracked = recipe.track(files, "reading functions", total=total, unit="files")
         collected = read(tracked, generation.path, recipe.config, recipe.workers, known)
     else:
@@ -173,19 +180,22 @@ def learn(
     sources: Sources | None = None,
     learnt: Path | None = None,
     trainer: Trainer | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Words into rankers; then the generation is complete.
 
     learnt: the folder of an index whose word vectors are taken over instead of training. trainer: what runs fastText.
+    kept: what else is not learnt anew.
     """
     from ncs.calibration import calibrated
     from ncs.embeddings import chosen
     from ncs.head_calibration import weigh_head
 
     words = collected.words
-    owners = _words_part(collected, generation.path, config, track, clock)
+    owners = _words_part(collected, generation.path, config, track, clock, kept)
     if sources:
         collected.sources.save(generation.path)
+        save_seen(generation.path, sources.seen, collected.sources)
         if learnt is None and len(words) >= EARLY and current_generation(generation.folder) is None:
             generation = _answer_early(collected, generation, config, clock, sources)
     folder = generation.path
@@ -194,16 +204,18 @@ def learn(
         embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt, trainer)
         embeddings.save(folder)
     with Store(folder / "documents.sqlite") as store:
-        _fit(chain(_dense(config), requested), words, embeddings, store, folder, track, clock)
+        dense = _dense(config) if kept is None else kept.teach(_dense(config), words.vocabulary)
+        _fit(chain(dense, requested), words, embeddings, store, folder, track, clock)
         with clock("calibration"):
             weighed = weigh_head(folder, store)
-            calibration = {**calibrated(folder, store), **({"head": weighed} if weighed else {})}
+            found = calibrated(folder, store) if kept is None else kept.calibrate(folder)
+            calibration = {**found, **({"head": weighed} if weighed else {})}
         points, said = keep_map(generation.folder, folder, store)
-    kept = (*keep_tuned(generation.folder, folder), *said)
+    tuned = keep_tuned(generation.folder, folder)
     counts = _counts(collected, clock, sources)
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
     counts |= {"map": points} if points else {}
-    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *kept)
+    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *tuned, *said)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=_versions())
 
 
@@ -213,22 +225,28 @@ def _dense(config: BuildConfig) -> Iterator[Ranker]:
 
 
 def _words_part(
-    collected: Collected, folder: Path, config: BuildConfig, track: Track, clock: Clock
+    collected: Collected, folder: Path, config: BuildConfig, track: Track, clock: Clock, kept: Kept | None
 ) -> NDArray[np.int32]:
     """What is found by words: on the disk afterwards, no more in memory. The repository of each row, [n]."""
     with clock("structure"):
-        owners = _structure(collected, folder, config)
+        owners = _structure(collected, folder, config, kept)
     with clock("bm25"):
         lexical = Bm25Ranker()
+        lexical.learnt = kept.postings() if kept else None
         lexical.fit(collected.words, track=track)
         lexical.save(folder)
     return owners
 
 
-def _structure(collected: Collected, folder: Path, config: BuildConfig) -> NDArray[np.int32]:
+def _structure(collected: Collected, folder: Path, config: BuildConfig, kept: Kept | None) -> NDArray[np.int32]:
+    deduplicable = config.deduplicate and config.store_code
     with Store(folder / "documents.sqlite") as store:
         structure = Structure.of(collected.references, collected.words, store, deduplicate=config.deduplicate)
+        if deduplicable:
+            np.save(folder / DIGESTS, store.digests())
+    structure = kept.structure(structure) if kept else structure
     structure.save(folder)
+    np.save(folder / COUNTS, collected.words.counts())
     return structure.places.repository[structure.places.file]
 
 
@@ -287,13 +305,15 @@ class Sources:
     skipped: Skipped
     began: int
     made_by: str
+    seen: Seen = field(default_factory=Seen)
+    """What the walk met beside the files."""
 
     def described(self) -> dict[str, object]:
         """For the manifest."""
         from ncs.sources.addresses import address_of, is_address
 
         roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.roots]
-        return {"roots": roots, "began": self.began, "made_by": self.made_by}
+        return {"roots": roots, "began": self.began, "base_began": self.began, "made_by": self.made_by}
 
 
 def _peak_memory() -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.lsa import LsaConfig
 from ncs.progress import Track, silent
@@ -104,6 +106,12 @@ class Embeddings:
 
     @classmethod
     def load(cls, folder: Path) -> Embeddings:
+        """Of an index: zeros for the words that came since it was built (ncs.delta)."""
+        learnt = cls.of_folder(folder)
+        return replace(learnt, vectors=with_new_words(learnt.vectors, folder))
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Embeddings:
         """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         try:
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
@@ -123,8 +131,19 @@ class Embeddings:
         similarity = unit @ unit[id]
         similarity[id] = -2
         similarity[~unit.any(axis=1)] = -2
-        order = np.argsort(-similarity, kind="stable")[:n]
-        return [(vocabulary.word(int(i)), float(similarity[i])) for i in order if similarity[i] > -2]
+        order = np.argsort(-similarity, kind="stable").tolist()
+        known = (i for i in order if similarity[i] > -2 and not vocabulary.is_gone(i))
+        return [(vocabulary.word(i), float(similarity[i])) for i in islice(known, n)]
+
+
+def with_new_words(array: Matrix, folder: Path) -> Matrix:
+    """An array over the words that an index was built with, over all that it has now: zeros for those that are new."""
+    if not room_of(folder):
+        return array
+    from ncs.delta.words import StackedVocabulary, longer
+
+    vocabulary = StackedVocabulary.load(folder, room_of(folder))
+    return longer(array, len(vocabulary)) if len(array) == len(vocabulary.base) else array
 
 
 def unit_rows(vectors: Matrix) -> Matrix:

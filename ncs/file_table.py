@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ncs.arrays import load_arrays, save_arrays
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.vocabulary import Vocabulary
 
@@ -89,23 +90,85 @@ class FileTable:
 
     @classmethod
     def load(cls, folder: Path) -> FileTable | None:
+        """Of an index: with what came since it was built (ncs.delta)."""
+        if room := room_of(folder):
+            from ncs.delta.files import whole_table
+
+            return whole_table(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> FileTable | None:
         """None where the index keeps none (made of documents at hand, or by an older ncs); raises IndexDamaged."""
         room = folder / ROOM
         if not room.is_dir():
             return None
         texts, arrays = load_arrays(room, (*TEXTS, *NUMBERS))
-        try:
-            known = [json.loads(text) for text in texts]
-            columns = [[known[i] for i in array] for array in arrays[: len(TEXTS)]]
-            digests = np.ascontiguousarray(arrays[4]).tobytes()
-            parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
-            fields = zip(*columns, parts, arrays[5].tolist(), arrays[6].tolist(), strict=True)
-            entries = [FileEntry(*each) for each in fields]
-        except (ValueError, IndexError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
-        if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1:
+        entries = Entries(texts, arrays, room)
+        if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1 or any(len(a) != len(entries) for a in arrays[:7]):
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        return cls(entries, np.asarray(arrays[7]), np.asarray(arrays[8]))
+        return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]))
+
+
+class Entries(Sequence[FileEntry]):
+    """Files as they lie on disk: each is read when it is asked for, all at once when they are gone through."""
+
+    def __init__(self, texts: Vocabulary, columns: Sequence[NDArray[Any]], room: Path) -> None:
+        """columns: TEXTS, as numbers of texts, then digest, bytes and state."""
+        self._texts, self._columns, self._room = texts, columns, room
+        self._known: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    @overload
+    def __getitem__(self, at: int) -> FileEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[FileEntry]: ...
+    def __getitem__(self, at: int | slice) -> FileEntry | list[FileEntry]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        repository, path, place, stamp = (self.text(int(column[at])) for column in self._columns[: len(TEXTS)])
+        digest, size, state = self._columns[4][at], self._columns[5][at], self._columns[6][at]
+        return FileEntry(repository, path, place, stamp, digest.tobytes(), int(size), int(state))
+
+    def text(self, number: int) -> str:
+        """One of the texts."""
+        return str(self._known[number] if self._known is not None else self._read(self._texts.word(number)))
+
+    def _read(self, line: str) -> Any:
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+
+    def __iter__(self) -> Iterator[FileEntry]:
+        if self._known is None:
+            self._known = self._read(f"[{','.join(self._texts)}]")
+        known = self._known
+        try:
+            columns = [[known[i] for i in column.tolist()] for column in self._columns[: len(TEXTS)]]
+        except IndexError as error:
+            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+        digests = np.ascontiguousarray(self._columns[4]).tobytes()
+        parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
+        numbers = (self._columns[5].tolist(), self._columns[6].tolist())
+        return (FileEntry(*each) for each in zip(*columns, parts, *numbers, strict=True))
+
+    def owners(self) -> tuple[NDArray[np.int64], list[str]]:
+        """Of each file the number of its repository in a list of their names."""
+        texts, numbers = np.unique(self._columns[0], return_inverse=True)
+        return numbers, [self.text(int(text)) for text in texts]
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """How long each is."""
+        return np.asarray(self._columns[5])
+
+    @property
+    def states(self) -> NDArray[np.uint8]:
+        """READ, BROKEN or FAILED."""
+        return np.asarray(self._columns[6])
 
 
 class FileTableBuilder:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from ncs.manifest import Manifest
     from ncs.reading import Changes
     from ncs.reuse import Known
-    from ncs.sources import Skipped, SourceFile, Wanted
+    from ncs.sources import Origin, Skipped, SourceFile, Wanted
+    from ncs.sources.seen import Seen
     from ncs.store import Store
+
+
+class Knows(Protocol):
+    """Who can tell that a content has not changed since it was seen."""
+
+    def unchanged(self, origin: Origin) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +49,25 @@ class Recipe:
 
         return readable if self.config.texts else without_texts
 
-    def files(self, skipped: Skipped, known: Known | None) -> Iterator[SourceFile]:
+    def files(
+        self,
+        skipped: Skipped,
+        known: Knows | None,
+        seen: Seen | None = None,
+        enter: Callable[[str], bool] | None = None,
+    ) -> Iterator[SourceFile]:
         """Its source files in order; those that are known to be unchanged without their contents."""
         from ncs.sources import walk
 
-        unchanged = known.unchanged if known else lambda origin: False
-        wanted, revision = self.wanted(), self.config.revision
         return walk(
-            self.roots, wanted=wanted, revision=revision, force=self.force, skipped=skipped, unchanged=unchanged
+            self.roots,
+            wanted=self.wanted(),
+            revision=self.config.revision,
+            force=self.force,
+            skipped=skipped,
+            unchanged=known.unchanged if known else lambda origin: False,
+            seen=seen,
+            enter=enter,
         )
 
 

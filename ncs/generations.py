@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 
 from ncs.disk import cannot_write, disk_errors, sync, unwritable
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.leftovers import remove_others
-from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, TUNED, Manifest, checksum, current_generation
+from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, TUNED, FileEntry, Manifest, checksum, current_generation
 
 IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
@@ -35,14 +36,20 @@ class Generation:
         counts: Mapping[str, object],
         notes: Sequence[str] = (),
         versions: Mapping[str, str],
+        linked: Mapping[str, FileEntry] = MappingProxyType({}),
     ) -> Manifest:
-        """Bring every file to the disk, then let the manifest name this generation: from then on it answers."""
+        """Bring every file to the disk, then let the manifest name this generation: from then on it answers.
+
+        linked: files that another generation brought there.
+        """
         files = {}
         for folder, _, names in os.walk(self.path):
             for path in (Path(folder, name) for name in names):
+                name = path.relative_to(self.path).as_posix()
                 if path.name != TUNED:  # it may be replaced and removed afterwards
-                    files[path.relative_to(self.path).as_posix()] = checksum(path)
-                sync(path)
+                    files[name] = linked[name] if name in linked else checksum(path)
+                if name not in linked:
+                    sync(path)
             sync(Path(folder))
         created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         manifest = Manifest(

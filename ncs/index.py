@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ncs.building import FITTED, SPACE, Clock, learn, make, requested_rankers
 from ncs.confidence import Learnt, is_sure
 from ncs.config import BuildConfig
+from ncs.delta import room_of
 from ncs.errors import BadInput
 from ncs.filters import shown_at
 from ncs.folder import Hold, Manifest, open_folder, reading
@@ -24,7 +25,7 @@ from ncs.rankers.head_signal import NAME as HEAD_NAME
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rankers.rrf import RrfRanker
 from ncs.rankers.traits import sure_ranking
-from ncs.store import Store
+from ncs.store import Store, open_store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
@@ -49,7 +50,7 @@ class Index:
         self.manifest = manifest
         self._data = data
         self._hold = Hold(data)  # rankers open their files on first use: a build must not remove them before
-        self._store = Store(data / "documents.sqlite")
+        self._store = open_store(data)
         self._rankers: dict[str, Ranker] = {}
         self._spelled: list[str] | None = None
 
@@ -115,22 +116,30 @@ class Index:
         retrain: bool = False,
         workers: int | None = None,
         force: bool = False,
+        whole: bool = False,
         track: Track = silent,
     ) -> tuple[Index, Changes]:
         """Bring an index up to date with its sources: only files that changed are read.
 
-        Word vectors stay as they were learnt (words that are new have none) but for `retrain`; all else is made
-        anew, so that the ranking equals that of a whole build with the same word vectors. Where nothing
-        changed nothing is written. Raises what `load` and `build` raise, and BadInput for an index
-        that was not made of files.
+        Word vectors stay as they were learnt (words that are new have none) but for `retrain`. In a large index of
+        which little changed, what changed is made beside the rest (ncs.delta), and what is counted stays too; else, or
+        with `whole`, all else is made anew. So the ranking equals that of a whole build that learnt the same. Where
+        nothing changed nothing is written. Raises what `load` and `build` raise, and BadInput for an index that was
+        not made of files.
         """
         folder = Path(folder)
         with cls.load(folder) as standing:
             manifest = standing.manifest
             recipe = replace(recipe_of(manifest, folder), workers=workers, force=force, track=track)
+            if not retrain and not whole:
+                from ncs.delta.making import update
+
+                if (few := update(folder, standing, recipe)) is not None:
+                    return cls.load(folder), few
+            beside = room_of(standing.data) is not None
             known = known_files(standing.data, manifest, standing.store, recipe.config)
             found, _ = changes_since(recipe, standing.data, known)
-        if found or retrain or known is None or "pending" in manifest.counts:
+        if found or retrain or known is None or "pending" in manifest.counts or (whole and beside):
             make(recipe, folder, None if retrain else folder)
         return cls.load(folder), found
 
@@ -350,7 +359,7 @@ class Index:
         from ncs.spelling import Known, near
 
         if self._spelled is None:
-            self._spelled = Known(self.words().vocabulary)
+            self._spelled = Known(self.words().vocabulary.known())
         return near(word.lower(), self._spelled, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import Stemmer
 
+from ncs.delta import room_of
 from ncs.errors import BadInput, IndexDamaged
 from ncs.vocabulary import Vocabulary
 
@@ -37,7 +38,7 @@ def stem_all(words: Iterable[str]) -> list[str]:
     return list(Stemmer.Stemmer("english").stemWords(list(words)))
 
 
-IN_CODE = "in_code.npy"
+IN_CODE, SPELLINGS, DF, COUNTED = "in_code.npy", "spellings.npy", "df.npy", "counted.npy"
 BLOCK = 1 << 17  # rows scored at a time: their sums, 1 MB, stay in the processor's cache
 
 
@@ -61,6 +62,15 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """What BM25 knows of a corpus: how many documents, their mean length, and how many have each stem, [n_stems]."""
+
+    documents: int
+    mean_length: float
+    df: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
 class Postings:
     """Stem -> the documents that have it, in row order, each with what the stem adds to its score.
 
@@ -76,6 +86,10 @@ class Postings:
     impacts: NDArray[np.float32]
     lengths: NDArray[np.float32]
     in_code: NDArray[np.float32] | None = None
+    spellings: NDArray[np.int32] | None = None
+    """Words a stem, [n_stems]; for who saves it, not loaded."""
+    counted: Counted | None = None
+    """Where the counts behind the scores are not those of these documents: taken over from another index."""
 
     def __len__(self) -> int:
         """How many documents."""
@@ -87,7 +101,23 @@ class Postings:
 
     def _term(self, word: str, stemmed: str) -> Term:
         id = self.stems.id(stemmed)
-        return Term(word, stemmed, id, 0 if id is None else int(self.offsets[id + 1] - self.offsets[id]))
+        return Term(word, stemmed, id, 0 if id is None else self.df(id))
+
+    def df(self, id: int) -> int:
+        """How many documents have a stem, as they were counted."""
+        return int(self.counted.df[id]) if self.counted else int(self.offsets[id + 1] - self.offsets[id])
+
+    @property
+    def documents(self) -> int:
+        """How many documents there were when they were counted."""
+        return self.counted.documents if self.counted else len(self)
+
+    def counts(self) -> Counted:
+        """What the scores were made with."""
+        if self.counted:
+            return self.counted
+        mean = float(self.lengths.mean(dtype=np.float64)) if len(self.lengths) else 0.0
+        return Counted(len(self), mean or 1.0, np.diff(self.offsets))
 
     def search(self, words: Sequence[str], k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows with at least one of the words, by (-score, row); a repeated word counts each time.
@@ -113,7 +143,7 @@ class Postings:
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
         rows, scores, beaten = np.zeros(0, np.int64), np.zeros(0), 0.0
-        for start, block in self._blocks(_counts(ids)):
+        for start, block in self._blocks(self._ordered(ids)):
             better = block > beaten  # a later row that only ties with the k-th stands behind it
             if allowed is not None:
                 better &= allowed[start : start + len(block)]
@@ -123,11 +153,15 @@ class Postings:
                 rows, scores, beaten = _best(rows, scores, k)
         return leading(rows, scores, k)
 
+    def _ordered(self, ids: Sequence[int] | Mapping[int, float]) -> dict[int, float]:
+        """What each stem counts, in the order of the stems."""
+        return dict(sorted(counts_of(ids).items()))
+
     def scores(self, ids: Sequence[int] | Mapping[int, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What `search_ids` would score these rows, [len(rows)]."""
         scores, sought = np.zeros(len(rows)), rows.astype(self.rows.dtype)
-        for id, count in _counts(ids).items():
-            found, impacts = self._posting(id)
+        for id, count in self._ordered(ids).items():
+            found, impacts = self.posting(id)
             if not len(found):  # its field has no weight
                 continue
             at = np.minimum(np.searchsorted(found, sought), len(found) - 1)
@@ -140,7 +174,7 @@ class Postings:
         Sums are in float64 and in the order of the stems: no order of words can change them.
         """
         edges = np.arange(0, len(self) + BLOCK, BLOCK)
-        postings = [(*self._posting(id), count) for id, count in counts.items()]
+        postings = [(*self.posting(id), count) for id, count in counts.items()]
         # edges of the rows' own type: of another one the whole posting would be read and converted
         cuts = np.array([np.searchsorted(rows, edges.astype(rows.dtype)) for rows, _, _ in postings]).reshape(
             -1, len(edges)
@@ -157,9 +191,9 @@ class Postings:
 
     def having(self, id: int) -> NDArray[np.int64]:
         """The rows that have a stem, ascending."""
-        return self._posting(id)[0].astype(np.int64)
+        return self.posting(id)[0].astype(np.int64)
 
-    def _posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         here = slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]
 
@@ -168,19 +202,19 @@ class Postings:
         return [Share(term, 0.0 if term.id is None else self._impact(term.id, row)) for term in self.terms(words)]
 
     def _impact(self, id: int, row: int) -> float:
-        rows, impacts = self._posting(id)
+        rows, impacts = self.posting(id)
         at = int(np.searchsorted(rows, rows.dtype.type(row)))
         return float(impacts[at]) if at < len(rows) and rows[at] == row else 0.0
 
     def idf(self, words: Sequence[str]) -> dict[str, float]:
         """stem -> idf of the words; one that no document has counts as much as the rarest."""
         counts = {term.stem: term.documents for term in self.terms(words)}
-        return {stem: float(np.log(1 + (len(self) - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
+        return {stem: float(np.log(1 + (self.documents - df + 0.5) / (df + 0.5))) for stem, df in counts.items()}
 
     def rarity(self, id: int) -> float:
         """The idf of a stem by its id."""
-        df = int(self.offsets[id + 1] - self.offsets[id])
-        return float(np.log(1 + (len(self) - df + 0.5) / (df + 0.5)))
+        df = self.df(id)
+        return float(np.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
 
     def share_in_code(self, id: int) -> float:
         """The share of a stem's documents that have it in code, 0 to 1; 1 where nobody counted."""
@@ -193,9 +227,24 @@ class Postings:
             np.save(folder / f"{name}.npy", getattr(self, name))
         if self.in_code is not None:
             np.save(folder / IN_CODE, self.in_code)
+        if self.spellings is not None:
+            np.save(folder / SPELLINGS, self.spellings)
+        if self.counted is not None:
+            about = [self.counted.documents, self.counted.mean_length]
+            np.save(folder / DF, self.counted.df)
+            np.save(folder / COUNTED, np.array(about, np.float64))
 
     @classmethod
     def load(cls, folder: Path) -> Postings:
+        """Of a ranker's folder in an index: with what came since it was built (ncs.delta)."""
+        if (room := room_of(folder.parent)) and (room / folder.name).is_dir():
+            from ncs.delta.postings import StackedPostings
+
+            return StackedPostings.of_rooms(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> Postings:
         """Memory-mapped; raises IndexDamaged where a file is missing, truncated or does not fit the others."""
         try:
             offsets, rows, impacts, lengths = (
@@ -204,7 +253,9 @@ class Postings:
             )
             counted = (folder / IN_CODE).exists()
             in_code = np.load(folder / IN_CODE, mmap_mode="r", allow_pickle=False) if counted else None
-            postings = cls(Vocabulary.load(folder), offsets, rows, impacts, lengths, in_code)
+            postings = Postings(
+                Vocabulary.of_folder(folder), offsets, rows, impacts, lengths, in_code, counted=_counted(folder)
+            )
         except (OSError, ValueError, EOFError) as error:
             raise IndexDamaged(f"cannot read the postings in {folder} ({error}); build the index again") from error
         fits = in_code is None or len(in_code) == len(postings.stems)
@@ -213,11 +264,16 @@ class Postings:
         return postings
 
 
-def _counts(ids: Sequence[int] | Mapping[int, float]) -> dict[int, float]:
-    """What each stem counts, in stem order."""
-    if isinstance(ids, Mapping):
-        return dict(sorted(ids.items()))
-    return {id: ids.count(id) for id in sorted(ids)}
+def _counted(folder: Path) -> Counted | None:
+    if not (folder / COUNTED).exists():
+        return None
+    documents, mean = np.load(folder / COUNTED, allow_pickle=False).tolist()
+    return Counted(int(documents), mean, np.load(folder / DF, mmap_mode="r", allow_pickle=False))
+
+
+def counts_of(ids: Sequence[int] | Mapping[int, float]) -> dict[int, float]:
+    """What each stem counts."""
+    return dict(ids) if isinstance(ids, Mapping) else {id: ids.count(id) for id in ids}
 
 
 def top(rows: NDArray[np.int64], scores: NDArray[np.float64], k: int) -> list[tuple[int, float]]:

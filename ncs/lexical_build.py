@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.lexical import Postings, stem_all
+from ncs.lexical import Counted, Postings, stem_all
 from ncs.progress import Track, silent
 from ncs.spilling import Aside, temporary
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import Vocabulary
+from ncs.vocabulary import Vocabulary, numbered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,11 +50,15 @@ def build(
     k1: float = 1.2,
     b: float = 0.75,
     b_of: Mapping[Field, float] | None = None,
+    learnt: Postings | None = None,
     track: Track = silent,
 ) -> Postings:
     """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
 
     b_of: normalise each field by its own length, so far, and the whole document not; b for fields not named.
+
+    learnt: postings whose counts (of documents, of those that have a stem, and their mean length) stand behind the
+    scores; only stems that it does not know are counted here.
 
     The pairs of each chunk lie in a file, by stem, until all are counted; then they are merged, some stems at a time.
     Where the words lie in a folder (WordTable.room), so do these and the postings.
@@ -73,12 +77,32 @@ def build(
             df, coded = df + chunk.df, coded + chunk.coded
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
             aside.put(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
-        idf = np.log1p((len(words) - df + 0.5) / (df + 0.5))
-        mean = length.mean() if length.any() else 1.0
+        in_code = (coded / np.maximum(df, 1)).astype(np.float32)
+        counts, counted = Counted(len(words), length.mean() if length.any() else 1.0, df), None
+        if learnt is not None:
+            counts, in_code = _taken_over(stems, df, in_code, learnt)
+            counted = counts
+        idf = np.log1p((counts.documents - counts.df + 0.5) / (counts.df + 0.5))
         whole = 0.0 if norms else b
-        rows, impacts = _merge(aside, df, idf, k1 * (1 - whole + whole * length / mean), words.room)
-    offsets, in_code = np.concatenate([[0], np.cumsum(df)]), (coded / np.maximum(df, 1)).astype(np.float32)
-    return Postings(stems, offsets, rows, impacts, length.astype(np.float32), in_code)
+        saturation = k1 * (1 - whole + whole * length / counts.mean_length)
+        rows, impacts = _merge(aside, df, idf, saturation, words.room)
+    offsets = np.concatenate([[0], np.cumsum(df)])
+    spellings = np.bincount(stem_of, minlength=len(stems)).astype(np.int32)
+    return Postings(stems, offsets, rows, impacts, length.astype(np.float32), in_code, spellings, counted)
+
+
+def _taken_over(
+    stems: Vocabulary, df: NDArray[np.int64], in_code: NDArray[np.float32], learnt: Postings
+) -> tuple[Counted, NDArray[np.float32]]:
+    """What was learnt, of these stems; of those that are new what is counted here."""
+    ids = numbered(learnt.stems, stems)
+    known = ids < len(learnt.stems)
+    counts, shares = learnt.counts(), learnt.in_code
+    df, in_code = df.copy(), in_code.copy()
+    df[known] = counts.df[ids[known]]
+    if shares is not None:
+        in_code[known] = shares[ids[known]]
+    return Counted(counts.documents, counts.mean_length, df), in_code
 
 
 def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ncs.errors import IndexDamaged
 from ncs.manifest import current_generation
-from ncs.store import Store
+from ncs.store import Store, open_store
 from ncs.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def keep_map(index: Path, data: Path, store: Store) -> tuple[int, tuple[str, ...
         drawn = None
     if drawn is None or generation is None:
         return 0, ()
-    with Store(index / generation / "documents.sqlite") as before:
+    with open_store(index / generation) as before:
         rows, places = _still_there(drawn, before, store)
     if len(rows) < KEPT * len(drawn.rows):
         return 0, ("Most of what the map showed has gone, and the map with it; draw it anew with: ncs map",)

@@ -11,18 +11,20 @@ are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.arrays import distinct
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.spilling import temporary
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -45,6 +47,8 @@ ROUNDS = 12
 LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
+NAMES = "near_duplicates.names.npy"
+"""Of every row the hash of its name and kind, by which an update finds those that may be alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,15 @@ class NearDuplicates:
 
     clusters: Ids
     members: Ids
+    names: Hashes | None = None
+    """uint64 [n_documents], of each row's name and kind: for who saves them, not loaded."""
 
     @classmethod
-    def clustered(cls, clusters: Ids) -> NearDuplicates:
+    def clustered(cls, clusters: Ids, names: Hashes | None = None) -> NearDuplicates:
         """Of the clusters, int32 [n_documents]."""
         rows = np.flatnonzero(clusters != ALONE)
         rows = rows[np.argsort(clusters[rows], kind="stable")]
-        return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
+        return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32), names)
 
     @classmethod
     def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None, folder: Path | None = None) -> NearDuplicates:
@@ -72,13 +78,10 @@ class NearDuplicates:
         folder: where signatures lie meanwhile; without one, in memory, 336 bytes a document.
         """
         clusters = np.full(len(words), ALONE, np.int32)
-        names = _names(words) if kinds is None else _mixed(_names(words) ^ kinds.astype(np.uint64))
-        rows = _compared(words, names)
-        names = names[rows]
-        pairs = rows[_candidates(Signatures.of(words, rows, names, folder), names)]
-        pairs = pairs[similarities(words, pairs) >= ALIKE]
-        _stars(words, pairs, clusters)
-        return cls.clustered(clusters)
+        marks = marks_of(words.vocabulary)
+        names = hashed_names(words, marks, kinds)
+        cluster(words, marks, np.arange(len(words)), names, clusters, folder)
+        return cls.clustered(clusters, names)
 
     @classmethod
     def none(cls, documents: int) -> NearDuplicates:
@@ -95,9 +98,11 @@ class NearDuplicates:
         return np.setdiff1d(rows[here], [row]).astype(np.int64)
 
     def save(self, folder: Path) -> None:
-        """Write both files."""
+        """Write both files, and the names where there are any."""
         np.save(folder / FILE, self.clusters)
         np.save(folder / MEMBERS, self.members)
+        if self.names is not None:
+            np.save(folder / NAMES, self.names)
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
@@ -106,6 +111,7 @@ class NearDuplicates:
         An index of an ncs that did not look for them has no such files, and no near duplicates; of one that did not
         keep members they are found anew.
         """
+        folder = room_of(folder) or folder
         path = folder / FILE
         if not path.exists():
             return cls.none(documents)
@@ -118,6 +124,32 @@ class NearDuplicates:
         if members.ndim != 2 or len(members) != 2 or members.dtype != np.int32:
             raise IndexDamaged(f"{folder / MEMBERS} does not fit {path}; build the index again")
         return cls(clusters, members)
+
+
+def marks_of(words: Iterable[str]) -> Hashes:
+    """A hash of each word's letters: unlike its id it is the same whatever other words there are."""
+    digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, np.uint64)
+
+
+def cluster(
+    words: WordTable, marks: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
+) -> None:
+    """Write the clusters of these rows, ascending, into `clusters`, where they are ALONE.
+
+    marks: of all words; names: of these rows. Rows of a name must be all here, or none of them.
+    """
+    at = _compared(words, rows, names)
+    rows, names = rows[at], names[at]
+    pairs = rows[_candidates(Signatures.of(words, marks, rows, names, folder), names)]
+    pairs = pairs[similarities(words, pairs) >= ALIKE]
+    _stars(words, pairs, clusters)
+
+
+def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
+    """A hash of each row's name, its words in their order, and of its kind, [len(words)]."""
+    names = _names(words, marks)
+    return names if kinds is None else _mixed(names ^ kinds.astype(np.uint64))
 
 
 def _mapped(path: Path) -> Ids:
@@ -156,9 +188,10 @@ def _numbered(ids: Ids, sizes: Rows) -> Hashes:
     return found
 
 
-def _compared(words: WordTable, names: Hashes) -> Rows:
-    """The rows with at least LEAST words whose name another such row has: what is alone in its name is in no bucket."""
-    rows = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(sizes >= LEAST for sizes in _sizes(words))]))
+def _compared(words: WordTable, among: Rows, names: Hashes) -> Rows:
+    """Which of these rows have at least LEAST words and a name that another such row has: what is alone in its name
+    is in no bucket."""
+    rows = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(sizes >= LEAST for sizes in _sizes(words, among))]))
     ordered = np.sort(names[rows])
     shared = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(shared):
@@ -168,12 +201,11 @@ def _compared(words: WordTable, names: Hashes) -> Rows:
     return found
 
 
-def _sizes(words: WordTable) -> Iterator[Rows]:
-    """Words of code of the rows, CHUNK of them at a time."""
+def _sizes(words: WordTable, rows: Rows) -> Iterator[Rows]:
+    """Words of code of these rows, CHUNK of them at a time."""
     columns = [FIELDS.index(field) for field in CODE]
-    for start in range(0, len(words), CHUNK):
-        bounds = words.offsets[start * len(FIELDS) : min(start + CHUNK, len(words)) * len(FIELDS) + 1]
-        yield np.diff(bounds).reshape(-1, len(FIELDS))[:, columns].sum(axis=1)
+    for start in range(0, len(rows), CHUNK):
+        yield words.lengths(rows[start : start + CHUNK])[:, columns].sum(axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +217,7 @@ class Signatures:
     keys: Hashes
 
     @classmethod
-    def of(cls, words: WordTable, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
+    def of(cls, words: WordTable, marks: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
         """Of these rows, whose names are given; in temporary files of the folder."""
         hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
         keys = temporary((BANDS, len(rows)), np.uint64, folder)
@@ -194,7 +226,10 @@ class Signatures:
         for start in range(0, len(rows), CHUNK):
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
-            elements = _mixed(_numbered(ids, np.diff(offsets)) & np.uint64((1 << 44) - 1))
+            numbered = _numbered(ids, np.diff(offsets))
+            elements = _mixed(
+                marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+            )
             for number, factor in enumerate(factors):
                 hashes[here, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), offsets[:-1])
             for band in range(BANDS):
@@ -214,15 +249,14 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed
 
 
-def _names(words: WordTable) -> Hashes:
-    """A hash of each row's name, its words in their order, [len(words)]."""
+def _names(words: WordTable, marks: Hashes) -> Hashes:
     names = np.zeros(len(words), np.uint64)
     for start in range(0, len(words), CHUNK):
         ids, offsets = words.select(("name",), start, min(start + CHUNK, len(words)))
         sizes = np.diff(offsets)
         owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
         places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
-        np.add.at(names, owners, _mixed(_mixed(ids.astype(np.uint64) + np.uint64(1)) + places))
+        np.add.at(names, owners, _mixed(_mixed(marks[ids] + np.uint64(1)) + places))
     return names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.arrays import load_arrays
-from ncs.file_table import ROOM
+from ncs.delta import room_of
+from ncs.file_table import ROOM, FileEntry, FileTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +53,13 @@ class Originals:
         room = self._data / ROOM
         return load_arrays(room, ("repository", "path", "place")) if room.is_dir() else None
 
+    @cached_property
+    def _late(self) -> Sequence[FileEntry]:
+        """Of those that came or changed since the index was built."""
+        room = room_of(self._data)
+        table = FileTable.of_folder(room) if room else None
+        return tuple(table.entries) if table else ()
+
     def path(self, hit: Mapping[str, Any]) -> Path | None:
         """The file of a hit; None where there is none, or none any more."""
         return self.of(hit["repository"], hit["path"])
@@ -60,18 +68,23 @@ class Originals:
         """The file of this name in the index; None where there is none, or none any more."""
         if self._table is None:
             return None
+        for entry in self._late:
+            if (entry.repository, entry.path) == (repository, path):
+                return _file(entry.place)
         texts, (repositories, paths, places) = self._table
         owner, name = texts.id(json.dumps(repository)), texts.id(json.dumps(path))
         if owner is None or name is None:
             return None
         at = np.flatnonzero((paths == name) & (repositories == owner))
-        place = Path(json.loads(texts.word(int(places[at[0]])))) if len(at) else Path()
-        return place if place.is_absolute() and place.is_file() else None
+        return _file(json.loads(texts.word(int(places[at[0]])))) if len(at) else None
 
     def name_of(self, file: Path) -> str | None:
         """repository/path of a file of this machine; None where the index does not hold it."""
         if self._table is None:
             return None
+        for entry in self._late:
+            if entry.place == str(file):
+                return f"{entry.repository}/{entry.path}"
         texts, (repositories, paths, places) = self._table
         place = texts.id(json.dumps(str(file)))
         if place is None or not len(at := np.flatnonzero(places == place)):
@@ -92,6 +105,11 @@ class Originals:
         line = min(found or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
         return Stand(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
+
+
+def _file(place: str) -> Path | None:
+    path = Path(place)
+    return path if path.is_absolute() and path.is_file() else None
 
 
 def standing(lines: list[str], code: list[str], wanted: int) -> int | None:

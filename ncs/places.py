@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.arrays import load_arrays, save_arrays
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.lexical import stem_all
 from ncs.tokens import tokenize
@@ -161,6 +162,11 @@ class Places:
 
     @classmethod
     def load(cls, folder: Path) -> Places:
+        """Of an index: with what came since it was built. Raises IndexDamaged where files are missing or do not fit."""
+        return cls.of_folder(room_of(folder) or folder)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Places:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
         stems, arrays = load_arrays(room, FILES)

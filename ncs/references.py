@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.arrays import load_arrays, save_arrays
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.types import Document, Field
 from ncs.vocabulary import Vocabulary, WordTableBuilder, batch_words, ranges
@@ -52,10 +53,19 @@ class References:
 
     @classmethod
     def load(cls, folder: Path) -> References:
+        """Of an index: with what came since it was built (ncs.delta)."""
+        if room := room_of(folder):
+            from ncs.delta.uses import StackedReferences
+
+            return StackedReferences.of_rooms(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> References:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
         names, (ids, offsets, documents) = load_arrays(room, FILES)
-        found = cls(names, ids, offsets, documents)
+        found = References(names, ids, offsets, documents)
         if len(found.documents) != len(found.names) or len(found.ids) != found.offsets[-1]:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         return found

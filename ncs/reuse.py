@@ -23,6 +23,7 @@ from ncs.embeddings import Embeddings
 from ncs.extract import LANGUAGES
 from ncs.file_table import DIGEST_BYTES, FileEntry, FileTable
 from ncs.references import References
+from ncs.sources.seen import RACY
 from ncs.types import FIELDS
 from ncs.vocabulary import Vocabulary, WordTable
 
@@ -33,14 +34,13 @@ if TYPE_CHECKING:
     from ncs.sources import Origin
     from ncs.store import Store
 
-RACY = 2_000_000_000
-"""Nanoseconds before a build began in which a file may have changed again without its times showing it (FAT: 2 s)."""
 MADE_BY = ("extract", "tokens.py", "packing.py", "batches.py", "references.py", "types.py", "vocabulary.py")
 
 
 def carried_over(data: Path, words: WordTable) -> Embeddings:
     """The word vectors of an index for the words of another: what was not learnt there has none."""
-    learnt, rows = Embeddings.load(data), {word: i for i, word in enumerate(Vocabulary.load(data))}
+    learnt = Embeddings.of_folder(data)
+    rows = {word: i for i, word in enumerate(Vocabulary.of_folder(data))}
     vectors = np.zeros((len(words.vocabulary), learnt.vectors.shape[1]), np.float32)
     pairs = [(i, rows[word]) for i, word in enumerate(words.vocabulary) if word in rows]
     here, there = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -53,7 +53,7 @@ class Known:
 
     def __init__(self, data: Path, store: Store, table: FileTable, began: int) -> None:
         """began: when the build that made it began, in nanoseconds since 1970."""
-        self.table = table
+        self.table = table = replace(table, entries=list(table.entries))  # all will be asked for
         self._store = store
         self._data = data
         self._began = began
@@ -106,30 +106,24 @@ class Known:
         copied = self._store.copies(int(copies[0]), int(copies[-1]))
         locations = [(each[1], each[2], each[3], each[4], each[8]) for each in packed]
         locations += [(at.repository, at.path, at.start_line, at.end_line, at.qualified_name) for _, at in copied]
-        span, more = slice(int(rows[0]), int(rows[-1])), len(copied)
+        (first, last), more = (int(rows[0]), int(rows[-1])), len(copied)
         batch = Batch(
             packed + [NOT_KEPT] * more,
             [each[9] for each in packed] + [digest for digest, _ in copied],
             locations,
-            *self._used(self._words, self._table.ids, self._table.offsets, span, len(FIELDS), more),
-            self._used(self._names, self._references.ids, self._references.offsets, span, 1, more),
+            *self._used(self._words, *self._table.part(first, last), more * len(FIELDS)),
+            self._used(self._names, *self._references.of(np.arange(first, last)), more),
         )
         owners = [np.repeat(np.arange(len(numbers)), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)
 
     @staticmethod
     def _used(
-        names: Sequence[str],
-        ids: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        rows: slice,
-        fields: int,
-        copies: int,
+        names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
     ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
-        """The distinct words of these rows, ids into them, and the length of each (row, field); none for copies."""
-        bounds = offsets[rows.start * fields : rows.stop * fields + 1]
-        used, local = np.unique(ids[bounds[0] : bounds[-1]], return_inverse=True)
-        lengths = np.concatenate([np.diff(bounds), np.zeros(copies * fields, np.int64)])
+        """The distinct words of these ids, numbers in them, and the lengths with as many more of nothing: copies."""
+        used, local = np.unique(ids, return_inverse=True)
+        lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
         return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
 
     @cached_property

@@ -135,8 +135,8 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
     """
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
     scores = np.zeros(len(postings))
-    for id in sorted({term.id for term in postings.terms(words) if term.id is not None}):
-        rows = postings.rows[postings.offsets[id] : postings.offsets[id + 1]]
+    for _, id in sorted({(term.stem, term.id) for term in postings.terms(words) if term.id is not None}):
+        rows = postings.having(id)
         scores[rows] += np.log1p(len(postings) / len(rows))
     if allowed is not None:
         scores[~allowed] = 0

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.filters import Matcher, matcher, matching_location, shown_at
 from ncs.packing import Packed, to_bytes, to_str, unpack_body
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAME, DIGESTS = "documents.sqlite", "digests.npy"
 LINE = re.compile("[1-9][0-9]{0,11}")
 PLACE = "repositories.name, files.path, start_line, end_line, qualified_name"
 JOIN = "JOIN files ON files.id = file JOIN repositories ON repositories.id = files.repository"
@@ -51,11 +54,25 @@ SELECT_NAMES = """
     WHERE row >= ? AND row < ? ORDER BY row"""
 NAMES = 10_000
 """Rows whose names are read at a time."""
+SELECT_NAMED = f"""
+    SELECT row, documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
+    WHERE row IN {ROWS}"""  # noqa: S608
+SELECT_COPIES_AT = f"SELECT copies.rowid, {PLACE} FROM copies {JOIN} WHERE copies.rowid IN {ROWS}"  # noqa: S608
+SELECT_DIGESTS = "SELECT digest FROM documents ORDER BY row"
 SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
     AND start_line = ? AND repositories.name || '/' || files.path = {TEXT}"""  # noqa: S608
+
+
+def open_store(data: Path) -> Store:
+    """The documents of an index: with what came since it was built (ncs.delta)."""
+    if room := room_of(data):
+        from ncs.delta.store import StackedStore
+
+        return StackedStore(data, room)
+    return Store(data / NAME)
 
 
 class Store:
@@ -109,7 +126,7 @@ class Store:
             copies: dict[int, list[Location]] = {}
             for row, *place in self._select(SELECT_COPIES, rows):
                 copies.setdefault(row, []).append(Location(*place))
-            found = {row[0]: _document(row, copies.get(row[0], ())) for row in self._select(SELECT_DOCUMENTS, rows)}
+            found = {row[0]: document_of(row, copies.get(row[0], ())) for row in self._select(SELECT_DOCUMENTS, rows)}
         return self._in_order(found, rows)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
@@ -121,7 +138,7 @@ class Store:
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Ids of rows, in the order asked for."""
         with self._reading():
-            found = {row: _id(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
+            found = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
         return self._in_order(found, rows)
 
     def packed(self, start: int, stop: int) -> list[Packed]:
@@ -129,7 +146,7 @@ class Store:
         with self._reading():
             rows = self._db.execute(SELECT_PACKED, (start, stop)).fetchall()
         return [
-            (_id(id, Location(*place)), *place[:4], language, kind, name, place[4], digest, body)
+            (id_of(id, Location(*place)), *place[:4], language, kind, name, place[4], digest, body)
             for id, *place, language, kind, name, digest, body in rows
         ]
 
@@ -164,12 +181,64 @@ class Store:
 
     def row_of(self, id: str) -> int | None:
         """The row of a document; None for an unknown id."""
+        return next(iter(self.rows_of(id)), None)
+
+    def rows_of(self, id: str) -> list[int]:
+        """The rows of what is called so."""
         place, _, line = id.rpartition(":")
         with self._reading():
-            found = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchone()
-            if found is None and LINE.fullmatch(line):
-                found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchone()
-        return int(found[0]) if found else None
+            found = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchall()
+            if not found and LINE.fullmatch(line):
+                found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
+        return [int(row) for (row,) in found]
+
+    def described(self, rows: Sequence[int]) -> dict[int, Any]:
+        """What SELECT_DOCUMENTS tells of rows, by their numbers."""
+        with self._reading():
+            return {row[0]: row for row in self._select(SELECT_DOCUMENTS, rows)}
+
+    def named(self, rows: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+        """What `names` gives, of some rows by their numbers."""
+        with self._reading():
+            return {row: (name, qualified, kind) for row, name, qualified, kind in self._select(SELECT_NAMED, rows)}
+
+    def copies_at(self, numbers: Sequence[int]) -> dict[int, Location]:
+        """Where copies stand, by their numbers in the order of `copies`."""
+        with self._reading():
+            return {
+                number - 1: Location(*place)
+                for number, *place in self._select(SELECT_COPIES_AT, [n + 1 for n in numbers])
+            }
+
+    def digests(self) -> NDArray[np.uint64]:
+        """The first eight bytes of every row's digest, 0 for a row without one."""
+        with self._reading():
+            found = bytearray()
+            for (digest,) in self._db.execute(SELECT_DIGESTS):
+                found += digest[:8].ljust(8, b"\0")
+        return np.frombuffer(found, np.uint64)
+
+    def column(self, name: str) -> NDArray[np.int32]:
+        """One of ncs.store_writer.COLUMNS."""
+        with self._reading():
+            return self._column(name)
+
+    def tallied(self, column: str, rows: Mask) -> Counter[str]:
+        """How many of some rows have each label of "language" or "kind"."""
+        with self._reading():
+            labels = dict(self._db.execute("SELECT id, label FROM labels"))
+            sums = np.bincount(self._column(column)[rows], minlength=1)
+        return Counter({labels[number]: int(n) for number, n in enumerate(sums.tolist()) if n})
+
+    def labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
+        """Which rows have a label, of "language" or "kind", that is wanted, bool [n]."""
+        with self._reading():
+            return np.isin(self._column(column), self._numbers("SELECT id, label FROM labels", wanted))
+
+    def files_matching(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
+        """The numbers of files whose repository and path match."""
+        with self._reading():
+            return self._matching_files(in_repository, in_path)
 
     def mask(
         self,
@@ -246,17 +315,18 @@ class Store:
 REMEDY = "build the index again with: ncs build"
 
 
-def _id(stored: str | None, place: Location) -> str:
+def id_of(stored: str | None, place: Location) -> str:
     """Ids that say where a document stands, as extraction gives them, are not stored."""
     return f"{place.repository}/{place.path}:{place.start_line}" if stored is None else stored
 
 
-def _document(row: Sequence[Any], copies: Sequence[Location]) -> Document:
+def document_of(row: Sequence[Any], copies: Sequence[Location]) -> Document:
+    """A document as `described` tells of it, with its copies."""
     _, id, repository, path, start, end, qualified_name, language, kind, name, digest, body = row
     place = Location(repository, path, start, end, qualified_name)
     code, words = unpack_body(body)
     return Document(
-        _id(id, place),
+        id_of(id, place),
         repository,
         path,
         start,

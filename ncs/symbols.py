@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from ncs.arrays import load_arrays, save_arrays
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.tokens import tokenize
 from ncs.vocabulary import Vocabulary
@@ -120,19 +121,11 @@ class Symbols:
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
         qualified as asked. Prefixes are looked at only where there is no definition."""
-        key = folded(symbol.name)
-        id = self.names.id(key)
-        ids = (
-            self.names.starting(key) if id is None and len(key) > SHORT else range(id or 0, 0 if id is None else id + 1)
-        )
-        here = slice(
-            int(self.offsets[ids.start]), min(int(self.offsets[ids.stop]), int(self.offsets[ids.start]) + MOST)
-        )
-        rows = self.rows[here].astype(np.int64)
-        spelled = self.spelled[here] == crc32(symbol.name.encode("utf-8", "replace"))
-        weights = np.full(len(rows), PREFIX) if id is None else np.where(spelled, EXACT, FOLDED)
+        rows, spellings, scopes, whole = self.definitions(folded(symbol.name))
+        spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
+        weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
-            weights += np.where(self.scopes[here] == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
+            weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
         if not symbol.certain:
             weights = weights * GUESSED
         if allowed is not None:
@@ -140,16 +133,40 @@ class Symbols:
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]
 
+    def definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
+        """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
+        scopes; and whether it is the whole name."""
+        id = self.names.id(key)
+        ids = (
+            self.names.starting(key) if id is None and len(key) > SHORT else range(id or 0, 0 if id is None else id + 1)
+        )
+        return *self.of_names(ids, MOST), id is not None
+
+    def of_names(self, ids: range, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first definitions of some names that stand side by side: rows, spellings, scopes."""
+        start, stop = int(self.offsets[ids.start]), int(self.offsets[ids.stop])
+        here = slice(start, min(stop, start + most))
+        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
+
     def save(self, folder: Path) -> None:
         """Write `<folder>/symbols/`."""
         save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
 
     @classmethod
     def load(cls, folder: Path) -> Symbols:
+        """Of an index: with what came since it was built (ncs.delta)."""
+        if room := room_of(folder):
+            from ncs.delta.symbols import StackedSymbols
+
+            return StackedSymbols.of_rooms(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> Symbols:
         """Raises IndexDamaged where files are missing or do not fit each other."""
         room = folder / ROOM
         names, (rows, offsets, spelled, scopes) = load_arrays(room, FILES)
-        found = cls(names, rows, offsets, spelled, scopes)
+        found = Symbols(names, rows, offsets, spelled, scopes)
         if len(found.offsets) != len(found.names) + 1 or len(found.rows) != found.offsets[-1]:
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
         return found

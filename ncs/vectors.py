@@ -10,6 +10,7 @@ import faiss as _faiss
 import numpy as np
 
 from ncs.approximate import Approximate
+from ncs.delta import room_of
 from ncs.errors import BadInput, IndexDamaged
 from ncs.exact import Exact
 from ncs.vector_kinds import About, Kind, read_about
@@ -182,6 +183,15 @@ class VectorIndex:
 
     @classmethod
     def load(cls, folder: Path) -> VectorIndex:
+        """Of a ranker's folder in an index: with what came since it was built (ncs.delta)."""
+        if (room := room_of(folder.parent)) and (room / folder.name).is_dir():
+            from ncs.delta.vectors import StackedVectors
+
+            return StackedVectors.of_rooms(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> VectorIndex:
         """Memory-mapped where the system lets us; raises IndexDamaged for missing, truncated or foreign files."""
         try:
             searcher: Searcher = Exact.open(folder) if read_about(folder) is None else Approximate.open(folder)
@@ -190,7 +200,7 @@ class VectorIndex:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
         if len(empty) and empty[-1] >= len(searcher):
             raise IndexDamaged(f"{folder} holds no vectors of ours; build the index again")
-        return cls(searcher, empty)
+        return VectorIndex(searcher, empty)
 
 
 class _Empty:

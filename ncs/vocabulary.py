@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.read_ahead import ReadAhead
 from ncs.types import FIELDS, Field
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+COUNTS = "words.counts.npy"
+"""How often each word of the vocabulary stands in documents, int64."""
 IDS, OFFSETS, SPILLED = "words.ids.npy", "words.offsets.npy", "words.ids.part"
+SOUGHT = 500
+"""Words up to which each is looked up in the file."""
 SPILL_WORDS = 1 << 20
 """Words that are renumbered at a time."""
 FEW = 5_000
@@ -65,12 +71,26 @@ class Vocabulary:
     def id(self, word: str) -> int | None:
         """The id of a word, None where it is unknown."""
         wanted = word.encode(errors="replace")
-        low = self._first_from(wanted)
+        low = self.first_from(wanted)
         found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
         return low if found else None
 
-    def _first_from(self, wanted: bytes) -> int:
-        """The id of the first word that does not come before these bytes."""
+    def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
+        """The ids of some words, -1 for those that are unknown. Of many all words are read: looking in a list is
+        quicker than in a file."""
+        if len(words) < SOUGHT:
+            return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
+        lines = bytes(self._text[:]).split(b"\n")
+        lines.pop()
+        sought = [word.encode(errors="replace") for word in words]
+        at = [bisect_left(lines, word) for word in sought]
+        return np.array(
+            [i if i < len(lines) and lines[i] == w else -1 for i, w in zip(at, sought, strict=True)], np.int32
+        )
+
+    def first_from(self, word: str | bytes) -> int:
+        """The id of the first word that does not come before this one."""
+        wanted = word.encode(errors="replace") if isinstance(word, str) else word
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -88,24 +108,49 @@ class Vocabulary:
         (range(0, 3), range(4, 4))
         """
         start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
-        return range(self._first_from(start), self._first_from(end))
+        return range(self.first_from(start), self.first_from(end))
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
         np.save(folder / "vocabulary.npy", self._starts)
 
+    def is_gone(self, id: int) -> bool:
+        """Whether no document has this word any more."""
+        return False
+
+    def size(self) -> int:
+        """How many words documents have."""
+        return len(self)
+
+    def known(self) -> list[str]:
+        """All words that documents have, in byte order."""
+        return list(self)
+
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers that are in the order of the words, [len(ids)]."""
+        return ids.astype(np.float64)
+
     @classmethod
     def load(cls, folder: Path) -> Vocabulary:
+        """Of an index: with the words that came since it was built (ncs.delta)."""
+        if room := room_of(folder):
+            from ncs.delta.words import StackedVocabulary
+
+            return StackedVocabulary.load(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> Vocabulary:
         """Memory-mapped; raises IndexDamaged where the two files disagree."""
         starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
         path = folder / "vocabulary.txt"
         if path.stat().st_size != starts[-1]:
             raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
         if not starts[-1]:
-            return cls(b"", starts)
+            return Vocabulary(b"", starts)
         with path.open("rb") as file:
-            return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
+            return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 
 class WordTable:
@@ -170,6 +215,12 @@ class WordTable:
             offsets.ask(first, first + len(FIELDS) + 1)
             ids.ask(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
 
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many words each field of these rows has, [len(rows), len(FIELDS)]."""
+        at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
+        found: NDArray[np.int64] = self.offsets[at + 1] - self.offsets[at]
+        return found
+
     def part(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """All words of rows start..stop, and how many each field of them has, [(stop - start) * len(FIELDS)]."""
         bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
@@ -191,6 +242,13 @@ class WordTable:
         """The documents of rows start..stop alone."""
         return cut(*self.part(start, stop), self.vocabulary)
 
+    def counts(self) -> NDArray[np.int64]:
+        """How often each word of the vocabulary stands in documents."""
+        found = np.zeros(len(self.vocabulary), np.int64)
+        for start in range(0, len(self.ids), SPILL_WORDS):
+            found += np.bincount(self.ids[start : start + SPILL_WORDS], minlength=len(found))
+        return found
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
@@ -199,10 +257,27 @@ class WordTable:
 
     @classmethod
     def load(cls, folder: Path) -> WordTable:
+        """Of an index: with what came since it was built (ncs.delta)."""
+        if room := room_of(folder):
+            from ncs.delta.words import StackedWords
+
+            return StackedWords.of_room(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> WordTable:
         """Memory-mapped."""
         ids = np.asarray(np.load(folder / IDS, mmap_mode="r", allow_pickle=False))
         offsets = np.asarray(np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False))
-        return cls(Vocabulary.load(folder), ids, offsets)
+        return WordTable(Vocabulary.of_folder(folder), ids, offsets)
+
+
+def numbered(base: Vocabulary, own: Vocabulary) -> NDArray[np.int32]:
+    """The number of each word of the second vocabulary in the first; of those that it has not, the next ones."""
+    numbers = base.ids_of(list(own))
+    new = np.flatnonzero(numbers < 0)
+    numbers[new] = len(base) + np.arange(len(new))
+    return numbers
 
 
 Arrays = Sequence["NDArray[Any]"]
@@ -267,7 +342,7 @@ class WordTableBuilder:
             return WordTable(vocabulary, renumber[ids], offsets)
         self._write_ids(renumber, self._folder / IDS, int(offsets[-1]))
         vocabulary.save(self._folder)
-        table = WordTable.load(self._folder)
+        table = WordTable.of_folder(self._folder)
         table.room = self._folder
         return table
 

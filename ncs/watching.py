@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ncs.config import BuildConfig
+from ncs.delta import WHOLE
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
 from ncs.folder import DEFAULT_NAME
 from ncs.freshness import roots_of
@@ -107,7 +108,8 @@ class Follower:
         if not roots:
             raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
         line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
-        seconds = sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
+        quick = counts["documents"] >= WHOLE  # ncs.delta: only what changed is made
+        seconds = 0.0 if quick else sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
         cost = f" (all but the word vectors is made anew: {seconds:.0f} s or more an update)" if seconds > LONG else ""
         return line + cost
 

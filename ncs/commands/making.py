@@ -174,7 +174,9 @@ def update(
     """
     from ncs.index import Index
 
-    updated, changes = Index.update(folder_of(index), retrain=retrain, workers=workers, track=console.tracker(quiet))
+    updated, changes = Index.update(
+        folder_of(index), retrain=retrain, workers=workers, whole=store is not None, track=console.tracker(quiet)
+    )
     with updated:
         if not quiet:
             console.say_updated(updated.manifest, changes, verbose)

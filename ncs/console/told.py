@@ -61,7 +61,9 @@ def _drift(described: Mapping[str, Any]) -> str:
     """How much of the words have no vector, where that is more than when they were learnt."""
     training = described.get("training") or {}
     then, now = training.get("without_vector", 0), training.get("without_vector_now", 0)
-    return f"; {now:.1%} of words without a vector, {then:.1%} when learnt" if now > then else ""
+    said = f"; {now:.1%} of words without a vector, {then:.1%} when learnt" if now > then else ""
+    late = (described.get("delta") or {}).get("made", 0)
+    return said + (f"; {late:,} documents newer than what is counted" if late else "")
 
 
 def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:

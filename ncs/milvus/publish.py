@@ -8,13 +8,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.errors import NcsError
+from ncs.delta import room_of
+from ncs.errors import BadInput, NcsError
 from ncs.folder import open_folder
 from ncs.lexical import Postings
 from ncs.milvus.collection import ABOUT, BATCH, BLOCK, DENSE, LEXICAL, about, collection_of, create, rows_of
 from ncs.milvus.target import TIMEOUT, Target, connected, patiently, told
 from ncs.progress import Track, silent
-from ncs.store import Store
+from ncs.store import Store, open_store
 from ncs.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -43,8 +44,10 @@ def publish(folder: Path, target: Target, *, track: Track = silent) -> Published
 
 def _publish(folder: Path, target: Target, track: Track) -> Published:
     data, manifest = open_folder(folder)
+    if room_of(data):
+        raise BadInput(f"{folder} was updated beside its base, and a store takes whole builds; run: ncs update --store")
     vectors, stems = VectorIndex.load(data / DENSE), len(Postings.load(data / LEXICAL).stems)
-    with Store(data / "documents.sqlite") as store, connected(target) as client:
+    with open_store(data) as store, connected(target) as client:
         name, total = collection_of(target, manifest), len(store)
         with told(target):
             if not client.has_collection(name):

@@ -118,7 +118,9 @@ class MilvusPostings(Postings):
     def over(cls, local: Postings, served: Served) -> MilvusPostings:
         """local: memory-mapped; of it rows and impacts are never read."""
         nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-        return cls(local.stems, local.offsets, *nothing, local.lengths, local.in_code, served)
+        return cls(
+            local.stems, local.offsets, *nothing, local.lengths, local.in_code, counted=local.counted, served=served
+        )
 
     def search_ids(
         self, ids: Sequence[int] | Mapping[int, float], k: int, *, allowed: Mask | None = None

@@ -48,6 +48,8 @@ class Bm25Ranker:
         if self.b_of is not None:
             self.config = {**self.config, "b_of": self.b_of}
         self._postings: Postings | None = None
+        self.learnt: Postings | None = None
+        """Whose counts `fit` takes over; None: it counts."""
 
     @property
     def postings(self) -> Postings:
@@ -60,7 +62,9 @@ class Bm25Ranker:
         """Count the words; embeddings are not looked at."""
         from ncs.lexical_build import build  # only a build needs it
 
-        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, b_of=self.b_of, track=track)
+        self._postings = build(
+            words, weights=self.weights, k1=self.k1, b=self.b, b_of=self.b_of, learnt=self.learnt, track=track
+        )
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the question, by (-score, row); raises BadInput for k < 1."""

@@ -187,7 +187,7 @@ class HybridRanker:
         return worded(words, postings, self._vocabulary, prose=self.settings.prose, spelling=counts)
 
     def _vocabulary(self) -> list[str]:
-        self._known = self._known or Known(self._parts().structure.words.vocabulary)
+        self._known = self._known or Known(self._parts().structure.words.vocabulary.known())
         return self._known
 
     def idf(self, words: Sequence[str]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.approximate import sample_size
-from ncs.embeddings import Embeddings
+from ncs.embeddings import Embeddings, with_new_words
 from ncs.encoder import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ncs.vector_kinds import Choice
     from ncs.vocabulary import WordTable
 
+MEAN = "mean.npy"
+"""What was taken out of each vector, [d]; an update takes the same out of new ones."""
 RUN = 64
 """Documents side by side of which a sample of many is made."""
 QUESTIONS = 200
@@ -59,6 +61,9 @@ class NcsRanker:
         }
         self._encoder: TfidfEncoder | None = None
         self._index: VectorIndex | None = None
+        self._mean: Matrix | None = None
+        self.learnt: tuple[Matrix, Matrix] | None = None
+        """The idf of each word and the mean vector that `fit` takes over; None: it computes them."""
 
     @property
     def encoder(self) -> TfidfEncoder:
@@ -76,18 +81,20 @@ class NcsRanker:
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Encode every document; with `centre` twice, so that memory holds the vectors once."""
-        idf = inverse_document_frequency(words)
+        idf = inverse_document_frequency(words) if self.learnt is None else self.learnt[0]
         encoder = self._encode_with(words.vocabulary, embeddings, idf)
         starts = range(0, len(words), CHUNK)
-        passes = 2 if self.centre else 1
+        passes = 2 if self.centre and self.learnt is None else 1
         tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         chunks = encoder.chunks(words, tracked)
         dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
         kind = kind if embeddings.vectors.any() else "exact"  # zeros teach nothing
-        mean = _mean(chunks, len(starts), dim) if self.centre else np.zeros(dim, np.float32)
+        mean = self.learnt[1] if self.learnt else np.zeros(dim, np.float32)
+        if passes == 2:
+            mean = _mean(chunks, len(starts), dim)
         if self.centre:
             chunks = centred(chunks, mean)
-        self._encoder = encoder
+        self._encoder, self._mean = encoder, mean if self.centre else None
         if kind == "exact":
             self._index = VectorIndex.build(chunks, dim)
             return
@@ -111,6 +118,8 @@ class NcsRanker:
         room.mkdir(parents=True, exist_ok=True)
         self.index.save(room)
         np.save(room / "idf.npy", self.encoder.idf)
+        if self._mean is not None:
+            np.save(room / MEAN, self._mean)
         (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -118,7 +127,7 @@ class NcsRanker:
         room = folder / self.name
         vocabulary, embeddings, index = Vocabulary.load(folder), Embeddings.load(folder), VectorIndex.load(room)
         try:
-            idf = np.load(room / "idf.npy", mmap_mode="r", allow_pickle=False)
+            idf = with_new_words(np.load(room / "idf.npy", mmap_mode="r", allow_pickle=False), folder)
             made_with = json.loads((room / "config.json").read_bytes())
         except (OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error

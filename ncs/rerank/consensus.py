@@ -57,7 +57,7 @@ class Consensus:
         at = np.minimum(np.searchsorted(names, ids), max(0, len(names) - 1))
         held = np.where(names[at] == ids, lifts[at], 0.0) if len(names) else np.zeros(len(ids))
         owners = np.repeat(np.arange(len(rows)), lengths)
-        total = float(lifts.sum())
+        total = float(self.lifts.sum())  # strongest first, whatever numbers the names have
         return np.bincount(owners, held, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
 
 
@@ -80,5 +80,5 @@ def agree(
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
     rarity = np.log((len(references) + 1) / (references.documents[names] + 1))
     lifts = shares * rarity * np.log1p(support)
-    order = np.lexsort((names, -lifts))[:STRONGEST]
+    order = np.lexsort((references.names.ranks(names), -lifts))[:STRONGEST]
     return Consensus(names[order].astype(np.int64), lifts[order], float(support[order][:LEADING].mean()))

@@ -37,6 +37,7 @@ def agreement(
     precision = np.bincount(owners, minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
     # a word counts once, however often it is there
     _, first = np.unique(owners * np.int64(len(table.vocabulary)) + ids[held], return_index=True)
+    first.sort()  # added up in the order of the name, whatever numbers its words have
     weights = np.array(list(asked.values()))[order[at[held[first]]]]
     recall = np.minimum(np.bincount(owners[first], weights, minlength=len(rows)) / total, 1.0)
     found: NDArray[np.float64] = np.sqrt(recall) * precision

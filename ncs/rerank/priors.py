@@ -103,8 +103,7 @@ def quality(
 
 def _lengths(table: WordTable, rows: NDArray[np.int64], fields: Sequence[Field]) -> NDArray[np.int64]:
     """Words of the fields together."""
-    at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
-    return np.asarray((table.offsets[at + 1] - table.offsets[at]).sum(axis=1), np.int64)
+    return np.asarray(table.lengths(rows)[:, [FIELDS.index(field) for field in fields]].sum(axis=1), np.int64)
 
 
 def _holding(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ncs.sources.origins import Origin
 from ncs.sources.roots import check, read_all
+from ncs.sources.seen import Seen
 from ncs.sources.skips import Limits, Sieve, Skipped, Wanted, shown
 
 __all__ = ["Limits", "Origin", "SourceFile", "Skipped", "Wanted", "walk", "count"]
@@ -37,6 +38,8 @@ def walk(
     skipped: Skipped | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
     unchanged: Callable[[Origin], bool] = lambda origin: False,
+    seen: Seen | None = None,
+    enter: Callable[[str], bool] | None = None,
 ) -> Iterator[SourceFile]:
     """All source files below the roots: roots as given, in them repositories by name, in them files by path.
 
@@ -45,12 +48,13 @@ def walk(
     is no repository; files outside of them belong to one named after the folder. Names and paths are
     ordered by their bytes.
     `wanted` chooses by path, or asks the content; all that is left out is counted in `skipped`. Contents
-    that are `unchanged` are named and not read; it is asked in the order of the files. With a revision, git
+    that are `unchanged` are named and not read; it is asked in the order of the files. Folders that are not to be
+    `enter`ed are passed over; what else is met is noted in `seen`. With a revision, git
     repositories are read as of that revision, and nothing else is.
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
     """
-    sieve = Sieve(wanted, Skipped() if skipped is None else skipped, limits, unchanged)
+    sieve = Sieve(wanted, Skipped() if skipped is None else skipped, limits, unchanged, seen, enter)
     files = read_all(check(roots, force), sieve, revision, read=True)
     return (
         SourceFile(repository, shown(file.path), file.data, file.origin, file.unchanged) for repository, file in files

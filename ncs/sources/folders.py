@@ -10,6 +10,7 @@ from ncs.sources import ignores as ignoring
 from ncs.sources.ignores import GITIGNORE, NCSIGNORE, Ignores
 from ncs.sources.origins import Read, origin_of
 from ncs.sources.places import Place, archive_suffix, exclude_file, repository_at
+from ncs.sources.seen import NOWHERE, folder_stamp, stamp_of
 from ncs.sources.skips import Sieve
 
 Entry = os.DirEntry[str]
@@ -26,9 +27,12 @@ def files(
     """
     ignores = place.ignores
     if place.git_dir is not None and not place.inside:
-        ignores = ignores.with_git(ignoring.read(exclude_file(place.git_dir), base=place.where))
+        exclude = exclude_file(place.git_dir)
+        if sieve.seen:
+            sieve.seen.guard(exclude)
+        ignores = ignores.with_git(ignoring.read(exclude, base=place.where))
     at = len(str(place.path / "x")) - 1
-    stack = [_entries(str(place.path), place.where, ignores, sieve, found, top=True)]
+    stack = [_entries(str(place.path), place.where, ignores, sieve, found, str(place.path), top=True)]
     while stack:
         if (step := next(stack[-1], None)) is None:
             stack.pop()
@@ -39,8 +43,8 @@ def files(
         if entry.path in apart:
             continue
         if is_folder:
-            if sieve.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, sieve, found))
+            if (sieve.enter is None or sieve.enter(entry.path)) and sieve.folder(path + "/", ignores):
+                stack.append(_entries(entry.path, path + "/", ignores, sieve, found, str(place.path)))
         elif place.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
             if sieve.archive(path, ignores):
                 found(Place("archive", Path(entry.path), path + "/", ignores.without_git()))
@@ -49,9 +53,12 @@ def files(
 
 
 def _entries(
-    folder: str, where: str, ignores: Ignores, sieve: Sieve, found: Found, *, top: bool = False
+    folder: str, where: str, ignores: Ignores, sieve: Sieve, found: Found, place: str, *, top: bool = False
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
     """(entry, is it a folder, the rules that hold here) in the order of full paths; nothing where others take over."""
+    stamp = folder_stamp(folder) if sieve.seen else NOWHERE
+    if sieve.seen:
+        sieve.seen.folders[folder] = (stamp, "")
     try:
         with os.scandir(folder) as scan:
             names = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
@@ -65,6 +72,11 @@ def _entries(
         if reason := _left_to_others(names, where, ignores):
             sieve.skipped.add(reason)
             return
+    if sieve.seen:
+        sieve.seen.folders[folder] = (stamp, place)
+        for name in (GITIGNORE, NCSIGNORE):
+            if name in names:
+                sieve.seen.guard(Path(folder, name))
     if GITIGNORE in names:
         ignores = ignores.with_git(ignoring.read(Path(folder, GITIGNORE), base=where))
     if NCSIGNORE in names:
@@ -98,6 +110,7 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, r
             with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
                 status = os.fstat(file.fileno())
                 if not sieve.size(status.st_size, path):
+                    _left(entry, sieve)
                     return
                 origin = origin_of(entry.path, status)
                 if sieve.unchanged(origin):
@@ -106,5 +119,13 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, r
                 content = file.readall()
             if (data := sieve.content(path, content, ignores)) is not None:
                 yield Read(below, len(data), data, origin)
+            else:
+                _left(entry, sieve)
     except OSError:
+        _left(entry, sieve)
         sieve.unreadable(path)
+
+
+def _left(entry: Entry, sieve: Sieve) -> None:
+    if sieve.seen:
+        sieve.seen.left[entry.path] = stamp_of(entry.path)

@@ -39,6 +39,8 @@ def read_all(roots: list[Path], sieve: Sieve, revision: str | None, *, read: boo
     for root in roots:
         first = place_at(root)
         if first is None:
+            if sieve.seen:
+                sieve.seen.odd = True
             yield from single_file(root, sieve, names, read=read)
             continue
         waiting = [(b"", False, "", first)]
@@ -49,6 +51,8 @@ def read_all(roots: list[Path], sieve: Sieve, revision: str | None, *, read: boo
         while waiting:
             # Names grow below a place, so what it finds comes after everything that came before it.
             _, _, _, place = heapq.heappop(waiting)
+            if sieve.seen:
+                sieve.seen.place(place)
             for file in files_of(place, sieve, revision, found, apart, read=read):
                 yield names.of(place.path, place.name, root), file
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ncs.sources.content import GENERATED_NAME, MINIFIED_NAME, NOTEBOOK, as_utf8, reason_to_skip
 from ncs.sources.ignores import Ignores
 from ncs.sources.origins import Origin
+from ncs.sources.seen import Seen
 
 VENDORED = frozenset(
     {
@@ -103,6 +104,10 @@ class Sieve:
     limits: Limits = Limits()
     unchanged: Callable[[Origin], bool] = lambda origin: False
     """Is this content known already? Then it is not read."""
+    seen: Seen | None = None
+    """Where to note what else is met."""
+    enter: Callable[[str], bool] | None = None
+    """Which folders are walked over, by their path on disk; None: all."""
 
     def folder(self, path: str, ignores: Ignores) -> bool:
         """May this folder be entered?"""

@@ -1,0 +1,113 @@
+"""What the walk of a whole build has seen, kept with the index: an update then looks at what may differ, not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.file_table import ROOM
+from ncs.sources.seen import NOWHERE, RACY, Seen, folder_stamp, stamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from ncs.file_table import FileTable
+
+    Stamps = NDArray[np.int64]
+
+NAME, STAMPS = "seen.json", "seen.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """folders: of the base's walk, with the place each belongs to, "" for one that was left to others; guards: ignore
+    files; left: files that were not given; files: where each file of the base lies. stamps int64 [all of these, 3], in
+    this order. began: when the walk did, in nanoseconds since 1970."""
+
+    folders: Sequence[str]
+    places: Sequence[str]
+    guards: Sequence[str]
+    left: Sequence[str]
+    files: Sequence[str]
+    stamps: Stamps
+    began: int
+
+    @classmethod
+    def load(cls, data: Path, began: int) -> Remembered | None:
+        """Of a data folder; None where nothing was kept."""
+        room = data / ROOM
+        if not (room / NAME).exists():
+            return None
+        kept = json.loads((room / NAME).read_bytes())
+        folders = kept["folders"]
+        files = [f"{folders[at]}{os.sep}{name}" for at, name in zip(kept["at"], kept["names"], strict=True)]
+        places = [kept["roots"][at] for at in kept["places"]]
+        stamps = np.load(room / STAMPS, allow_pickle=False)
+        return cls(folders, places, kept["guards"], kept["left"], files, stamps, began)
+
+    def part(self, n: int) -> Stamps:
+        """The stamps of the n-th kind: folders, guards, left, files."""
+        sizes = [len(self.folders), len(self.guards), len(self.left), len(self.files)]
+        return self.stamps[sum(sizes[:n]) : sum(sizes[: n + 1])]
+
+    def differing(self, n: int, paths: Sequence[str], began: int) -> list[int]:
+        """Which of the paths of the n-th kind have another stamp now, or one that cannot be believed.
+
+        began: since when, in nanoseconds since 1970.
+        """
+        look = folder_stamp if n == 0 else stamp_of
+        now = np.array([look(path) for path in paths], np.int64).reshape(-1, 3)
+        kept = self.part(n)
+        racy = (kept[:, 1:] >= began - RACY).any(axis=1)
+        found: list[int] = np.flatnonzero((now != kept).any(axis=1) | racy).tolist()
+        return found
+
+
+def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
+    """Keep what a walk has seen, where it was of folders only. files: what it gave."""
+    places = [entry.place for entry in files.entries]
+    stamps = [_parsed(entry.stamp) for entry in files.entries]
+    split = [os.path.split(place) for place in places]
+    folders = list(seen.folders)
+    number = {folder: at for at, folder in enumerate(folders)}
+    if seen.odd or not folders or not all(folder in number for folder, _ in split):
+        return
+    roots = sorted({place for _, place in seen.folders.values()})
+    of = {root: at for at, root in enumerate(roots)}
+    kept = {
+        "folders": folders,
+        "roots": roots,
+        "places": [of[place] for _, place in seen.folders.values()],
+        "guards": list(seen.guards),
+        "left": list(seen.left),
+        "at": [number[folder] for folder, _ in split],
+        "names": [name for _, name in split],
+    }
+    (data / ROOM / NAME).write_text(json.dumps(kept, separators=(",", ":")), encoding="utf-8")
+    all_stamps = [*(stamp for stamp, _ in seen.folders.values()), *seen.guards.values(), *seen.left.values(), *stamps]
+    np.save(data / ROOM / STAMPS, np.array(all_stamps, np.int64).reshape(-1, 3))
+
+
+def _parsed(stamp: str) -> tuple[int, int, int]:
+    """Of a file: as ncs.sources.origins writes it; NOWHERE for an object's name, which no file has."""
+    parts = stamp.split(":")
+    if len(parts) != 3:
+        return NOWHERE
+    size, *times = map(int, parts)
+    return (size, times[0], times[1])
+
+
+def above(paths: Iterable[str]) -> set[str]:
+    """All folders above these."""
+    found: set[str] = set()
+    for path in paths:
+        while (path := os.path.dirname(path)) not in found:  # noqa: PTH120
+            found.add(path)
+    return found

@@ -1,0 +1,416 @@
+"""An update made beside the base: the same documents, ranks and scores as a whole build that learnt the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs import reuse
+from ncs.building import make
+from ncs.delta import files, making, quick, remembered, room_of
+from ncs.delta.deciding import Held, decide
+from ncs.file_table import FileTable
+from ncs.freshness import Recipe, recipe_of
+from ncs.index import Index
+from ncs.manifest import read_manifest
+from ncs.near_duplicates import NearDuplicates
+from ncs.originals import Originals
+from ncs.places import Places
+from ncs.sources import Skipped, SourceFile
+from tests import gitrepo
+from tests.test_update import QUICK, documents
+
+VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode")
+THINGS = ("file", "keyboard", "socket", "image", "record", "cache", "token", "window")
+QUESTIONS = (
+    "read file", "how to hide the soft keyboard", "write_record", "parse token header", "close", "Window.open",
+    "recrod cache", "encode image to file", "show windows", "novel word", "test of socket",
+    "how to convert file to image",
+)  # fmt: skip
+RANKERS = ("bm25", "ncs", "ncs_centred", "rrf", "hybrid")
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deltas of small indexes, too, and of whatever share."""
+    monkeypatch.setattr(making, "WHOLE", 0)
+    monkeypatch.setattr(making, "SHARE", 1e9)
+
+
+@pytest.fixture
+def _believing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of files are believed, as if all had been written long before they were read."""
+    for module in (files, quick, remembered, reuse):
+        monkeypatch.setattr(module, "RACY", -(10**15))
+
+
+def body(rng: random.Random, verb: str, thing: str) -> str:
+    """A function with words enough to have near duplicates; few of which there are."""
+    lines = [f"    {name} = {verb}_{name}(x, '{verb}')" for name in THINGS[: rng.choice((3, 8, 8))]]
+    if rng.random() < 0.4:
+        lines[rng.randrange(len(lines))] = f"    {rng.choice(THINGS)} = {rng.choice(VERBS)}(x)"
+    if rng.random() < 0.3:
+        lines.insert(0, f"    # {rng.choice(THINGS)} of {rng.choice(('novel', 'word', 'plain'))}{rng.randint(0, 9)}")
+    return "\n".join([f"def {verb}_{thing}(x):", *lines, "    return x"])
+
+
+def source(rng: random.Random) -> bytes:
+    functions = [body(rng, rng.choice(VERBS), rng.choice(THINGS)) for _ in range(rng.randint(0, 4))]
+    if rng.random() < 0.2:
+        functions.append(f"class {rng.choice(THINGS).title()}:\n    size = {rng.randint(0, 3)}\n")
+    if rng.random() < 0.1:
+        functions.append("def broken(:\n")
+    return "\n\n\n".join(functions).encode()
+
+
+def tree(root: Path, rng: random.Random, files: int = 14) -> Path:
+    for i in range(files):
+        path = root / rng.choice(("app", "lib/deep", "tests")) / f"{rng.choice(THINGS)}{i}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source(rng))
+    (root / "app").mkdir(exist_ok=True)
+    (root / "app" / "sure.py").write_text("def sure(x):\n    return certain(x)\n")
+    gitrepo.git(root / "app", "init", "-q")
+    return root
+
+
+def edit(root: Path, rng: random.Random) -> None:
+    """One thing that people do to files."""
+    files = sorted(path for path in root.rglob("*.py"))
+    one, other = rng.choice(files), rng.choice(files)
+    fresh = root / rng.choice(("app", "lib/deep", "aaa")) / f"{rng.choice(THINGS)}{rng.randint(0, 99)}.py"
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    action = rng.choice(("write", "line", "add", "remove", "rename", "swap", "touch", "copy", "function"))
+    if action == "write":
+        one.write_bytes(source(rng))
+    elif action == "line":
+        one.write_bytes(b"\n# one more line\n" + one.read_bytes())
+    elif action == "add":
+        fresh.write_bytes(source(rng))
+    elif action == "remove" and len(files) > 4:
+        one.unlink()
+    elif action == "rename":
+        one.rename(fresh)
+    elif action == "swap":
+        first, second = one.read_bytes(), other.read_bytes()
+        one.write_bytes(second)
+        other.write_bytes(first)
+    elif action == "touch":
+        os.utime(one)
+    elif action == "copy":
+        shutil.copy2(one, fresh)
+    elif action == "function":
+        one.write_bytes(one.read_bytes() + b"\n\n\n" + source(rng))
+
+
+def whole(index: Index, root: Path, folder: Path) -> Index:
+    """A build of all files that takes over what the index learnt."""
+    make(Recipe((root,), QUICK), folder, index.folder, kept=True)
+    return Index.load(folder)
+
+
+def assert_same(updated: Index, anew: Index) -> None:
+    assert documents(updated) == documents(anew)
+    for ranker in RANKERS:
+        for question in QUESTIONS:
+            assert hits(updated, question, ranker) == hits(anew, question, ranker), (ranker, question)
+    assert_same_stores(updated, anew)
+    left, right = (FileTable.load(index.data) for index in (updated, anew))
+    assert left is not None
+    assert right is not None
+    assert [(e.repository, e.path, e.digest, e.state) for e in left.entries] == [
+        (e.repository, e.path, e.digest, e.state) for e in right.entries
+    ]
+    assert left.rows.tolist() == right.rows.tolist()
+    assert left.copies.tolist() == right.copies.tolist()
+    one, other = (Places.load(index.data) for index in (updated, anew))
+    for name in ("file", "repository", "role", "named", "outline"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+    near = [NearDuplicates.load(index.data, len(index)) for index in (updated, anew)]
+    assert near[0].clusters.tolist() == near[1].clusters.tolist()
+    assert near[0].members.tolist() == near[1].members.tolist()
+    for key in (
+        "documents",
+        "copies",
+        "files",
+        "source_bytes",
+        "broken_files",
+        "repositories",
+        "languages",
+        "kinds",
+        "words",
+    ):
+        assert updated.manifest.counts[key] == anew.manifest.counts[key], key
+    assert updated.manifest.counts["text_files"] == anew.manifest.counts["text_files"]
+
+
+def hits(index: Index, question: str, ranker: str) -> list[tuple[object, ...]]:
+    found = index.search(question, 15, ranker=ranker)
+    return [(hit.document.id, hit.score, hit.confidence, hit.near_copies) for hit in found]
+
+
+def assert_same_stores(updated: Index, anew: Index) -> None:
+    one, other = updated.store, anew.store
+    assert list(one.names()) == list(other.names())
+    assert one.packed(0, len(one)) == other.packed(0, len(other))
+    assert one.ids(range(len(one))) == other.ids(range(len(other)))
+    assert one.locations(range(len(one))) == other.locations(range(len(other)))
+    assert one.counts == other.counts
+    assert one.files()[0].tolist() == other.files()[0].tolist()
+    assert one.files()[1] == other.files()[1]
+    assert sorted(map(repr, one.copies(0, one.counts["copies"]))) == sorted(
+        map(repr, other.copies(0, one.counts["copies"]))
+    )
+    for filters in (
+        {"path": "*file*"},
+        {"repository": "app"},
+        {"kind": "class"},
+        {"language": "python", "path": "lib/*"},
+    ):
+        left, right = one.mask(**filters), other.mask(**filters)
+        assert left is not None
+        assert right is not None
+        assert left.tolist() == right.tolist()
+    assert [one.row_of(id) for id in other.ids(range(len(other)))] == list(range(len(other)))
+    assert one.row_of("nowhere.py:1") is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_edits_an_update_beside_the_base_ranks_as_a_whole_build(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    root = tree(tmp_path / "src", rng)
+    index = Index.build(root, tmp_path / "idx", config=QUICK)
+    beside = 0
+    for step in range(4):
+        for _ in range(rng.randint(1, 4)):
+            edit(root, rng)
+        index.close()
+        index, _ = Index.update(tmp_path / "idx", workers=1)
+        beside += room_of(index.data) is not None
+        with whole(index, root, tmp_path / f"anew{step}") as anew:
+            assert_same(index, anew)
+    assert beside >= 3
+    index.close()
+
+
+@pytest.mark.usefixtures("_believing")
+@pytest.mark.parametrize("seed", range(10, 13))
+def test_so_it_does_where_only_folders_that_changed_are_walked(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    root = tree(tmp_path / "src", rng)
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    for step in range(4):
+        for _ in range(rng.randint(1, 3)):
+            edit(root, rng)
+        index, _ = Index.update(tmp_path / "idx", workers=1)
+        with index, whole(index, root, tmp_path / f"anew{step}") as anew:
+            assert_same(index, anew)
+        assert not Index.update(tmp_path / "idx")[1]
+
+
+def test_switching_branches_there_and_back_is_followed(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    root = tree(tmp_path / "src", rng)
+    work = gitrepo.repository(
+        root / "work", {"a.py": "def alpha(x):\n    return go(x)\n", "b.py": body(rng, "read", "file")}
+    )
+    gitrepo.git(work, "switch", "-q", "-c", "other")
+    gitrepo.commit(work, {"a.py": "def gamma(x):\n    return stay(x)\n", "c.py": body(rng, "hide", "token")})
+    gitrepo.git(work, "switch", "-q", "main")
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    for branch in ("other", "main"):
+        gitrepo.git(work, "switch", "-q", branch)
+        index, _ = Index.update(tmp_path / "idx", workers=1)
+        with index, whole(index, root, tmp_path / branch) as anew:
+            assert_same(index, anew)
+            assert room_of(index.data)
+
+
+def looked_at(folder: Path) -> tuple[files.Walked | None, files.Walked | None]:
+    """What looking at some folders finds to differ from the index, and what a walk over all does."""
+    manifest = read_manifest(folder)
+    data, recipe = folder / manifest.generation, recipe_of(manifest, folder)
+    filed = files.Filed.load(data)
+    assert filed is not None
+    began = time.time_ns()
+    looking = files.Looking(filed, began)
+    walked = looking.over(recipe.files(Skipped(), looking), 1 << 30)
+    return quick.quick_look(data, filed, recipe, (began, began), 1 << 30), walked
+
+
+def names(found: Sequence[int | SourceFile]) -> list[int | str]:
+    return [file if isinstance(file, int) else f"{file.repository}/{file.path}" for file in found]
+
+
+@pytest.mark.usefixtures("_believing")
+def test_looking_at_some_folders_finds_what_a_walk_over_all_finds(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    root = tree(tmp_path / "src", rng)
+    (root / "lib" / "data.py").write_bytes(b"\0\0")
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    for step in range(25):
+        edit(root, rng)
+        if step == 12:  # what was left out for what it held
+            (root / "lib" / "data.py").write_bytes(b"def held(x):\n    return x\n")
+        found, walked = looked_at(tmp_path / "idx")
+        assert walked is not None
+        assert found is not None
+        assert names(found.found) == names(walked.found), step
+        for one, other in (
+            (found.added, walked.added),
+            (found.changed, walked.changed),
+            (found.removed, walked.removed),
+        ):
+            assert sorted(map(str, one)) == sorted(map(str, other)), step
+
+
+@pytest.mark.usefixtures("_believing")
+@pytest.mark.parametrize("what", ["ignore", "ignore more", "repository", "environment", "new repository"])
+def test_what_changes_the_list_of_files_is_left_to_a_walk_over_all(tmp_path: Path, what: str) -> None:
+    root = tree(tmp_path / "src", random.Random(3))
+    (root / "lib" / "deep" / "kept.py").write_text("def kept(x):\n    return x\n")
+    (root / "lib" / ".gitignore").write_text("nothing\n")
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    if what == "ignore":
+        (root / "lib" / ".gitignore").write_text("deep/\n")
+    elif what == "ignore more":
+        (root / "tests" / ".ncsignore").write_text("*.py\n")
+    elif what == "repository":
+        gitrepo.git(root / "lib", "init", "-q")
+    elif what == "environment":
+        (root / "lib" / "pyvenv.cfg").write_text("")
+    else:
+        gitrepo.write(root / "new", {"a.py": "def alpha(x):\n    return x\n"})
+        gitrepo.git(root / "new", "init", "-q")
+    assert looked_at(tmp_path / "idx")[0] is None
+    index, _ = Index.update(tmp_path / "idx", workers=1)
+    with index, whole(index, root, tmp_path / "anew") as anew:
+        assert documents(index) == documents(anew)
+
+
+BASE = Held(np.array([0, 0, 1, 2]), np.array([5, 6, 7, 8], np.uint64), np.array([1, 2]), np.array([0, 0]))
+"""Files 0, 1 and 2; document 0 has copies in files 1 and 2."""
+
+
+def held(*digests: int) -> Held:
+    nothing = np.zeros(0, np.int64)
+    return Held(np.zeros(len(digests), np.int64), np.array(digests, np.uint64), nothing, nothing)
+
+
+def test_an_original_that_is_gone_asks_for_the_file_of_its_first_copy() -> None:
+    decided = decide(BASE, held(9), np.array([-1, 1, 2]), np.array([0]))
+    assert decided is not None
+    assert decided.missing.tolist() == [1]
+
+
+def test_an_original_that_stays_in_a_file_that_changed_keeps_its_copies() -> None:
+    decided = decide(BASE, held(9, 5), np.array([-1, 1, 2]), np.array([0]))
+    assert decided is not None
+    assert decided.missing.tolist() == []
+    assert decided.held.tolist() == [4, 5, 2, 3]  # the delta's first, which are numbers 4 and 5
+    assert decided.copies.tolist() == [[5, 4], [5, 5]]  # of document 5, in the places of the base's copies
+
+
+def test_the_first_of_equal_documents_is_the_original_wherever_it_is_held() -> None:
+    decided = decide(BASE, held(7), np.array([1, 2, 3]), np.array([0]))
+    assert decided is not None
+    assert decided.held.tolist() == [4, 0, 1, 3]
+    assert [4, 2] in decided.copies.tolist()  # the base's document 2 is a copy now
+
+
+def test_a_delta_grown_too_large_becomes_part_of_a_new_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(8)
+    root = tree(tmp_path / "src", rng)
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    edit(root, rng)
+    (root / "app" / "sure.py").write_text("def sure(x):\n    return doubtful(x)\n")
+    with Index.update(tmp_path / "idx", workers=1)[0] as index:
+        assert room_of(index.data)
+    monkeypatch.setattr(making, "SHARE", 0)
+    monkeypatch.setattr(making, "LEAST", 0)
+    (root / "app" / "sure.py").write_text("def sure(x):\n    return novel(x)\n")
+    index, _ = Index.update(tmp_path / "idx", workers=1)
+    make(Recipe((root,), QUICK), tmp_path / "anew", tmp_path / "idx")
+    with index, Index.load(tmp_path / "anew") as anew:
+        assert room_of(index.data) is None
+        assert_same(index, anew)
+        for name in (
+            "bm25/impacts.npy",
+            "bm25/rows.npy",
+            "ncs_centred/vectors.faiss",
+            "words.ids.npy",
+            "calibration.json",
+        ):
+            assert (index.data / name).read_bytes() == (anew.data / name).read_bytes(), name
+
+
+def test_an_index_beside_its_base_answers_all_that_an_index_is_asked(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(4))
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    (root / "app" / "sure.py").write_text('def sure(x):\n    """Zugzwang of keyboards."""\n    return zugzwang(x)\n')
+    (root / "lib" / "more.py").write_text(
+        "class Deep:\n    def dive(self, x):\n        return self.plunge(x, 'water')\n"
+    )
+    index, _ = Index.update(tmp_path / "idx", workers=1)
+    with index, whole(index, root, tmp_path / "anew") as anew:
+        for question in QUESTIONS:
+            one, other = (each.explain(question, 5)[1] for each in (index, anew))
+            assert [(reason.row, reason.score) for reason in one.reasons] == [(r.row, r.score) for r in other.reasons]
+        sure = documents(index)[0]
+        assert [hit.score for hit in index.similar(sure, 5)] == [hit.score for hit in anew.similar(sure, 5)]
+        assert index.unknown_words("certain zugzwang") == anew.unknown_words("certain zugzwang")
+        assert list(index.unknown_words("certain zugzwang")) == ["certain"]  # nobody says it any more
+        assert index.neighbours("zugzwang") is anew.neighbours("zugzwang") is None
+        assert index.neighbours("keyboard") == anew.neighbours("keyboard")
+        assert index.functions().tolist() == anew.functions().tolist()
+        assert index.near_spellings("zugzwan") == anew.near_spellings("zugzwan") == ["zugzwang"]
+        Index.load(tmp_path / "idx", verify=True).close()
+        originals = Originals(index.data)
+        assert originals.of("src", "lib/more.py") == root / "lib" / "more.py"
+        assert originals.name_of(root / "lib" / "more.py") == "src/lib/more.py"
+        assert originals.of("app", "sure.py") == root / "app" / "sure.py"
+
+
+def test_who_reads_an_index_is_not_disturbed_by_updates_beside_it(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(6))
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    with Index.load(tmp_path / "idx") as early:
+        for step in range(3):
+            (root / "app" / "sure.py").write_text(f"def sure{step}(x):\n    return certain(x)\n")
+            Index.update(tmp_path / "idx", workers=1)[0].close()
+        assert [hit.document.name for hit in early.search("sure certain", 1)] == ["sure"]
+        assert hits(early, "read file", "hybrid")
+    with Index.load(tmp_path / "idx") as late:
+        assert [hit.document.name for hit in late.search("sure certain", 1)] == ["sure2"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="updates are killed in forked processes")
+def test_killed_at_any_moment_an_update_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(7))
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    rng, last = random.Random(1), "sure"
+    for number in range(25):
+        (root / "app" / "sure.py").write_text(f"def sure{number}(x):\n    return certain(x)\n")
+        child = os.fork()
+        if not child:
+            Index.update(tmp_path / "idx", workers=1)[0].close()
+            os._exit(0)
+        time.sleep(rng.uniform(0, 0.5))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with Index.load(tmp_path / "idx", verify=True) as index:
+            name = next(document.name for document in documents(index) if document.path == "sure.py")
+            assert name in (last, f"sure{number}")
+        last = name
+    with Index.update(tmp_path / "idx", workers=1)[0] as index:
+        assert "sure24" in {document.name for document in documents(index)}
+    assert [path.name for path in (tmp_path / "idx").glob("data-*")] == [index.data.name]
