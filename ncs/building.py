@@ -22,7 +22,7 @@ from ncs.errors import BadInput, NcsError
 from ncs.folder import open_folder
 from ncs.freshness import Recipe, known_files
 from ncs.generations import Generation, new_generation
-from ncs.kept import Kept
+from ncs.kept import Kept, words_held
 from ncs.manifest import current_generation
 from ncs.map_files import keep_map
 from ncs.memory import Budget, expected
@@ -203,6 +203,7 @@ def learn(
         how = chosen(config.embeddings, owners, config.fasttext, config.lsa)
         embeddings, training = word_vectors(words, how, config.warm_start, track, folder, learnt, trainer)
         embeddings.save(folder)
+        training = {**training, "held": words_held(words, embeddings)}
     with Store(folder / "documents.sqlite") as store:
         dense = _dense(config) if kept is None else kept.teach(_dense(config), words.vocabulary)
         _fit(chain(dense, requested), words, embeddings, store, folder, track, clock)

@@ -19,15 +19,20 @@ from ncs.lexical import Postings
 from ncs.manifest import read_manifest
 from ncs.rankers.ncs import MEAN, NcsRanker
 from ncs.structure import FILE as STRUCTURE
+from ncs.types import NCS_FIELDS
 from ncs.vocabulary import Vocabulary, numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.embeddings import Embeddings
     from ncs.rankers import Ranker
     from ncs.structure import Structure
+    from ncs.vocabulary import WordTable
 
 CALIBRATION = "calibration.json"
+PART = 1 << 14
+"""Documents whose words are looked at at once."""
 
 
 class Kept:
@@ -61,6 +66,16 @@ class Kept:
         """Write what calibration found, and give its figures."""
         shutil.copyfile(self._data / CALIBRATION, folder / CALIBRATION)
         return cast("Mapping[str, Any]", self._manifest.counts["calibration"])
+
+
+def words_held(words: WordTable, embeddings: Embeddings) -> list[int]:
+    """How many words of NCS_FIELDS there are, and how many of them have no vector: an update goes on from these."""
+    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
+    total = without = 0
+    for start in range(0, len(words), PART):
+        ids, _ = words.select(NCS_FIELDS, start, min(start + PART, len(words)))
+        total, without = total + len(ids), without + int(np.count_nonzero(~has[ids]))
+    return [total, without]
 
 
 def taken(array: NDArray[np.float32], numbers: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -150,6 +150,8 @@ def assert_same(updated: Index, anew: Index) -> None:
     ):
         assert updated.manifest.counts[key] == anew.manifest.counts[key], key
     assert updated.manifest.counts["text_files"] == anew.manifest.counts["text_files"]
+    now = [index.manifest.counts["training"]["without_vector_now"] for index in (updated, anew)]  # type: ignore[index]
+    assert now[0] == pytest.approx(now[1], abs=2e-6)
 
 
 def hits(index: Index, question: str, ranker: str) -> list[tuple[object, ...]]:
