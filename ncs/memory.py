@@ -61,15 +61,16 @@ class Corpus:
     def needed(self) -> Mapping[str, int]:
         """Bytes that each stage holds at most, all processes together, with one that reads."""
         table = 4 * self.dim * self.words
+        held = OWN + 250 * self.rows  # reading leaves as much behind in freed pieces
         if self.lsa:
             training = self.rows * (2_000 + 24 * self.dim) + 24 * self.dim * self.words
         else:
             training = FASTTEXT + 3 * table + 4 * self.dim * self.buckets + 200 * self.words
         return {
-            "reading": OWN + WORKER + 250 * self.rows + 300 * self.words,
-            "structure": OWN + 150 * self.rows + 300 * self.words,
-            "training": OWN + training,
-            "vectors": OWN + 3 * table + self.rows * A_ROW.get(self.vectors, 8 * self.dim),
+            "reading": held + WORKER + 300 * self.words,
+            "structure": held + 150 * self.rows + 300 * self.words,
+            "training": held + training,
+            "vectors": held + 3 * table + self.rows * A_ROW.get(self.vectors, 8 * self.dim),
         }
 
 

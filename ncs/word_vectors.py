@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DRIFT, GROWTH = 0.02, 1.5
 """Past these an update advises to learn word vectors anew."""
+ROWS = 1 << 14
+"""Documents whose words are looked at at once."""
 PENDING = "word vectors are being learnt: so far words themselves are found, not their meaning"
 """What an index says that answers by words only."""
 
@@ -59,8 +61,11 @@ def word_vectors(
 def without_vector(words: WordTable, embeddings: Embeddings) -> float:
     """The share of the words of NCS_FIELDS that have no vector: rare ones, and those that came after the training."""
     has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
-    ids, _ = words.select(NCS_FIELDS)
-    return round(float(1 - has[ids].mean()), 6) if len(ids) else 0.0
+    known = total = 0
+    for start in range(0, len(words), ROWS):
+        ids, _ = words.select(NCS_FIELDS, start, min(start + ROWS, len(words)))
+        known, total = known + int(np.count_nonzero(has[ids])), total + len(ids)
+    return round(1 - known / total, 6) if total else 0.0
 
 
 def retraining_advice(manifest: Manifest) -> str | None:

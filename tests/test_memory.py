@@ -8,19 +8,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluation.bench_memory import keep, table, told
 from evaluation.limited import ROOM, Ran, run
 from evaluation.made_sources import IDENTIFIER, RESERVED, write_part
 from evaluation.synthetic import Source
+from ncs import word_vectors
 from ncs.config import BuildConfig
-from ncs.embeddings import FastTextConfig
+from ncs.embeddings import Embeddings, FastTextConfig
 from ncs.errors import BadInput
 from ncs.folder import open_folder
 from ncs.index import Index
 from ncs.memory import OWN, WORKER, Budget, Corpus, expected, size_of
 from ncs.store import Store
+from ncs.types import NCS_FIELDS
+from tests.words import topics
 
 MIB = 2**20
 PLAIN = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1), embeddings="fasttext", deduplicate=True)
@@ -112,6 +116,18 @@ def test_processes_that_read_are_as_many_as_fit_and_one_at_least() -> None:
     assert Budget(OWN + 3 * WORKER).workers(8, rows=WORKER // 250 + 1) == 1
     assert Budget(1).workers(8) == 1
     assert Budget(2**50).workers(None) == (os.cpu_count() or 1)
+
+
+def test_words_without_a_vector_are_counted_alike_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = topics()
+    vectors = np.ones((len(words.vocabulary), 3), np.float32)
+    vectors[::3] = 0
+    ids, _ = words.select(NCS_FIELDS)
+    expected = np.mean([int(id) % 3 == 0 for id in ids])
+    for rows in (1, 7, 1 << 14):
+        monkeypatch.setattr(word_vectors, "ROWS", rows)
+        assert word_vectors.without_vector(words, Embeddings(vectors)) == pytest.approx(expected, abs=1e-6)
+    assert 0.1 < expected < 0.9
 
 
 @pytest.mark.parametrize("text", ["", "2 apples", "-1G", "0", "GiB", "1e9"])
