@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -74,9 +75,8 @@ def run(command: Sequence[str], limit: int, log: Path) -> Ran:
 
 @contextmanager
 def _group(limit: int) -> Iterator[Path]:
-    group = ROOM / f"ncs-{os.getpid()}"
     try:
-        group.mkdir()
+        group = Path(tempfile.mkdtemp(prefix="ncs-", dir=ROOM))
         (group / "memory.limit_in_bytes").write_text(str(limit))
     except OSError as error:
         raise BadInput(f"a hard limit needs control groups of memory (version 1) and root: {error}") from None
@@ -86,7 +86,7 @@ def _group(limit: int) -> Iterator[Path]:
     try:
         yield group
     finally:
-        for _ in range(50):
+        for _ in range(300):
             try:
                 group.rmdir()
                 break

@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,7 +160,8 @@ def test_a_publication_that_was_killed_is_gone_on_with_and_the_index_before_answ
     with connected(store) as client:
         before = answering(client, store.alias)
         begun: list[str] = []
-        while not begun or client.query(begun[0], filter="row >= 50", output_fields=["count(*)"])[0]["count(*)"] == 0:
+        while not begun or client.query(begun[0], filter="row >= 70", output_fields=["count(*)"])[0]["count(*)"] == 0:
+            time.sleep(0.2)
             names = client.list_collections()
             begun = [name for name in names if name.startswith("killed_") and name != before]
             assert process.poll() is None, "it ended before it could be killed"
