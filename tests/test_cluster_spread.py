@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -60,24 +61,24 @@ def files(words: WordTable, room: Path) -> dict[str, bytes]:
 def test_postings_and_vectors_made_by_workers_are_those_made_here_byte_for_byte(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    spread = SpreadWords(table(), cluster.address)
-    assert files(spread, tmp_path / "there") == files(table(), tmp_path / "here")
-    assert spread.here == 0
+    with closing(SpreadWords(table(), cluster.address)) as spread:
+        assert files(spread, tmp_path / "there") == files(table(), tmp_path / "here")
+        assert spread.here == 0
 
 
 def test_what_dies_with_its_workers_is_made_again_and_without_any_it_is_made_here(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     expected = files(table(), tmp_path / "here")
-    spread = SpreadWords(table(), cluster.address, patience=4)
-    assert files(spread, tmp_path / "both") == expected
-    cluster.workers[0].kill()
-    cluster.workers[0].wait()
-    assert files(spread, tmp_path / "one") == expected
-    cluster.workers[1].kill()
-    cluster.workers[1].wait()
-    assert files(spread, tmp_path / "none") == expected
-    assert spread.here > 0
+    with closing(SpreadWords(table(), cluster.address, patience=4)) as spread:
+        assert files(spread, tmp_path / "both") == expected
+        cluster.workers[0].kill()
+        cluster.workers[0].wait()
+        assert files(spread, tmp_path / "one") == expected
+        cluster.workers[1].kill()
+        cluster.workers[1].wait()
+        assert files(spread, tmp_path / "none") == expected
+        assert spread.here > 0
 
 
 def slowly(words: WordTable) -> Arrays:
@@ -87,16 +88,16 @@ def slowly(words: WordTable) -> Arrays:
 
 
 def test_workers_killed_in_the_middle_change_no_answer_and_no_order(cluster: Cluster) -> None:
-    spread = SpreadWords(table(), cluster.address, patience=4)
-    found = []
-    for number, (count,) in enumerate(spread.each(slowly, range(0, DOCUMENTS, 37), 37)):
-        found.append(int(count[0]))
-        if number in (1, 4):
-            victim = cluster.workers.pop()
-            victim.kill()
-            victim.wait()
-    assert found == [37] * 10 + [30]
-    assert int(spread.total(slowly, 100)[0][0]) == DOCUMENTS
+    with closing(SpreadWords(table(), cluster.address, patience=4)) as spread:
+        found = []
+        for number, (count,) in enumerate(spread.each(slowly, range(0, DOCUMENTS, 37), 37)):
+            found.append(int(count[0]))
+            if number in (1, 4):
+                victim = cluster.workers.pop()
+                victim.kill()
+                victim.wait()
+        assert found == [37] * 10 + [30]
+        assert int(spread.total(slowly, 100)[0][0]) == DOCUMENTS
 
 
 def test_without_a_scheduler_everything_is_made_here() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -144,11 +144,12 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by the build
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
     if scheduler == LOCAL:
-        with dask.config.set(QUIET), LocalCluster(**options) as cluster, Client(cluster) as client:
+        with dask.config.set(QUIET), LocalCluster(**options) as cluster, closing(Client(cluster)) as client:
             yield client
         return
     try:
-        with _reached(Client, scheduler, patience) as client:
+        # closing: its own exit wants the thread and the context that entered it, and who holds it may end elsewhere
+        with closing(_reached(Client, scheduler, patience)) as client:
             yield client
     except CommClosedError as error:
         raise NcsError(
