@@ -176,8 +176,7 @@ class Store:
 
     def of_kinds(self, kinds: Collection[str]) -> Mask:
         """Which rows are of one of these kinds, bool [n]."""
-        with self._reading():
-            return np.isin(self._column("kind"), self._numbers("SELECT id, label FROM labels", kinds.__contains__))
+        return self.labelled("kind", kinds.__contains__)
 
     def row_of(self, id: str) -> int | None:
         """The row of a document; None for an unknown id."""
@@ -238,7 +237,9 @@ class Store:
     def files_matching(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
         """The numbers of files whose repository and path match."""
         with self._reading():
-            return self._matching_files(in_repository, in_path)
+            owners = self._numbers("SELECT id, name FROM repositories", in_repository)
+            files = self._db.execute(f"SELECT id, path FROM files WHERE repository IN {ROWS}", (json.dumps(owners),))  # noqa: S608
+            return [file for file, path in files if in_path(path)]
 
     def mask(
         self,
@@ -253,26 +254,20 @@ class Store:
         """
         if language is None and repository is None and path is None and kind is None:
             return None
-        with self._reading():
-            mask = np.ones(len(self), np.bool_)
-            if language is not None:
-                labels = self._numbers("SELECT id, label FROM labels", language.lower().__eq__)
-                mask &= np.isin(self._column("language"), labels)
-            if kind is not None:
-                labels = self._numbers("SELECT id, label FROM labels", kind.lower().__eq__)
-                mask &= np.isin(self._column("kind"), labels)
-            if repository is not None or path is not None:
-                mask &= self._inside(self._matching_files(matcher(repository), matcher(path)))
+        mask = np.ones(len(self), np.bool_)
+        for column, label in (("language", language), ("kind", kind)):
+            if label is not None:
+                mask &= self.labelled(column, label.lower().__eq__)
+        if repository is not None or path is not None:
+            mask &= self._standing(matcher(repository), matcher(path))
         return mask
 
-    def _matching_files(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
-        owners = self._numbers("SELECT id, name FROM repositories", in_repository)
-        files = self._db.execute(f"SELECT id, path FROM files WHERE repository IN {ROWS}", (json.dumps(owners),))  # noqa: S608
-        return [file for file, path in files if in_path(path)]
-
-    def _inside(self, files: Sequence[int]) -> Mask:
-        mask = np.isin(self._column("file"), files)
-        mask[self._column("copy_row")[np.isin(self._column("copy_file"), files)]] = True
+    def _standing(self, in_repository: Matcher, in_path: Matcher) -> Mask:
+        """Rows that stand in a file that matches, or of which a copy does."""
+        files = self.files_matching(in_repository, in_path)
+        with self._reading():
+            mask = np.isin(self._column("file"), files)
+            mask[self._column("copy_row")[np.isin(self._column("copy_file"), files)]] = True
         return mask
 
     def _numbers(self, query: str, wanted: Callable[[str], bool]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ncs.delta.rows import GONE, Stack
 from ncs.errors import IndexDamaged
-from ncs.filters import matcher
+from ncs.filters import Matcher
 from ncs.packing import Packed
 from ncs.store import NAME, Store, document_of, id_of
 from ncs.types import Document, Location
@@ -139,11 +139,8 @@ class StackedStore(Store):
         for start in range(0, len(self), PART):
             yield from self._gathered(range(start, min(start + PART, len(self))), Store.named)
 
-    def of_kinds(self, kinds: Collection[str]) -> Mask:
-        """Which rows are of one of these kinds, bool [n]."""
-        return self._labelled("kind", kinds.__contains__)
-
-    def _labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
+    def labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
+        """Which rows have a label, of "language" or "kind", that is wanted, bool [n]."""
         return self._joined(self._base.labelled(column, wanted), self._delta.labelled(column, wanted))
 
     def _joined(self, early: Mask, late: Mask) -> Mask:
@@ -155,27 +152,8 @@ class StackedStore(Store):
         held = [*self._base.rows_of(id), *(row + self._stack.base for row in self._delta.rows_of(id))]
         return [row for row in self._stack.row[held].tolist() if row != GONE]
 
-    def mask(
-        self,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-    ) -> Mask | None:
-        """Rows that meet every filter given, bool [n]; None without filters."""
-        if language is None and repository is None and path is None and kind is None:
-            return None
-        mask = np.ones(len(self), np.bool_)
-        for column, label in (("language", language), ("kind", kind)):
-            if label is not None:
-                mask &= self._labelled(column, label.lower().__eq__)
-        if repository is not None or path is not None:
-            where = matcher(repository), matcher(path)
-            mask &= self._standing(self._base.files_matching(*where), self._delta.files_matching(*where))
-        return mask
-
-    def _standing(self, early: Sequence[int], late: Sequence[int]) -> Mask:
-        """Rows that stand in one of these files of the base or the delta, or of which a copy does."""
+    def _standing(self, in_repository: Matcher, in_path: Matcher) -> Mask:
+        early, late = (each.files_matching(in_repository, in_path) for each in (self._base, self._delta))
         base, delta = np.isin(self._base.column("file"), early), np.isin(self._delta.column("file"), late)
         sources = np.concatenate([base, np.isin(self._base.column("copy_file"), early), delta])
         mask = self._joined(base, delta)
