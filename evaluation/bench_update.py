@@ -1,10 +1,12 @@
 """An update after one changed file, ten, a hundred, beside a walk over all files and making all anew.
 
-    bin/benchmark update INDEX [--files 1 10 100] [--rounds 5] [--whole] [--json FILE]
+    bin/benchmark update INDEX [--files 1 10 100] [--rounds 5] [--whole] [--edits 1000] [--json FILE]
 
 INDEX was made of folders (with this ncs); it is linked, not changed. Source files drawn at random get a line more, and
 get their content and times back at the end. Seconds are medians: wall, and CPU, which says more on a busy machine.
 --whole: all but word vectors is made anew too, which takes minutes; else a build's own seconds stand for it.
+--edits: after so many random edits (lines, functions, renames, copies, deletions) one update is compared with an index
+built from nothing with the same word vectors: documents, and what the default ranker finds for 200 of their names.
 """
 
 from __future__ import annotations
@@ -24,16 +26,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evaluation.bench_cold import run
 from evaluation.machine import commit, machine
+from evaluation.random_edits import edited
+from ncs.building import make
 from ncs.errors import BadInput
 from ncs.file_table import FileTable
 from ncs.freshness import recipe_of
 from ncs.index import Index
 from ncs.mains import ending
 from ncs.sources import Skipped
+from ncs.tokens import tokenize
 from ncs.word_vectors import retraining_advice
 
+ASKED = 200
 LEARNING = ("embeddings", "calibration")
 HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
 """Files in which a line that begins with # is a comment; // is in all others."""
@@ -47,12 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--edits", type=int, default=0, metavar="N")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     with linked(args.index) as folder, Index.load(folder) as index:
         sources = files_of(index)
         with kept(sources):
             found = measured(folder, sources, args.files, args.rounds, whole=args.whole)
+        if args.edits:
+            found["edits"] = after_edits(folder, files_of(index, args.edits))
         found = {**about(index), **found, "machine": machine(), "commit": commit()}
     for line in told(found):
         print(line)  # noqa: T201
@@ -61,13 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def files_of(index: Index) -> list[Path]:
+def files_of(index: Index, most: int = 500) -> list[Path]:
     """Files of an index that lie in folders, a hundred and more than are edited, drawn at random."""
     table = FileTable.load(index.data)
     places = [Path(entry.place) for entry in table.entries if entry.stamp.count(":") == 2] if table else []
     if not places:
         raise BadInput(f"{index.folder} was made of no files in folders; name another index")
-    return random.Random(0).sample(places, min(500, len(places)))  # noqa: S311
+    return random.Random(0).sample(places, min(most, len(places)))  # noqa: S311
 
 
 def about(index: Index) -> dict[str, Any]:
@@ -105,6 +116,31 @@ def measured(
         with Index.load(folder) as fresh:
             found["fresh_bytes"] = sum(path.stat().st_size for path in fresh.data.rglob("*") if path.is_file())
     return found
+
+
+def after_edits(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
+    """What an update after random edits of these files takes, and how far it equals a build from nothing."""
+    update(folder)()
+    with edited(files) as kinds, tempfile.TemporaryDirectory(dir=folder.parent, prefix="fresh-") as room:
+        updated = timed(update(folder))
+        with Index.load(folder) as index:
+            beside = index.manifest.counts.get("delta")
+            recipe = recipe_of(index.manifest, folder)
+        fresh = timed(lambda: make(recipe, Path(room), folder, reuse=False, kept=beside is not None))
+        with Index.load(folder) as index, Index.load(room) as anew:
+            same = answers(index) == answers(anew)
+    return {
+        "files": len(files), "kinds": kinds, "update": list(map(rounded, updated)), "delta": beside,
+        "from_nothing": list(map(rounded, fresh)), "equal": same,
+    }  # fmt: skip
+
+
+def answers(index: Index) -> list[Any]:
+    """All documents' ids, and ids and scores of what is found for the names, in words, of ASKED documents."""
+    ids = [document.id for document in index.store.documents(range(len(index)))]
+    rows = np.linspace(0, len(index) - 1, min(ASKED, len(index))).astype(int).tolist()
+    names = [" ".join(tokenize(document.name)) for document in index.store.documents(rows)]
+    return [ids, [[(hit.document.id, hit.score) for hit in index.search(name)] for name in names if name]]
 
 
 def update(folder: Path) -> Callable[[], None]:
@@ -189,6 +225,12 @@ def told(found: dict[str, Any]) -> Iterator[str]:
     for name, (wall, cpu) in walls.items():
         yield f"{name}: {wall:.2f} s, {cpu:.2f} s of CPU; {cpu / max(one[1], 1e-9):,.1f} times an update of one"
     yield f"delta: {found['delta']}; {found['bytes'] / 1e6:,.0f} MB"
+    if "edits" in found:
+        edits = found["edits"]
+        kinds = ", ".join(f"{n} {kind}" for kind, n in edits["kinds"].items())
+        wall, cpu = edits["update"]
+        yield f"{edits['files']:,} random edits ({kinds}): {wall:.2f} s, {cpu:.2f} s of CPU"
+        yield f"a build from nothing: {edits['from_nothing'][1]:.2f} s of CPU; {'equal' if edits['equal'] else 'DIFFERENT'}"
     if "fresh_bytes" in found:
         yield f"a fresh one: {found['fresh_bytes'] / 1e6:,.0f} MB, so {found['bytes'] / found['fresh_bytes']:.3f} times"
 
