@@ -230,7 +230,8 @@ def told(found: dict[str, Any]) -> Iterator[str]:
         kinds = ", ".join(f"{n} {kind}" for kind, n in edits["kinds"].items())
         wall, cpu = edits["update"]
         yield f"{edits['files']:,} random edits ({kinds}): {wall:.2f} s, {cpu:.2f} s of CPU"
-        yield f"a build from nothing: {edits['from_nothing'][1]:.2f} s of CPU; {'equal' if edits['equal'] else 'DIFFERENT'}"
+        same = "equal" if edits["equal"] else "DIFFERENT"
+        yield f"a build from nothing: {edits['from_nothing'][1]:.2f} s of CPU; documents and answers {same}"
     if "fresh_bytes" in found:
         yield f"a fresh one: {found['fresh_bytes'] / 1e6:,.0f} MB, so {found['bytes'] / found['fresh_bytes']:.3f} times"
 
