@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs.errors import BadInput
+from ncs.progress import Track, silent
 from unif.data import Reading
-from unif.fielded import Fielded, read_fielded
+from unif.fielded import Fielded, write
+from unif.fielded_reading import read_rows
 from unif.settings import TranslationConfig
 from unif.sources import PairFile, Sources
 
@@ -39,17 +42,23 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def pairs(file: Path) -> Fielded:
-    return read_fielded([PairFile(file)], frozenset(), Reading())
-
-
-CONFIG = TranslationConfig(dim=8, batch=64, epochs=4, passes=2, rate=0.01)
-
-
-def test_a_question_is_its_first_sentence_and_names_are_numbered(file: Path) -> None:
+def read(file: Path, folder: Path, left_out: frozenset[str] = frozenset()) -> Fielded:
     reading = Reading()
-    found = read_fielded([PairFile(file)], frozenset({"how to open the file more of it"}), reading)
+    return write(read_rows([PairFile(file)], left_out, reading, silent), folder, reading)
+
+
+@pytest.fixture(scope="module")
+def pairs(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Fielded:
+    return read(file, tmp_path_factory.mktemp("fielded") / "pairs")
+
+
+CONFIG = TranslationConfig(dim=8, batch=64, epochs=4, passes=2, rate=0.01, valid=0.1)
+
+
+def test_a_question_is_its_first_sentence_and_names_are_numbered(file: Path, tmp_path: Path) -> None:
+    found = read(file, tmp_path / "pairs", frozenset({"how to open the file more of it"}))
+    reading = found.reading
+    assert reading.questions == 47
     assert (reading.rows, reading.left_out, reading.bad, reading.wordless) == (6 * 47, 6, 1, 1)
     spelled = list(found.stems)
     row = [spelled[id] for id in found.query[0].indices]
@@ -61,10 +70,9 @@ def test_a_question_is_its_first_sentence_and_names_are_numbered(file: Path) -> 
 
 
 def test_torch_and_numpy_give_one_score(pairs: Fielded) -> None:
-    from unif.translating import Vectors, WordByWord, beginning, exported
+    from unif.translating_model import Vectors, WordByWord, beginning, exported
 
-    torch.manual_seed(0)
-    vectors = Vectors(*beginning(pairs, CONFIG), torch.from_numpy(np.log(pairs.idf)).float())
+    vectors = Vectors(*beginning(pairs, np.arange(len(pairs)), CONFIG), torch.from_numpy(np.log(pairs.idf)).float())
     words = WordByWord(vectors, CONFIG)
     words.counted.weight.data.normal_()
     head = exported(vectors, words, pairs, CONFIG, {})
@@ -83,7 +91,7 @@ def test_what_is_trained_finds_code_that_shares_one_word_of_two_and_a_seed_repea
 ) -> None:
     from unif.translating import train
 
-    heads = [train(tmp_path / name, Sources((PairFile(file),)), CONFIG)[0] for name in "ab"]
+    heads = [train(tmp_path / name, Sources((PairFile(file),)), CONFIG).head for name in "ab"]
     first, second = (each.translation for each in heads)
     assert first is not None
     assert second is not None
@@ -95,17 +103,70 @@ def test_what_is_trained_finds_code_that_shares_one_word_of_two_and_a_seed_repea
         near = first.table(np.array(tokens.ids([asked])), np.sort(said))[0]
         assert np.sort(said)[near.argmax()] == said[place], asked
     curve = [json.loads(line) for line in (tmp_path / "a" / "curve.jsonl").read_text().splitlines()]
-    assert len(curve) == CONFIG.epochs + CONFIG.passes
-    assert curve[CONFIG.epochs - 1]["loss"] < curve[0]["loss"]
+    assert [row["epoch"] for row in curve] == list(range(1 + CONFIG.epochs + CONFIG.passes))
+    assert curve[CONFIG.epochs]["loss"] < curve[1]["loss"]
+    assert curve[-1]["mrr"] >= curve[0]["mrr"] > 0.5
+
+
+@pytest.mark.parametrize("epoch", [0, 1, CONFIG.epochs, CONFIG.epochs + 1])
+def test_a_training_that_was_killed_goes_on_as_if_it_had_not_been(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
+) -> None:
+    from unif.translating import Training, train
+
+    whole = train(tmp_path / "whole", Sources((PairFile(file),)), CONFIG)
+    learn = Training._epoch
+
+    def killed(self: Training, number: int, track: Track) -> dict[str, float]:
+        if number == epoch + 1:
+            raise KeyboardInterrupt
+        return learn(self, number, track)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "_epoch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "run", Sources((PairFile(file),)), CONFIG)
+    again = train(tmp_path / "run", Sources((PairFile(file),)), CONFIG)
+    assert again.best_epoch == whole.best_epoch
+    for side in ("query", "code"):
+        for name, array in getattr(whole.head, side).arrays.items():
+            np.testing.assert_array_equal(getattr(again.head, side).arrays[name], array)
+    assert whole.head.translation is not None
+    assert again.head.translation is not None
+    np.testing.assert_array_equal(again.head.translation.counted, whole.head.translation.counted)
+    np.testing.assert_array_equal(again.head.translation.query, whole.head.translation.query)
+
+
+def test_validation_shares_no_question_and_no_name_with_what_is_learnt(pairs: Fielded) -> None:
+    learning, valid = pairs.split(0.1, 0)
+    assert len(valid) == 6 * 5
+    assert not set(pairs.question[learning]) & set(pairs.question[valid])
+    assert not set(pairs.name[learning]) & set(pairs.name[valid])
+    with pytest.raises(BadInput, match="nothing is left"):
+        pairs.split(1.0, 0)
+
+
+def test_a_damaged_checkpoint_and_several_processes_are_told_in_a_line(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unif.translating import train
+
+    train(tmp_path, Sources((PairFile(file),)), CONFIG)
+    (tmp_path / "checkpoint.pt").write_bytes(b"no")
+    with pytest.raises(BadInput, match="cannot go on"):
+        train(tmp_path, Sources((PairFile(file),)), CONFIG)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(BadInput, match="one process"):
+        train(tmp_path, Sources((PairFile(file),)), CONFIG)
 
 
 def test_no_row_of_a_batch_comes_twice_and_weights_are_how_often(pairs: Fielded) -> None:
-    from unif.translating import dropped, epoch_batches
+    from unif.translating_draw import dropped, epoch_batches
 
-    draw = np.random.default_rng(0)
-    drawn = np.concatenate(list(epoch_batches(pairs, 16, 0.5, 1.0, draw)))
+    draw, every = np.random.default_rng(0), np.arange(len(pairs))
+    drawn = np.concatenate(list(epoch_batches(pairs, every, 16, 0.5, 1.0, draw)))
     assert len(drawn) == len(np.unique(drawn)) == len(pairs) // 16 * 16
-    fewer = np.concatenate(list(epoch_batches(pairs, 16, 0.5, 0.0, draw)))
+    fewer = np.concatenate(list(epoch_batches(pairs, every, 16, 0.5, 0.0, draw)))
     assert pairs.documented[fewer].all()
     kept = dropped(pairs.code, 0.25, np.random.default_rng(1))
     assert 0.7 < kept.nnz / pairs.code.nnz < 0.8

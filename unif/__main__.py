@@ -171,9 +171,9 @@ def _train_translation(options: argparse.Namespace) -> int:
             raise
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
     sources = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out)
-    reading = train(options.out, sources, config, track=silent if options.quiet else tracker(options.quiet))[1]
-    told = f"{reading.rows:,} pairs; passed over: {reading.wordless:,} without enough words, {reading.left_out:,} to "
-    sys.stdout.write(f"{told}leave out, {reading.bad:,} bad lines\nuse it: ncs build --add unif:head={options.out}\n")
+    track = silent if options.quiet else tracker(options.quiet)
+    trained = train(options.out, sources, config, device=options.device, track=track)
+    sys.stdout.write(_told(trained, options.out))
     return 0
 
 

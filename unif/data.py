@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -68,6 +68,11 @@ class Reading:
             self.bad_lines = (*self.bad_lines, str(error))
 
 
+def mapped(path: Path, kind: type, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
+    """A file's numbers, memory-mapped; an empty file has none."""
+    return np.memmap(path, kind, mode) if path.stat().st_size else np.zeros(0, kind)
+
+
 class Texts:
     """Word ids of many texts: one flat int32 array and offsets int64 [n + 1], both memory-mapped."""
 
@@ -86,8 +91,7 @@ class Texts:
     @classmethod
     def load(cls, folder: Path, name: str) -> Texts:
         """What `Writer` wrote, for reading only; as a private copy, so that torch may wrap it."""
-        ids = np.memmap(folder / f"{name}.ids", np.int32, "c")
-        return cls(ids, np.memmap(folder / f"{name}.offsets", np.int64, "c"))
+        return cls(mapped(folder / f"{name}.ids", np.int32, "c"), mapped(folder / f"{name}.offsets", np.int64, "c"))
 
 
 class Writer:

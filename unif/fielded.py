@@ -1,159 +1,171 @@
-"""Pairs for a head that translates: stems of questions, and what words weigh in functions, field by field.
+"""Pairs for a head that translates, as sparse rows on disk: stems of questions, what words weigh in functions.
 
-All pairs lie in memory as sparse rows, half a kilobyte each. A question is the first sentence of what a file has
-there, without grammar. A function that comes with its own doc comment, as a namesake does (corpora.codesearchnet), is
-kept without its name too: else the name alone would tell it.
+A function that comes with its own doc comment, as a namesake does (corpora.codesearchnet), is kept without its name
+too: else the name alone would tell it. Written in pieces and memory-mapped: a pair costs no memory but 40 bytes.
 """
 
 from __future__ import annotations
 
-import re
+import json
+import shutil
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.jsonl import parse_row, read_lines
-from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.lexical import stem_all
-from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised
-from ncs.stopwords import content_words
-from ncs.tokens import field_tokens, tokenize
-from ncs.types import Field
 from ncs.vocabulary import Vocabulary
-from unif.data import Reading
+from unif.data import READING, Reading, Texts, Writer, mapped
 from unif.impacts import READ, lengths, saturated, weighted_counts
+from unif.questions import Questions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from unif.sources import PairFile
+    from unif.data import Ids
+    from unif.fielded_reading import Row
 
-LONGEST_QUERY, LONGEST_FIELD = 25, 200
-"""Words that are read."""
-LEAST_QUERY, LEAST_NAME = 2, 2
-"""Words that a question needs, and a name that says what a function does."""
-_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
-SHORT = 12
-"""Letters that are no sentence yet."""
-Fields = Mapping[Field, Sequence[str]]
-Row = tuple[list[str], Fields, float]
-"""The question's words, the function's, and how often an epoch draws it."""
-
-
-def first_sentence(text: str) -> str:
-    """What a comment says first, all of it where that is too short.
-
-    >>> first_sentence("Return the size of a file. Raises OSError.\\n\\n:param path: of it")
-    'Return the size of a file.'
-    """
-    first = _END.split(text.strip(), maxsplit=1)[0]
-    return first if len(first) > SHORT else text
-
-
-def read_rows(files: Iterable[PairFile], left_out: frozenset[str], reading: Reading, track: Track) -> Iterator[Row]:
-    """The pairs of JSON lines, as `unif.reading.pairs_of_file` reads them; what is none is counted and passed over."""
-    for file in files:
-        for number, line in enumerate(track(read_lines(file.path), file.path.name, unit="pairs"), 1):
-            if not line.strip():
-                continue
-            try:
-                row = parse_row(line, f"{file.path}:{number}")
-                published = "docstring" in row.values and "query" not in row.values
-                said = row.text("docstring" if published else "query")
-                words = read_program(row.text("code"), row.text("language", ""), id="").words
-            except BadInput as error:
-                reading.note(error)
-                continue
-            if normalised(said) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
-                reading.left_out += 1
-                continue
-            asked = content_words(tokenize(first_sentence(said)))[:LONGEST_QUERY]
-            fields = {f: field_tokens(f, words[f])[:LONGEST_FIELD] for f in READ if f in words}
-            if published:
-                fields.pop("doc", None)
-            if len(set(asked)) >= LEAST_QUERY and fields:
-                yield asked, fields, file.weight
-            else:
-                reading.wordless += 1
-
-
-class _Column:
-    """Stem ids of one field of all rows."""
-
-    def __init__(self) -> None:
-        self.ids, self.ends = array("i"), array("q", [0])
-
-    def add(self, ids: Iterable[int]) -> None:
-        self.ids.extend(ids)
-        self.ends.append(len(self.ids))
-
-    def counts(self, places: NDArray[np.int64], tokens: int) -> Any:
-        from scipy.sparse import csr_matrix
-
-        ids, ends = places[np.frombuffer(self.ids, np.intc)], np.frombuffer(self.ends, np.int64)
-        found = csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(ends) - 1, tokens))
-        found.sum_duplicates()
-        return found
+LEAST_NAME = 2
+"""Words that a name needs to say what a function does."""
+CHUNK = 1 << 15
+"""Pairs that are weighed at a time."""
+SPARSE, COLUMNS = ("query", "code", "nameless"), ("name", "documented", "times", "question", "idf")
 
 
 @dataclass(frozen=True, slots=True)
 class Fielded:
     """Sparse rows of all pairs, CSR [n, V]: query of ones; code and nameless of impacts. name: a number for each name
     of LEAST_NAME words, -1 for others, [n]; two of one name do not stand against each other. documented: whether the
-    function has its doc comment; times: how often an epoch draws each, [n]. idf: of the functions, [V]."""
+    function has its doc comment; times: how often an epoch draws each; question: a number for each, [n]. idf: of the
+    functions, [V]."""
 
     stems: Vocabulary
     query: Any
     code: Any
     nameless: Any
-    name: NDArray[np.int64]
+    name: Ids
     documented: NDArray[np.bool_]
     times: NDArray[np.float64]
+    question: NDArray[np.int32]
     idf: NDArray[np.float64]
+    reading: Reading
 
     def __len__(self) -> int:
         return len(self.name)
 
+    def split(self, share: float, seed: int) -> tuple[Ids, Ids]:
+        """Rows to learn from and rows to validate on; no question is on both sides, nor a name of those validated on.
+
+        Raises BadInput where one side would be empty.
+        """
+        n = int(self.question.max()) + 1
+        held = np.zeros(n, bool)
+        held[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
+        there = held[self.question]
+        named = np.unique(self.name[there])
+        learning = np.flatnonzero(~there & ~np.isin(self.name, named[named >= 0]))
+        if not len(learning):
+            raise BadInput("nothing is left to learn from beside the questions to validate on; give more pairs")
+        return learning, np.flatnonzero(there)
+
     @classmethod
-    def of(cls, rows: Iterable[Row]) -> Fielded:
-        """Raises BadInput where there are none."""
-        columns = {name: _Column() for name in ("query", *READ)}
-        words, times = _Numbers(), array("d")
-        for asked, fields, weight in rows:
-            columns["query"].add(sorted({words(word) for word in asked}))
+    def load(cls, folder: Path) -> Fielded:
+        """What `write` wrote, memory-mapped."""
+        read = json.loads((folder / READING).read_bytes())
+        reading = Reading(**{**read, "bad_lines": tuple(read["bad_lines"])})
+        columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in COLUMNS}
+        stems = Vocabulary.of(json.loads((folder / "stems.json").read_bytes()))
+        sparse = {name: _Sparse.load(folder, name, len(stems)) for name in SPARSE}
+        return cls(stems, **sparse, **columns, reading=reading)
+
+
+def write(rows: Iterable[Row], folder: Path, reading: Reading) -> Fielded:
+    """Write pairs into `folder`, `reading.json` last. Raises BadInput where there are none."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    times, numbers, questions = array("d"), _Numbers(), Questions()
+    with ExitStack() as stack:
+        texts = {name: stack.enter_context(Writer(folder, f"{name}.read")) for name in ("query", *READ)}
+        for row in rows:
+            texts["query"].add(sorted({numbers(word) for word in row.asked}))
             for field in READ:
-                columns[field].add(map(words, fields.get(field, ())))
-            times.append(weight)
-        if not times:
-            raise BadInput("no pair has words on both sides; give other pairs")
-        stems, places = words.vocabulary()
-        counts = {name: column.counts(places, len(stems)) for name, column in columns.items()}
-        query = counts.pop("query")
-        query.data[:] = 1
-        return _weighed(stems, query, counts, np.array(times))
+                texts[field].add([numbers(word) for word in row.fields.get(field, ())])
+            times.append(row.weight)
+            questions.add(*row.keys)
+    if not times:
+        first = f"; the first bad line: {reading.bad_lines[0]}" if reading.bad_lines else ""
+        raise BadInput(f"no pair has words on both sides; give other pairs{first}")
+    question = questions.numbers()
+    reading.rows, reading.questions = len(times), int(question.max()) + 1
+    stems, places = numbers.vocabulary()
+    found = _weigh(folder, places)
+    columns = (*found[:2], np.frombuffer(times), question, found[2])
+    for name, values in zip(COLUMNS, columns, strict=True):
+        np.save(folder / f"{name}.npy", values)
+    (folder / "stems.json").write_text(json.dumps(list(stems), ensure_ascii=True), encoding="utf-8")
+    (folder / READING).write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
+    for path in folder.glob("*.read.*"):
+        path.unlink()
+    return Fielded.load(folder)
 
 
-def _weighed(stems: Vocabulary, query: Any, counts: dict[str, Any], times: NDArray[np.float64]) -> Fielded:
-    whole = weighted_counts(counts)  # type: ignore[arg-type]
-    rest = weighted_counts({field: each for field, each in counts.items() if field != "name"})  # type: ignore[misc]
-    df = np.bincount(whole.indices, minlength=len(stems))
-    idf = np.log1p((len(times) - df + 0.5) / (df + 0.5))
-    code, nameless = (saturated(each, float(lengths(each).mean())) for each in (whole, rest))
-    documented = np.diff(counts["doc"].indptr) > 0
-    return Fielded(stems, query, code, nameless, _names(counts["name"]), documented, times, idf)
+def _weigh(folder: Path, places: Ids) -> tuple[Ids, NDArray[np.bool_], NDArray[np.float64]]:
+    """Names, which are documented, and idf; the sparse rows go to disk.
+
+    Twice over what was read: impacts need the mean length of all functions.
+    """
+    df, whole, rest, n = np.zeros(len(places), np.int64), 0.0, 0.0, 0
+    for counts in _counts(folder, places):
+        each, bare = _with_and_without_name(counts)
+        df += np.bincount(each.indices, minlength=len(places))
+        whole, rest, n = whole + lengths(each).sum(), rest + lengths(bare).sum(), n + each.shape[0]
+    numbers: dict[bytes, int] = {}
+    names, documented = [], []
+    with ExitStack() as stack:
+        sparse = {name: stack.enter_context(_Sparse(folder, name)) for name in SPARSE}
+        for counts in _counts(folder, places):
+            each, bare = _with_and_without_name(counts)
+            query = counts["query"]
+            query.data[:] = 1
+            sparse["query"].add(query)
+            sparse["code"].add(saturated(each, whole / n))
+            sparse["nameless"].add(saturated(bare, rest / n))
+            names.append(_names(counts["name"], numbers))
+            documented.append(np.diff(counts["doc"].indptr) > 0)
+    return np.concatenate(names), np.concatenate(documented), np.log1p((n - df + 0.5) / (df + 0.5))
 
 
-def _names(counts: Any) -> NDArray[np.int64]:
-    numbers: dict[tuple[int, ...], int] = {}
+def _counts(folder: Path, places: Ids) -> Iterator[dict[str, Any]]:
+    """Of CHUNK pairs at a time: field -> CSR [rows, V]."""
+    from scipy.sparse import csr_matrix
+
+    texts = {name: Texts.load(folder, f"{name}.read") for name in ("query", *READ)}
+    for start in range(0, len(texts["query"]), CHUNK):
+        found = {}
+        for name, text in texts.items():
+            ends = np.asarray(text.offsets[start : min(start + CHUNK, len(text)) + 1])
+            ids = places[np.asarray(text.ids[ends[0] : ends[-1]])]
+            data = np.ones(len(ids), np.float32)
+            found[name] = csr_matrix((data, ids, ends - ends[0]), (len(ends) - 1, len(places)))
+            found[name].sum_duplicates()
+        yield found
+
+
+def _with_and_without_name(counts: dict[str, Any]) -> tuple[Any, Any]:
+    fields: Any = {field: each for field, each in counts.items() if field != "query"}
+    return weighted_counts(fields), weighted_counts({f: each for f, each in fields.items() if f != "name"})
+
+
+def _names(counts: Any, numbers: dict[bytes, int]) -> Ids:
     found = np.full(counts.shape[0], -1, np.int64)
     for row, (start, end) in enumerate(zip(counts.indptr[:-1], counts.indptr[1:], strict=True)):
         if end - start >= LEAST_NAME:
-            found[row] = numbers.setdefault(tuple(sorted(counts.indices[start:end].tolist())), len(numbers))
+            found[row] = numbers.setdefault(np.sort(counts.indices[start:end]).tobytes(), len(numbers))
     return found
 
 
@@ -170,7 +182,7 @@ class _Numbers:
             number = self._words[word] = self._stems.setdefault(stem, len(self._stems))
         return number
 
-    def vocabulary(self) -> tuple[Vocabulary, NDArray[np.int64]]:
+    def vocabulary(self) -> tuple[Vocabulary, Ids]:
         """All stems, and where each number stands among them."""
         stems = Vocabulary.of(self._stems)
         places = np.zeros(len(stems), np.int64)
@@ -179,10 +191,35 @@ class _Numbers:
         return stems, places
 
 
-def read_fielded(
-    files: Iterable[PairFile], left_out: frozenset[str], reading: Reading, *, track: Track = silent
-) -> Fielded:
-    """All pairs of these files."""
-    found = Fielded.of(read_rows(files, left_out, reading, track))
-    reading.rows = len(found)
-    return found
+class _Sparse:
+    """CSR rows to disk as they come: `<name>.data` float32, `.indices` int32, `.indptr` int64."""
+
+    KINDS: Sequence[tuple[str, type]] = (("data", np.float32), ("indices", np.int32), ("indptr", np.int64))
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._files = [(folder / f"{name}.{part}").open("wb") for part, _ in self.KINDS]
+        self._end = 0
+        self._files[2].write(np.int64(0).tobytes())
+
+    def add(self, rows: Any) -> None:
+        """More rows, CSR."""
+        found = (rows.data, rows.indices, rows.indptr[1:].astype(np.int64) + self._end)
+        for file, values, (_, kind) in zip(self._files, found, self.KINDS, strict=True):
+            file.write(values.astype(kind).tobytes())
+        self._end += len(rows.data)
+
+    @classmethod
+    def load(cls, folder: Path, name: str, tokens: int) -> Any:
+        """All rows, CSR [n, tokens], memory-mapped."""
+        from scipy.sparse import csr_matrix
+
+        data, indices, ends = (mapped(folder / f"{name}.{part}", kind) for part, kind in cls.KINDS)
+        ends = ends.astype(np.int32) if len(data) < np.iinfo(np.int32).max else ends
+        return csr_matrix((data, indices, ends), shape=(len(ends) - 1, tokens), copy=False)
+
+    def __enter__(self) -> _Sparse:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._files:
+            file.close()

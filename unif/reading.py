@@ -67,10 +67,10 @@ def pairs_of_file(
             continue
         words = source_words(code, language) if reads == "source" else code_words(code, language, doc=not published)
         repository = row.values.get("repo", "")
-        yield Pair(tokenize(query), words, [said, *_question_id(path, row)], source, str(repository or ""))
+        yield Pair(tokenize(query), words, [said, *question_id(path, row)], source, str(repository or ""))
 
 
-def _question_id(path: Path, row: Row) -> list[str]:
+def question_id(path: Path, row: Row) -> list[str]:
     """Numbers of Stack Overflow are the same in every file; other ids are a file's own."""
     id = row.values.get("question_id")
     if isinstance(id, int):

@@ -169,7 +169,7 @@ class TranslationConfig:
     dim: of the vectors. epochs: of the vectors; passes: of the words after them, with half the batch at a third of the
     rate. word_dropout, query_dropout: share of the words of functions and questions left out of a batch. alike: share
     of the pairs that stand in a batch with others that share a word. power, half, same: where `unif.translation`
-    starts; power is not learnt.
+    starts; power is not learnt. valid: share of the questions that are validated on.
     """
 
     dim: int = 128
@@ -183,12 +183,13 @@ class TranslationConfig:
     power: float = 3.0
     half: float = 0.3
     same: float = 0.5
+    valid: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Raise BadInput for numbers that make no training."""
-        shares = (self.word_dropout, self.query_dropout, self.alike)
-        least = min(self.dim, self.epochs, self.passes) >= 1 and self.batch >= 4 and self.seed >= 0
+        shares = (self.word_dropout, self.query_dropout, self.alike, self.valid)
+        least = min(self.dim, self.epochs, self.passes) >= 1 and self.batch >= 4 and self.seed >= 0 and self.valid > 0
         if not (least and all(0 <= share < 1 for share in shares) and min(self.rate, self.power, self.half) > 0):
             raise BadInput(f"{self}: one of these numbers is out of its range; give one as the default")
 

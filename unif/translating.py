@@ -10,8 +10,9 @@ share a word, so that its negatives are hard.
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,218 +23,190 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 from ncs import __version__
-from ncs.errors import BadInput
+from ncs.errors import BadInput, MissingExtra
 from ncs.progress import Track, silent
-from unif.data import Reading
-from unif.fielded import Fielded, read_fielded
-from unif.head import NAME, Head, Side
-from unif.run import open_run, write_curve
-from unif.tokenization import Stems
-from unif.translation import Translation
+from unif.checkpoint import damaged, load, save
+from unif.curves import draw as draw_curve
+from unif.data import READING, Reading
+from unif.fielded import Fielded, write
+from unif.fielded_reading import read_rows
+from unif.head import NAME
+from unif.run import CHECKPOINT, open_run, write_curve
+from unif.train import Trained
+from unif.translating_draw import code_of, dropped, epoch_batches, namesakes
+from unif.translating_model import Vectors, WordByWord, beginning, exported
+from unif.validation import AMONG
+from unif.world import chosen
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from unif.data import Ids
     from unif.settings import TranslationConfig
     from unif.sources import Sources
 
-    Rows = NDArray[np.int64]
-
-LEAST_MET, SHIFT = 2, float(np.log(2))
-"""How often two words meet to be told of each other; what is taken off the logarithm of how much more than chance."""
-LEAST_LENGTH = 0.3
-"""A vector as short as this at the start stays short: little is known of its word."""
-LIGHT, HEAVY = -6.0, 4.0
-"""Bounds of the logarithm of a word's weight."""
 UNDOCUMENTED = 0.5
 """Share of the pairs without a doc comment that the second part learns from: people search functions that have one."""
+VALID = 5_000
+"""Pairs at most that are validated on."""
 
 
-def train(out: Path, sources: Sources, config: TranslationConfig, *, track: Track = silent) -> tuple[Head, Reading]:
-    """Train into the folder of a run; the curve has an epoch a row. Raises BadInput for pairs that are none."""
+def train(
+    out: Path, sources: Sources, config: TranslationConfig, *, device: str = "auto", track: Track = silent
+) -> Trained:
+    """Train into the folder of a run; the same call goes on where a killed one was, bit by bit on one machine.
+
+    The curve has an epoch a row, epoch 0 being the vectors before training. Raises BadInput for pairs that are none,
+    and a folder that holds something else.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise BadInput("a head that translates is trained by one process; start it without torchrun")
     about = {"version": __version__, "encoder": "translation", **sources.about(), **asdict(config)}
     open_run(out, about)
-    torch.manual_seed(config.seed)
-    reading = Reading()
-    pairs = read_fielded(sources.weighted, sources.unwanted, reading, track=track)
-    draw = np.random.default_rng(config.seed)
-    vectors = Vectors(*beginning(pairs, config), torch.from_numpy(np.log(np.maximum(pairs.idf, 0.05))).float())
-    curve = list(_learn(vectors, pairs, config, config.epochs, config.batch, config.rate, 1.0, draw))
-    words = WordByWord(vectors, config)
-    curve += _learn(words, pairs, config, config.passes, config.batch // 2, config.rate / 3, UNDOCUMENTED, draw)
-    write_curve(out, [{"epoch": at, **row} for at, row in enumerate(curve, 1)])
-    head = exported(vectors, words, pairs, config, json.loads(json.dumps(about)))
+    pairs = pairs_of(out / "pairs", sources, track)
+    training = Training(out, pairs, config, "cpu" if device == "mps" else device)  # mps knows no sparse gradients
+    state = training.run(track)
+    told = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
+    head = exported(training.vectors, training.words, pairs, config, told)
     head.save(out / NAME)
-    return head, reading
+    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.reading)
 
 
-def beginning(pairs: Fielded, config: TranslationConfig) -> tuple[Tensor, Tensor]:
-    """T_q and T_c [V, d]: singular vectors of the positive logarithms of how much more than chance words meet."""
-    from scipy.sparse import csr_matrix
-    from sklearn.utils.extmath import randomized_svd
-
-    code = pairs.code[~pairs.documented]
-    met = (pairs.query[~pairs.documented].T @ (code > 0).astype(np.float32)).tocoo()
-    if met.shape[0] <= config.dim or not met.nnz:
-        raise BadInput(f"the pairs have {met.shape[0]} words; more than {config.dim}, of undocumented code, are needed")
-    asked, said = (np.bincount(ids, met.data, met.shape[0]) for ids in (met.row, met.col))
-    more = np.log(met.data * met.data.sum() / (asked[met.row] * said[met.col])) - SHIFT
-    kept = (more > 0) & (met.data >= LEAST_MET)
-    table = csr_matrix((more[kept].astype(np.float32), (met.row[kept], met.col[kept])), met.shape)
-    left, values, right = randomized_svd(table, config.dim, n_iter=2, random_state=config.seed)
-    draw = np.random.default_rng(config.seed)
-    found = []
-    for each in (left * np.sqrt(values), right.T * np.sqrt(values)):
-        each = each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), LEAST_LENGTH)
-        found.append(torch.from_numpy(each + draw.normal(size=each.shape, scale=0.02 * config.dim**-0.5)).float())
-    return found[0], found[1]
+def pairs_of(folder: Path, sources: Sources, track: Track = silent) -> Fielded:
+    """The pairs of a run: read now, or as they were read before."""
+    if (folder / READING).is_file():
+        return Fielded.load(folder)
+    reading = Reading()
+    return write(read_rows(sources.weighted, sources.unwanted, reading, track), folder, reading)
 
 
-def _table(start: Tensor) -> nn.Embedding:
-    """Rows that start from these, of which a step moves those of its words."""
-    return nn.Embedding(len(start), start.shape[1], sparse=True, _weight=start)
+class Training:
+    """Two parts of some epochs. What one of them draws depends on the seed and its number alone."""
 
+    def __init__(self, out: Path, pairs: Fielded, config: TranslationConfig, device: str = "cpu") -> None:
+        self.out, self.pairs, self.config, self.device = out, pairs, config, chosen(device)
+        self.learning, valid = pairs.split(config.valid, config.seed)
+        self.valid = np.random.default_rng((config.seed, 1)).permutation(valid)[:VALID]
+        torch.manual_seed(config.seed)
+        weights = torch.from_numpy(np.log(np.maximum(pairs.idf, 0.05))).float()
+        self.vectors = Vectors(*beginning(pairs, self.learning, config), weights).to(self.device)
+        self.words = WordByWord(self.vectors, config).to(self.device)
+        self._optimise(0)
 
-class Vectors(nn.Module):
-    """Questions and functions as unit vectors: sums of word vectors, by impact and a learnt weight of the word."""
+    def run(self, track: Track = silent) -> dict[str, Any]:
+        """All epochs that are still to come; leaves both networks as good as they were."""
+        state = self._resume() or self._first()
+        while state["epoch"] < self.config.epochs + self.config.passes:
+            second = state["epoch"] >= self.config.epochs
+            if second and state["part"] == 0:
+                self._second(state)
+            state["epoch"] += 1
+            row = self._epoch(state["epoch"], track) | {"stage": state["part"] + 1, "mrr": self._judged(state["part"])}
+            if row["mrr"] >= state["best_mrr"]:
+                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": _copy(self._network(state))}
+            state["curve"] = [*state["curve"], row]
+            self._save(state)
+        self._network(state).load_state_dict(state["best"])
+        write_curve(self.out, state["curve"])
+        with suppress(MissingExtra):
+            draw_curve(state["curve"], state["best_epoch"], self.out / "curve.svg")
+        return state
 
-    def __init__(self, query: Tensor, code: Tensor, weights: Tensor) -> None:
-        super().__init__()
-        self.query, self.code = _table(query), _table(code)
-        self.asked, self.counted = (_table(weights[:, None].clone()) for _ in range(2))
-        self.log_scale = nn.Parameter(torch.tensor(2.7))
+    def _network(self, state: dict[str, Any]) -> nn.Module:
+        return self.words if state["part"] else self.vectors
 
-    def forward(self, query: Any, code: Any) -> Tensor:
-        """Scores [a, b] of functions, CSR [b, V], to questions, CSR [a, V]."""
-        near = _bag(query, self.query, self.asked) @ _bag(code, self.code, self.counted).T
-        return near * self.log_scale.clamp(max=float(np.log(100))).exp()
+    def _first(self) -> dict[str, Any]:
+        mrr = self._judged(0)
+        state = {"part": 0, "epoch": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
+        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": _copy(self.vectors)}
 
+    def _second(self, state: dict[str, Any]) -> None:
+        """The best vectors stay as they are; the words go on from them, and have both added to beat."""
+        self.vectors.load_state_dict(state["best"])
+        self.words = WordByWord(self.vectors, self.config).to(self.device)
+        self._optimise(1)
+        state |= {"part": 1, "best_mrr": self._judged(1), "best_epoch": state["epoch"], "best": _copy(self.words)}
 
-def _bag(rows: Any, table: nn.Embedding, weight: nn.Embedding) -> Tensor:
-    """Unit vectors [n, d]; zeros for an empty row."""
-    ids, starts = (torch.from_numpy(each.astype(np.int64)) for each in (rows.indices, rows.indptr[:-1]))
-    weights = torch.from_numpy(rows.data) * weight(ids)[:, 0].clamp(LIGHT, HEAVY).exp()
-    summed = F.embedding_bag(ids, table.weight, starts, mode="sum", per_sample_weights=weights, sparse=True)
-    return F.normalize(summed, dim=1)
+    def _optimise(self, part: int) -> None:
+        """Sparse rows of the tables, and the few numbers beside them."""
+        network = self.words if part else self.vectors
+        tables = [each.weight for each in network.modules() if isinstance(each, nn.Embedding)]
+        others = [each for each in network.parameters() if not any(each is table for table in tables)]
+        rate = self.config.rate / 3 if part else self.config.rate
+        self.optimisers = [torch.optim.SparseAdam(tables, lr=rate), torch.optim.Adam(others, lr=0.01)]
 
-
-class WordByWord(nn.Module):
-    """The translation of `unif.translation`, from where the vectors of words have come to."""
-
-    def __init__(self, start: Vectors, config: TranslationConfig) -> None:
-        super().__init__()
-        self.query, self.code = (_table(F.normalize(each.weight.detach(), dim=1)) for each in (start.query, start.code))
-        self.asked = _table(start.asked.weight.detach().clone())
-        self.counted = _table(torch.zeros_like(start.asked.weight))
-        self.limit, self.same = (nn.Parameter(torch.tensor(float(np.log(each)))) for each in (config.half, config.same))
-        self.log_scale, self.power = nn.Parameter(torch.tensor(3.0)), config.power
-
-    def forward(self, query: Any, code: Any) -> Tensor:
-        """Scores [a, b]; made once for every word of the batch, not for every place where it stands."""
-        asked, at = np.unique(query.indices, return_inverse=True)
-        there, places = np.unique(code.indices, return_inverse=True)
-        t, u = torch.from_numpy(asked.astype(np.int64)), torch.from_numpy(there.astype(np.int64))
-        table = F.relu(self.query(t) @ self.code(u).T) ** self.power  # [t, u]
-        table = table + self.same.exp() * (t[:, None] == u[None])
-        rows = torch.from_numpy(np.repeat(np.arange(code.shape[0]), np.diff(code.indptr)))
-        weights = (
-            torch.from_numpy(code.data) * self.counted(torch.from_numpy(code.indices.astype(np.int64)))[:, 0].exp()
-        )
-        shape = (code.shape[0], len(u))
-        sparse = torch.sparse_coo_tensor(
-            torch.stack([rows, torch.from_numpy(places)]), weights, shape, check_invariants=False
-        )
-        found = torch.sparse.mm(sparse, table.T)  # [b, t]
-        shares = torch.zeros(query.shape[0], len(t)).index_put(
-            (torch.from_numpy(np.repeat(np.arange(query.shape[0]), np.diff(query.indptr))), torch.from_numpy(at)),
-            self.asked(t)[:, 0].clamp(LIGHT, HEAVY).exp()[torch.from_numpy(at)],
-        )  # [a, t]
-        shares = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-6)
-        scores: Tensor = shares @ (found / (found + self.limit.exp())).T * self.log_scale.exp()
-        return scores
-
-
-def _learn(
-    network: nn.Module, pairs: Fielded, config: TranslationConfig, epochs: int, size: int, rate: float, share: float,
-    draw: np.random.Generator,
-) -> Iterator[dict[str, float]]:  # fmt: skip
-    """Epochs over the pairs; of each its loss and pace. share: of the pairs without a doc comment."""
-    tables = [each.weight for each in network.modules() if isinstance(each, nn.Embedding)]
-    others = [each for each in network.parameters() if not any(each is table for table in tables)]
-    optimisers = [torch.optim.SparseAdam(tables, lr=rate), torch.optim.Adam(others, lr=0.01)]
-    for _ in range(epochs):
-        start, total, steps, learnt = time.perf_counter(), 0.0, 0, 0
-        for rows in epoch_batches(pairs, size, config.alike, share, draw):
+    def _epoch(self, epoch: int, track: Track) -> dict[str, float]:
+        """Over the pairs, each as often as its file weighs; the mean loss and how fast."""
+        pairs, config, second = self.pairs, self.config, epoch > self.config.epochs
+        network: nn.Module = self.words if second else self.vectors
+        size, share = (config.batch // 2, UNDOCUMENTED) if second else (config.batch, 1.0)
+        draw = np.random.default_rng((config.seed, epoch))
+        began, total, steps = time.perf_counter(), torch.zeros((), device=self.device), 0
+        drawn = epoch_batches(pairs, self.learning, size, config.alike, share, draw)
+        for rows in track(drawn, f"epoch {epoch}", unit="batches"):
             query = dropped(pairs.query[rows], config.query_dropout, draw)
-            code = dropped(_code(pairs, rows, draw), config.word_dropout, draw)
-            scores = network(query, code).masked_fill(_namesakes(pairs.name[rows]), -1e9)
-            loss = F.cross_entropy(scores, torch.arange(len(rows)))
-            for optimiser in optimisers:
+            code = dropped(code_of(pairs, rows, draw), config.word_dropout, draw)
+            same = torch.from_numpy(namesakes(pairs.name[rows])).to(self.device)
+            loss = F.cross_entropy(
+                network(query, code).masked_fill(same, -1e9), torch.arange(len(rows), device=self.device)
+            )
+            for optimiser in self.optimisers:
                 optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            for optimiser in optimisers:
+            for optimiser in self.optimisers:
                 optimiser.step()
-            total, steps, learnt = total + float(loss.detach()), steps + 1, learnt + len(rows)
-        yield {"loss": total / max(1, steps), "pairs_per_s": learnt / (time.perf_counter() - start)}
+            total, steps = total + loss.detach(), steps + 1
+        mean, seconds = float(total) / max(1, steps), time.perf_counter() - began
+        return {"epoch": epoch, "loss": mean, "seconds": round(seconds, 3), "pairs_per_s": steps * size / seconds}
+
+    @torch.no_grad()
+    def _judged(self, part: int) -> float:
+        """Mean reciprocal rank of a question's function among AMONG, without its doc comment's name where it has one.
+
+        In the second part both standings are added, as they are served (ncs.rankers.head_signal).
+        """
+        pairs, ranks = self.pairs, []
+        for rows in np.array_split(self.valid, max(1, round(len(self.valid) / AMONG))):
+            query, code = pairs.query[rows], code_of(pairs, rows, np.random.default_rng((self.config.seed, 2)))
+            scores = _standing(self.vectors(query, code))
+            scores = scores + _standing(self.words(query, code)) if part else scores
+            same = namesakes(pairs.name[rows]) | _one_question(pairs, rows)
+            above = (scores >= scores.diagonal()[:, None]) & ~torch.from_numpy(same).to(self.device)
+            ranks.append(1 / above.sum(dim=1).clamp(min=1).double())
+        return float(torch.cat(ranks).mean())
+
+    def _save(self, state: dict[str, Any]) -> None:
+        networks = {"vectors": self.vectors.state_dict(), "words": self.words.state_dict()}
+        optimisers = [each.state_dict() for each in self.optimisers]
+        save(self.out / CHECKPOINT, {**state, **networks, "optimisers": optimisers})
+        write_curve(self.out, state["curve"])
+
+    def _resume(self) -> dict[str, Any] | None:
+        """Put all where the checkpoint was; None where there is none. Raises BadInput for a damaged one."""
+        state = load(self.out / CHECKPOINT, self.device)
+        if state is None:
+            return None
+        try:
+            self.vectors.load_state_dict(state.pop("vectors"))
+            self.words.load_state_dict(state.pop("words"))
+            self._optimise(state["part"])
+            for optimiser, told in zip(self.optimisers, state.pop("optimisers"), strict=True):
+                optimiser.load_state_dict(told)
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise damaged(self.out / CHECKPOINT, error) from error
+        return state
 
 
-def epoch_batches(pairs: Fielded, size: int, alike: float, share: float, draw: np.random.Generator) -> Iterator[Rows]:
-    """Rows [size] of each batch, batches in drawn order; `alike` of the rows stand with those that share a word."""
-    times = pairs.times * np.where(pairs.documented, 1.0, share)
-    rows = np.repeat(np.arange(len(pairs)), np.floor(times + draw.random(len(pairs))).astype(np.int64))
-    lengths = np.diff(pairs.query.indptr)[rows]
-    word = pairs.query.indices[pairs.query.indptr[rows] + (draw.random(len(rows)) * lengths).astype(np.int64)]
-    together = draw.random(len(rows)) < alike
-    ordered = rows[together][np.argsort(draw.permutation(len(pairs.stems))[word[together]], kind="stable")]
-    mixed = np.concatenate([draw.permutation(rows[~together]), ordered])
-    for at in draw.permutation(len(mixed) // size):
-        yield mixed[at * size : (at + 1) * size]
+def _standing(scores: Tensor) -> Tensor:
+    """Scores [a, b] of each question in standard deviations of all."""
+    return (scores - scores.mean(dim=1, keepdim=True)) / scores.std(dim=1, keepdim=True).clamp(min=1e-9)
 
 
-def _code(pairs: Fielded, rows: Rows, draw: np.random.Generator) -> Any:
-    """Of half of the functions that have a doc comment, without the name."""
-    from scipy.sparse import vstack
-
-    bare = pairs.documented[rows] & (draw.random(len(rows)) < 0.5)
-    back = np.argsort(np.concatenate([np.flatnonzero(~bare), np.flatnonzero(bare)]))
-    return vstack([pairs.code[rows[~bare]], pairs.nameless[rows[bare]]], format="csr")[back]
-
-
-def dropped(rows: Any, share: float, draw: np.random.Generator) -> Any:
-    """CSR with a share of its entries left out at random."""
-    from scipy.sparse import csr_matrix
-
-    kept = draw.random(rows.nnz) >= share
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[kept]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    return csr_matrix((rows.data[kept].astype(np.float32), rows.indices[kept], ends), rows.shape)
-
-
-def _namesakes(names: NDArray[np.int64]) -> Tensor:
-    """Which functions of a batch bear one name, [n, n], a function and itself apart: they are no wrong answers."""
-    same = (names[:, None] == names) & (names >= 0)[:, None]
+def _one_question(pairs: Fielded, rows: Ids) -> Any:
+    """Which of these pairs ask the same, [n, n], a pair and itself apart."""
+    question = np.asarray(pairs.question[rows])
+    same = question[:, None] == question
     np.fill_diagonal(same, False)
-    return torch.from_numpy(same)
+    return same
 
 
-def exported(
-    vectors: Vectors, words: WordByWord, pairs: Fielded, config: TranslationConfig, about: Mapping[str, object]
-) -> Head:
-    """Plain arrays, the row of no token first."""
-    tokens = Stems(pairs.stems)
-    settings = {"pooling": "scores", "longest": None}
-
-    def array(table: nn.Embedding, change: Callable[[Tensor], Tensor] = lambda each: each) -> NDArray[np.float32]:
-        return np.asarray(F.pad(change(table.weight.detach()), (0, 0, 1, 0)).numpy(), np.float32)
-
-    def weights(table: nn.Embedding) -> NDArray[np.float32]:
-        return array(table, lambda each: each.clamp(LIGHT, HEAVY))
-
-    query, code = (
-        Side("bag", tokens, {"table": array(table), "scores": weights(weight)}, settings)
-        for table, weight in ((vectors.query, vectors.asked), (vectors.code, vectors.counted))
-    )
-    unit = [array(table, lambda each: F.normalize(each, dim=1)) for table in (words.query, words.code)]
-    numbers = [float(each.detach().exp()) for each in (words.limit, words.same)]
-    flat = weights(words.asked)[:, 0], array(words.counted)[:, 0]
-    return Head(query, code, "fields", about, Translation(unit[0], unit[1], *flat, config.power, *numbers))
+def _copy(network: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}

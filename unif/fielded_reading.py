@@ -1,0 +1,82 @@
+"""What a head that translates reads of files of pairs: words of the question, words of the function field by field.
+
+A question is the first sentence of what a file has there, without grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corpora.jsonl import parse_row, read_lines
+from corpora.program import read_program
+from ncs.errors import BadInput
+from ncs.progress import Track
+from ncs.rankers.pairs import normalised
+from ncs.stopwords import content_words
+from ncs.tokens import field_tokens, tokenize
+from ncs.types import Field
+from unif.data import Reading
+from unif.impacts import READ
+from unif.reading import question_id
+
+if TYPE_CHECKING:
+    from unif.sources import PairFile
+
+LONGEST_QUERY, LONGEST_FIELD = 25, 200
+"""Words that are read."""
+LEAST_QUERY = 2
+"""Words that a question needs."""
+_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
+SHORT = 12
+"""Letters that are no sentence yet."""
+Fields = Mapping[Field, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The question's words, the function's, how often an epoch draws it; keys: pairs that share one ask the same."""
+
+    asked: list[str]
+    fields: Fields
+    weight: float = 1.0
+    keys: Sequence[str] = ()
+
+
+def first_sentence(text: str) -> str:
+    """What a comment says first, all of it where that is too short.
+
+    >>> first_sentence("Return the size of a file. Raises OSError.\\n\\n:param path: of it")
+    'Return the size of a file.'
+    """
+    first = _END.split(text.strip(), maxsplit=1)[0]
+    return first if len(first) > SHORT else text
+
+
+def read_rows(files: Iterable[PairFile], left_out: frozenset[str], reading: Reading, track: Track) -> Iterator[Row]:
+    """The pairs of JSON lines, as `unif.reading.pairs_of_file` reads them; what is none is counted and passed over."""
+    for file in files:
+        for number, line in enumerate(track(read_lines(file.path), file.path.name, unit="pairs"), 1):
+            if not line.strip():
+                continue
+            try:
+                row = parse_row(line, f"{file.path}:{number}")
+                published = "docstring" in row.values and "query" not in row.values
+                said = row.text("docstring" if published else "query")
+                words = read_program(row.text("code"), row.text("language", ""), id="").words
+            except BadInput as error:
+                reading.note(error)
+                continue
+            if normalised(said) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
+                reading.left_out += 1
+                continue
+            asked = content_words(tokenize(first_sentence(said)))[:LONGEST_QUERY]
+            fields = {f: field_tokens(f, words[f])[:LONGEST_FIELD] for f in READ if f in words}
+            if published:
+                fields.pop("doc", None)
+            if len(set(asked)) >= LEAST_QUERY and fields:
+                yield Row(asked, fields, file.weight, [normalised(said), *question_id(file.path, row)])
+            else:
+                reading.wordless += 1
