@@ -57,6 +57,12 @@ def test_a_revision_is_read_instead_of_what_lies_in_the_work_tree(tmp_path: Path
     assert count([app], wanted=is_java, revision="v1") == (1, 5)
 
 
+def test_a_git_directory_is_called_like_the_folder_around_it(tmp_path: Path) -> None:
+    roots = [repository(tmp_path / name, {"A.java": name}) / ".git" for name in ("app", "other/app", "lib")]
+    found = {file.repository: file.data for file in walk(roots, wanted=is_java)}
+    assert found == {"app": b"app", "other/app": b"other/app", "lib": b"lib"}
+
+
 @pytest.mark.parametrize("revision", ["v9", "", "-h", "--all", "A.java", "HEAD:A.java", "HEAD\nHEAD", ":/first", "^"])
 def test_a_revision_that_names_no_commit_is_refused_by_name(tmp_path: Path, revision: str) -> None:
     app = repository(tmp_path / "app", {"A.java": "first"})

@@ -33,10 +33,15 @@ class Place:
     @property
     def name(self) -> str:
         """The repository's name: its path below the root, or the root's own name, without suffixes."""
-        name = self.where.rstrip("/") or self.path.name or "root"  # a drive has no name
+        name = self.where.rstrip("/") or called(self.path).name or "root"  # a drive has no name
         if self.kind == "archive":
             return name[: -len(archive_suffix(name))]
         return name.removesuffix(".git") or name
+
+
+def called(path: Path) -> Path:
+    """The folder that people call a repository: the one around it where it is named `.git`."""
+    return path.parent if path.name == ".git" else path
 
 
 def archive_suffix(name: str) -> str:

@@ -12,7 +12,7 @@ from ncs.sources import archives, folders, git
 from ncs.sources.content import as_utf8
 from ncs.sources.ignores import NO_IGNORES
 from ncs.sources.origins import Read, origin_of
-from ncs.sources.places import Place, archive_suffix, folder_in_repository, repository_at
+from ncs.sources.places import Place, archive_suffix, called, folder_in_repository, repository_at
 from ncs.sources.skips import Sieve, shown
 
 
@@ -134,7 +134,7 @@ class Names:
         if (known := self._of.get(path)) is not None:
             return known
         plain = shown(name)
-        above = path.parent if path == root else root  # the first folder that is not in the name
+        above = called(path).parent if path == root else root  # the first folder that is not in the name
         folders = [part for part in above.parts if part != above.anchor]
         longer = (shown("/".join((*folders[-n:], name))) for n in range(1, len(folders) + 1))
         numbered = (f"{plain}~{n}" for n in range(2, len(self._taken) + 3))
