@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -296,6 +297,73 @@ def test_what_changes_the_list_of_files_is_left_to_a_walk_over_all(tmp_path: Pat
     index, _ = Index.update(tmp_path / "idx", workers=1)
     with index, whole(index, root, tmp_path / "anew") as anew:
         assert documents(index) == documents(anew)
+
+
+def beside(root: Path) -> None:
+    """An archive and a bare repository in a tree."""
+    with zipfile.ZipFile(root / "old.zip", "w") as archive:
+        archive.writestr("old/zipped.py", "def zipped(x):\n    return unpack(x)\n")
+    gitrepo.bare(root / "mirror.git", {"deep/held.py": "def held(x):\n    return hold(x)\n"})
+
+
+@pytest.mark.usefixtures("_believing")
+def test_archives_and_bare_repositories_that_stay_as_they_were_are_not_walked_over(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    root = tree(tmp_path / "src", rng)
+    beside(root)
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    for step in range(12):
+        found, walked = looked_at(tmp_path / "idx")
+        assert found is not None
+        assert walked is not None
+        assert names(found.found) == names(walked.found), step
+        edit(root, rng)
+    index, _ = Index.update(tmp_path / "idx", workers=1)
+    with index, whole(index, root, tmp_path / "anew") as anew:
+        assert_same(index, anew)
+        assert {"old", "mirror"} <= set(index.manifest.counts["repositories"])  # type: ignore[call-overload]
+
+
+@pytest.mark.usefixtures("_believing")
+@pytest.mark.parametrize("what", ["archive", "commit", "branch", "gone", "another archive", "another repository"])
+def test_archives_and_bare_repositories_that_change_are_seen(tmp_path: Path, what: str) -> None:
+    root = tree(tmp_path / "src", random.Random(7))
+    beside(root)
+    gitrepo.git(root / "mirror.git", "branch", "other")
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    before = looked_at(tmp_path / "idx")[0]
+    assert before is not None
+    assert not before.differs
+    if what == "archive":
+        with zipfile.ZipFile(root / "old.zip", "a") as archive:
+            archive.writestr("old/more.py", "def more(x):\n    return unpack(x, x)\n")
+    elif what == "commit":
+        clone = tmp_path / "clone"
+        gitrepo.git(tmp_path, "clone", "-q", str(root / "mirror.git"), str(clone))
+        gitrepo.commit(clone, {"deep/held.py": "def held(x):\n    return release(x)\n"})
+        gitrepo.git(clone, "push", "-q", "origin", "HEAD")
+    elif what == "branch":
+        gitrepo.git(root / "mirror.git", "symbolic-ref", "HEAD", "refs/heads/other")
+    elif what == "gone":
+        shutil.rmtree(root / "mirror.git")
+    elif what == "another archive":
+        shutil.copy(root / "old.zip", root / "new.zip")
+    else:
+        shutil.copytree(root / "mirror.git", root / "lib" / "second.git")
+    assert looked_at(tmp_path / "idx")[0] is None
+    index, _ = Index.update(tmp_path / "idx", workers=1)
+    with index, whole(index, root, tmp_path / "anew") as anew:
+        assert documents(index) == documents(anew)
+
+
+@pytest.mark.usefixtures("_believing")
+def test_a_bare_repository_alone_is_asked_for_its_references_only(tmp_path: Path) -> None:
+    origin = gitrepo.bare(tmp_path / "app.git", {"a.py": "def alpha(x):\n    return go(x)\n"})
+    Index.build(origin, tmp_path / "idx", config=QUICK).close()
+    found, walked = looked_at(tmp_path / "idx")
+    assert found is not None
+    assert walked is not None
+    assert names(found.found) == names(walked.found) == [0]
 
 
 BASE = Held(np.array([0, 0, 1, 2]), np.array([5, 6, 7, 8], np.uint64), np.array([1, 2]), np.array([0, 0]))

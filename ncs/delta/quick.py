@@ -1,7 +1,8 @@
 """Which files of an index differ, found without walking over all: only folders in which something changed are walked.
 
-What the walk of the base has seen is asked for its stamps. Where an ignore file changed, a folder became a repository,
-or anything else was met that would make the list of files another one, this gives up, and all is walked over.
+What the walk of the base has seen is asked for its stamps. Where an ignore file, an archive or a bare repository
+changed, a folder became a repository, or anything else was met that would make the list of files another one, this
+gives up, and all is walked over.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def quick_look(
     folders |= {_folder(files.place[number]) for number in files.stale}
     if not folders:
         return Walked(filed.order.tolist(), filed.again, (), (), ())
-    known, ways, seen = set(kept.folders), above(folders), Seen()
+    known, ways, seen = {*kept.folders, *kept.guards}, above(folders), Seen()
     met = list(recipe.files(Skipped(), files, seen, lambda at: at in folders or at in ways or at not in known))
-    if not _as_before(kept, seen, folders | ways & known) or sum(len(file.data) for file in met) > most:
+    if not _as_before(kept, seen, folders | ways & set(kept.folders)) or sum(len(file.data) for file in met) > most:
         return None
     return _merged(kept, filed, files, met, folders, also)
 
@@ -109,7 +110,7 @@ def _as_before(kept: Remembered, seen: Seen, folders: set[str]) -> bool:
                 return False
         elif Path(folder).exists() or any(_folder(guard) == folder for guard in kept.guards):
             return False
-    return not seen.odd and seen.guards.keys() <= set(kept.guards)
+    return not (seen.odd or seen.apart) and seen.guards.keys() <= set(kept.guards)
 
 
 def _merged(

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     Stamps = NDArray[np.int64]
 
 NAME, STAMPS = "seen.json", "seen.npy"
+APART = -1
+"""The folder of a file that lies in none: in an archive, in a bare repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """folders: of the base's walk, with the place each belongs to, "" for one that was left to others; guards: ignore
-    files; left: files that were not given; files: where each file of the base lies. stamps int64 [all of these, 3], in
+    files, archives, what decides the commit of a bare repository; left: files that were not given; files: where each
+    file of the base lies, in archives and bare repositories too. stamps int64 [all of these, 3], in
     this order. began: when the walk did, in nanoseconds since 1970."""
 
     folders: Sequence[str]
@@ -47,7 +50,8 @@ class Remembered:
             return None
         kept = json.loads((room / NAME).read_bytes())
         folders = kept["folders"]
-        files = [f"{folders[at]}{os.sep}{name}" for at, name in zip(kept["at"], kept["names"], strict=True)]
+        pairs = zip(kept["at"], kept["names"], strict=True)
+        files = [name if at == APART else f"{folders[at]}{os.sep}{name}" for at, name in pairs]
         places = [kept["roots"][at] for at in kept["places"]]
         stamps = np.load(room / STAMPS, allow_pickle=False)
         return cls(folders, places, kept["guards"], kept["left"], files, stamps, began)
@@ -71,13 +75,14 @@ class Remembered:
 
 
 def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
-    """Keep what a walk has seen, where it was of folders only. files: what it gave."""
+    """Keep what a walk has seen, where that decides which files there are. files: what it gave."""
     places = [entry.place for entry in files.entries]
     stamps = [_parsed(entry.stamp) for entry in files.entries]
     split = [os.path.split(place) for place in places]
     folders = list(seen.folders)
     number = {folder: at for at, folder in enumerate(folders)}
-    if seen.odd or not folders or not all(folder in number for folder, _ in split):
+    here = [stamp != NOWHERE for stamp in stamps]
+    if seen.odd or not all(folder in number for (folder, _), lies in zip(split, here, strict=True) if lies):
         return
     roots = sorted({place for _, place in seen.folders.values()})
     of = {root: at for at, root in enumerate(roots)}
@@ -87,8 +92,8 @@ def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
         "places": [of[place] for _, place in seen.folders.values()],
         "guards": list(seen.guards),
         "left": list(seen.left),
-        "at": [number[folder] for folder, _ in split],
-        "names": [name for _, name in split],
+        "at": [number[folder] if lies else APART for (folder, _), lies in zip(split, here, strict=True)],
+        "names": [name if lies else place for (_, name), lies, place in zip(split, here, places, strict=True)],
     }
     (data / ROOM / NAME).write_text(json.dumps(kept, separators=(",", ":")), encoding="utf-8")
     all_stamps = [*(stamp for stamp, _ in seen.folders.values()), *seen.guards.values(), *seen.left.values(), *stamps]

@@ -46,7 +46,7 @@ def files(
             if (sieve.enter is None or sieve.enter(entry.path)) and sieve.folder(path + "/", ignores):
                 stack.append(_entries(entry.path, path + "/", ignores, sieve, found, str(place.path)))
         elif place.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
-            if sieve.archive(path, ignores):
+            if (sieve.enter is None or sieve.enter(entry.path)) and sieve.archive(path, ignores):
                 found(Place("archive", Path(entry.path), path + "/", ignores.without_git()))
         elif sieve.file(path, ignores):
             yield from _file(entry, below, path, ignores, sieve, read)

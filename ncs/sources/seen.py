@@ -4,9 +4,12 @@ does the list of files, and none of it need be walked over again."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ncs.sources.places import common_dir
 
 if TYPE_CHECKING:
     from ncs.sources.places import Place
@@ -39,18 +42,38 @@ def folder_stamp(path: str) -> Stamp:
 @dataclass(slots=True)
 class Seen:
     """folders: path -> its stamp and the place whose files it holds, "" where it is left to others. guards: ignore
-    files that were read, or would be. left: files that were not given for what they hold. odd: whether there was
-    anything else than folders: archives, revisions, single files."""
+    files that were read, or would be; archives; of bare repositories, what changes when their commit does. left: files
+    that were not given for what they hold. apart: whether there were archives or bare repositories; odd: whether there
+    was anything else than these and folders."""
 
     folders: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     guards: dict[str, Stamp] = field(default_factory=dict)
     left: dict[str, Stamp] = field(default_factory=dict)
+    apart: bool = False
     odd: bool = False
 
     def place(self, place: Place) -> None:
         """A place that is walked over now."""
-        self.odd = self.odd or place.kind not in ("folder", "work tree") or bool(place.inside)
+        if place.inside:
+            self.odd = True
+        elif place.kind == "archive":
+            self.apart = True
+            self.guard(place.path)
+        elif place.kind == "blobs":
+            self.apart = True
+            for path in _deciding(place.git_dir or place.path):
+                self.guard(path)
 
     def guard(self, path: Path) -> None:
-        """An ignore file."""
+        """A file, or a folder, that decides which files there are."""
         self.guards[str(path)] = stamp_of(str(path))
+
+
+def _deciding(git_dir: Path) -> Iterator[Path]:
+    """What tells that the commit at HEAD is the same, and its objects: HEAD, all references, packs, settings."""
+    common = common_dir(git_dir)
+    yield git_dir / "HEAD"
+    yield from (common / name for name in ("packed-refs", "config", "shallow", "reftable/tables.list", "objects/pack"))
+    for folder, _, files in os.walk(common / "refs"):
+        yield Path(folder)
+        yield from (Path(folder, name) for name in files)
