@@ -357,6 +357,22 @@ def test_archives_and_bare_repositories_that_change_are_seen(tmp_path: Path, wha
 
 
 @pytest.mark.usefixtures("_believing")
+def test_files_that_were_linked_or_touched_decide_as_before_while_they_say_the_same(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(3))
+    (root / "lib" / ".gitignore").write_text("nothing\n")
+    beside(root)
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    shutil.copytree(root, tmp_path / "linked", copy_function=os.link)  # another time of every file's entry
+    os.utime(root / "lib" / ".gitignore")
+    found, walked = looked_at(tmp_path / "idx")
+    assert found is not None
+    assert walked is not None
+    assert names(found.found) == names(walked.found)
+    (root / "lib" / ".gitignore").write_text("notable\n")
+    assert looked_at(tmp_path / "idx")[0] is None
+
+
+@pytest.mark.usefixtures("_believing")
 def test_a_bare_repository_alone_is_asked_for_its_references_only(tmp_path: Path) -> None:
     origin = gitrepo.bare(tmp_path / "app.git", {"a.py": "def alpha(x):\n    return go(x)\n"})
     Index.build(origin, tmp_path / "idx", config=QUICK).close()

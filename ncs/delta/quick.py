@@ -81,7 +81,7 @@ def quick_look(
     to be read. also: places to be read anyway.
     """
     kept = None if recipe.config.revision is not None else Remembered.load(data, began[0])
-    if kept is None or kept.differing(1, kept.guards, kept.began):
+    if kept is None or not kept.guarded():
         return None
     files = _Files.of(kept, filed, began[1])
     files.stale.update(files.number[place] for place in also if place in files.number)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.file_table import ROOM
-from ncs.sources.seen import NOWHERE, RACY, Seen, folder_stamp, stamp_of
+from ncs.sources.seen import NOWHERE, RACY, Seen, digest_of, folder_stamp, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,13 +30,15 @@ APART = -1
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """folders: of the base's walk, with the place each belongs to, "" for one that was left to others; guards: ignore
-    files, archives, what decides the commit of a bare repository; left: files that were not given; files: where each
+    files, archives, what decides the commit of a bare repository; digests: of these, "" where only
+    the stamp tells; left: files that were not given; files: where each
     file of the base lies, in archives and bare repositories too. stamps int64 [all of these, 3], in
     this order. began: when the walk did, in nanoseconds since 1970."""
 
     folders: Sequence[str]
     places: Sequence[str]
     guards: Sequence[str]
+    digests: Sequence[str]
     left: Sequence[str]
     files: Sequence[str]
     stamps: Stamps
@@ -54,7 +56,8 @@ class Remembered:
         files = [name if at == APART else f"{folders[at]}{os.sep}{name}" for at, name in pairs]
         places = [kept["roots"][at] for at in kept["places"]]
         stamps = np.load(room / STAMPS, allow_pickle=False)
-        return cls(folders, places, kept["guards"], kept["left"], files, stamps, began)
+        digests = kept.get("digests") or [""] * len(kept["guards"])  # an index of earlier versions has none
+        return cls(folders, places, kept["guards"], digests, kept["left"], files, stamps, began)
 
     def part(self, n: int) -> Stamps:
         """The stamps of the n-th kind: folders, guards, left, files."""
@@ -72,6 +75,11 @@ class Remembered:
         racy = (kept[:, 1:] >= began - RACY).any(axis=1)
         found: list[int] = np.flatnonzero((now != kept).any(axis=1) | racy).tolist()
         return found
+
+    def guarded(self) -> bool:
+        """Whether all that decides which files there are is as it was: by its stamp, else by its content."""
+        differing = self.differing(1, self.guards, self.began)
+        return all(self.digests[at] and digest_of(self.guards[at]) == self.digests[at] for at in differing)
 
 
 def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
@@ -91,12 +99,14 @@ def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
         "roots": roots,
         "places": [of[place] for _, place in seen.folders.values()],
         "guards": list(seen.guards),
+        "digests": [digest for _, digest in seen.guards.values()],
         "left": list(seen.left),
         "at": [number[folder] if lies else APART for (folder, _), lies in zip(split, here, strict=True)],
         "names": [name if lies else place for (_, name), lies, place in zip(split, here, places, strict=True)],
     }
     (data / ROOM / NAME).write_text(json.dumps(kept, separators=(",", ":")), encoding="utf-8")
-    all_stamps = [*(stamp for stamp, _ in seen.folders.values()), *seen.guards.values(), *seen.left.values(), *stamps]
+    each = (seen.folders.values(), seen.guards.values())
+    all_stamps = [*(stamp for kind in each for stamp, _ in kind), *seen.left.values(), *stamps]
     np.save(data / ROOM / STAMPS, np.array(all_stamps, np.int64).reshape(-1, 3))
 
 

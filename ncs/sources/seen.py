@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 RACY = 2_000_000_000
 """Nanoseconds before a walk began in which a file may have changed again without its times showing it (FAT: 2 s)."""
 NOWHERE = (-1, -1, -1)
+SMALL = 1 << 16
+"""Bytes up to which a file that decides which files there are is known by its content, whatever its times."""
 Stamp = tuple[int, int, int]
 """Size and the times of content and entry, in nanoseconds; NOWHERE for what is not there. Of a folder size counts 0."""
 
@@ -28,6 +31,16 @@ def stamp_of(path: str) -> Stamp:
     except OSError:
         return NOWHERE
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def digest_of(path: str) -> str:
+    """Of the content of a small file; "" for what is large, no file, or not there."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  (a Path a file is slow)
+            content = file.read(SMALL + 1)
+    except OSError:
+        return ""
+    return blake2b(content, digest_size=8).hexdigest() if len(content) <= SMALL else ""
 
 
 def folder_stamp(path: str) -> Stamp:
@@ -42,12 +55,12 @@ def folder_stamp(path: str) -> Stamp:
 @dataclass(slots=True)
 class Seen:
     """folders: path -> its stamp and the place whose files it holds, "" where it is left to others. guards: ignore
-    files that were read, or would be; archives; of bare repositories, what changes when their commit does. left: files
-    that were not given for what they hold. apart: whether there were archives or bare repositories; odd: whether there
-    was anything else than these and folders."""
+    files that were read, or would be; archives; of bare repositories, what changes when their commit does; with their
+    stamps and digests. left: files that were not given for what they hold. apart: whether there were archives or bare
+    repositories; odd: whether there was anything else than these and folders."""
 
     folders: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
-    guards: dict[str, Stamp] = field(default_factory=dict)
+    guards: dict[str, tuple[Stamp, str]] = field(default_factory=dict)
     left: dict[str, Stamp] = field(default_factory=dict)
     apart: bool = False
     odd: bool = False
@@ -66,7 +79,7 @@ class Seen:
 
     def guard(self, path: Path) -> None:
         """A file, or a folder, that decides which files there are."""
-        self.guards[str(path)] = stamp_of(str(path))
+        self.guards[str(path)] = (stamp_of(str(path)), digest_of(str(path)))
 
 
 def _deciding(git_dir: Path) -> Iterator[Path]:
