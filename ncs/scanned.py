@@ -21,7 +21,7 @@ import numpy as np
 
 from ncs import fine, packed
 from ncs.approximate import FILE, lists
-from ncs.best_rows import Best
+from ncs.best_rows import BEST, Best
 from ncs.effort import EFFORTS, tune
 from ncs.errors import IndexDamaged
 from ncs.fine import Fine, FineWriter, Grid
@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-CANDIDATES, A_HIT = 400, 4
-"""Rows that are compared by ten bits, and so many a hit where that is more: 400 hold .99 of the ten best of 5 million
-documents, 200 hold .98; four a hit hold .99 of the thousand best."""
+CANDIDATES, A_HIT = 400, 3
+"""Rows that are compared by ten bits, and so many a hit where that is more."""
+MANY, FURTHER = 4 * BEST, 2
+"""Hits from which on so many times as many lists are searched: a thousand lie in more of them than ten, for which the
+effort was found. Of 266,192 documents .971 of the thousand best instead of .913, in 1.9 ms instead of 1.8."""
 TRAINED = 640
 """Vectors that training sees at least (of fewer, each several times): faiss wants 39 for each of 16 centres."""
 LEARNT = "scan.npy"
@@ -87,7 +89,8 @@ class Scanned:
         selector: faiss's, for the share of the rows that may be found; the fewer, the further it looks.
         """
         whole = self.about.lists
-        effort = min(whole, int(np.ceil(self.about.effort / max(share, 1e-9))))
+        effort = self.about.effort * (FURTHER if n > MANY else 1)
+        effort = min(whole, int(np.ceil(effort / max(share, 1e-9))))
         asked = _even(self._stretch.questions(query[None]))
         self._read_ahead(asked, effort)
         chosen = {} if selector is None else {"sel": selector}

@@ -5,10 +5,10 @@ it counts in every question's score, so it says, whatever is asked, how likely t
 around centres see it as one direction of a hundred. Drawn out, it cuts the lists: those that no question wants are left
 alone. Scores stay what they are: what documents are multiplied by along it, questions are divided by.
 
-Measured on 5 million documents and how-to questions that nothing was learnt from (DESIGN.md, "The index at size"): 128 of
-4,096 lists hold .983 of the ten best, without it .952. Drawing out every direction by how much questions use it (powers
-of their second moment, which quantises the score and not the vector: Guo et al. 2020) gains no more than this one does,
-and loses where questions are unlike those that were learnt from.
+Measured on 5 million documents with how-to questions that nothing was learnt from (DESIGN.md, "The index at size"): 128
+of 4,096 lists hold .983 of the ten best, without it .952. Drawing out every direction by how much questions use it
+(powers of their second moment, which quantises the score and not the vector: Guo et al. 2020) gains no more than this
+one does, and loses where questions are unlike those that were learnt from.
 """
 
 from __future__ import annotations
