@@ -167,3 +167,14 @@ def test_files_of_another_index_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one" / "vectors.json").write_text(json.dumps({**about, "kind": "ivf"}))
     with pytest.raises(IndexDamaged, match="build the index again"):
         VectorIndex.load(tmp_path / "one")
+
+
+def test_lists_that_were_written_before_there_was_a_fast_scan_are_still_searched() -> None:
+    """tests/data/vectors_ivf: of ncs at ee182d3, `--vectors auto` at the time, made of the vectors below."""
+    vectors = unit(np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32))
+    opened = VectorIndex.load(Path(__file__).with_name("data") / "vectors_ivf")
+    assert (opened.about.kind, len(opened), opened.filled().tolist()) == ("ivf", 200, [*range(3), *range(4, 200)])
+    found, scores = opened.search(vectors[4:], 1)
+    assert found[:, 0].tolist() == list(range(4, 200))
+    np.testing.assert_allclose(scores, 1, atol=0.02)
+    np.testing.assert_allclose(opened.rows(np.arange(4, 200)), vectors[4:], atol=0.01)
