@@ -6,7 +6,6 @@ size"). Of each row eight bits of every number come first, then the two lower on
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +94,8 @@ class FineWriter:
     """Rows as they come, into a temporary file: memory holds none of them."""
 
     def __init__(self, grid: Grid) -> None:
+        import tempfile  # who only searches does not wait for it
+
         self.grid, self._rows = grid, 0
         self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115
 
