@@ -43,7 +43,7 @@ from ncs.rankers.ncs import NcsRanker
 from ncs.vectors import VectorIndex
 from ncs.vocabulary import WordTable
 
-KINDS = ("exact", "ivf", "hnsw", "rabitq")
+KINDS = ("exact", "pq", "ivf", "hnsw", "rabitq")
 DEPTHS = (10, 1000)
 """Hits asked for: what people see, and what the default ranker asks for."""
 ROUNDS, CHUNK = 5, 1 << 17

@@ -6,7 +6,7 @@
     rabitq   lists again, of a bit a number (Gao and Long 2024), the best compared by a byte a number
 
 Vectors are filled up with zeros to a multiple of 16 numbers: faiss decodes other lengths at a tenth of the speed. How
-far a search must look is measured with questions when it is built: the least of EFFORTS that finds RECALL of the best.
+far a search must look is measured with questions when it is built (ncs.effort).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import faiss as _faiss
 import numpy as np
 
 from ncs.best_rows import BEST, Best
+from ncs.effort import EFFORTS, tune
 from ncs.errors import IndexDamaged
-from ncs.listed import PLACES, Listed, places_of, read_ahead
+from ncs.listed import PLACES, Listed, list_places, places_of, read_ahead
 from ncs.vector_kinds import ABOUT, About, Kind, read_about
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 faiss: Any = _faiss
 
-RECALL = 0.95
-EFFORTS = (16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512)
-"""Lists that are searched, or candidates that the search in a graph keeps."""
 A_LIST = 40
 """Vectors a list that training sees; faiss wants 39."""
 REFINED = 16
@@ -89,7 +87,9 @@ class Approximate:
             best.see(chunk)
         if kind == "ivf":
             index.make_direct_map()
-        return cls(index, about)._tuned(best)
+        built = cls(index, about)
+        tune(built, best)
+        return built
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -119,9 +119,8 @@ class Approximate:
         """For the first question: later ones find most lists in memory, or can wait."""
         path, self._cold = self._cold, None
         if path:
-            read_ahead(
-                path, _sizes(self._index), self._index.code_size, self._index.quantizer.search(query, effort)[1][0]
-            )
+            places = list_places(path, _sizes(self._index), self._index.code_size)
+            read_ahead(path, places, self._index.quantizer.search(query, effort)[1][0])
 
     def _parameters(self, effort: int, n: int, selector: Any) -> Any:
         chosen = {} if selector is None else {"sel": selector}
@@ -136,16 +135,6 @@ class Approximate:
         """The vectors of these rows as far as bytes keep them, [len(rows), dim]."""
         found: Matrix = self._stored.reconstruct_batch(rows)[:, : self.dim]
         return found
-
-    def _tuned(self, best: Best) -> Approximate:
-        """With the least effort that is enough for these questions, or the most there is."""
-        for effort in EFFORTS:
-            self.about = replace(self.about, effort=min(effort, self.about.lists if self.about.lists > 1 else effort))
-            recall = best.recall(self)
-            self.about = replace(self.about, recall=round(recall, 4))
-            if not 0 <= recall < RECALL or self.about.effort < effort:
-                break
-        return self
 
     def save(self, folder: Path) -> None:
         """Write into an existing folder."""

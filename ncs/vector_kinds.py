@@ -9,8 +9,8 @@ from typing import Literal, cast, get_args
 
 from ncs.errors import BadInput, IndexDamaged
 
-Kind = Literal["exact", "ivf", "hnsw", "rabitq"]
-Choice = Literal["auto", "exact", "ivf", "hnsw", "rabitq"]
+Kind = Literal["exact", "pq", "ivf", "hnsw", "rabitq"]
+Choice = Literal["auto", "exact", "pq", "ivf", "hnsw", "rabitq"]
 EXACT = 300_000
 """Vectors up to which "auto" compares with all of them; measured in DESIGN.md."""
 ABOUT = "vectors.json"
@@ -20,12 +20,12 @@ def chosen(choice: str, rows: int) -> Kind:
     """The kind of index for so many vectors; BadInput for a choice there is not.
 
     >>> chosen("auto", 300_000), chosen("auto", 300_001), chosen("hnsw", 10)
-    ('exact', 'ivf', 'hnsw')
+    ('exact', 'pq', 'hnsw')
     """
     if choice not in get_args(Choice):
         raise BadInput(f"vectors are searched by {', '.join(get_args(Choice))}, not {choice!r}")
     if choice == "auto":
-        return "exact" if rows <= EXACT else "ivf"
+        return "exact" if rows <= EXACT else "pq"
     return cast(Kind, choice)
 
 

@@ -13,6 +13,7 @@ from ncs.approximate import Approximate
 from ncs.delta import room_of
 from ncs.errors import BadInput, IndexDamaged
 from ncs.exact import Exact
+from ncs.scanned import Scanned
 from ncs.vector_kinds import About, Kind, read_about
 
 if TYPE_CHECKING:
@@ -95,6 +96,9 @@ class VectorIndex:
         if sample is None or not len(sample):
             raise BadInput(f"vectors of the kind {kind!r} are learnt from some of them; give a sample")
         asked = np.zeros((0, dim), np.float32) if questions is None else questions
+        if kind == "pq":
+            scanned = Scanned.build(empty.watched(chunks), dim, sample=sample, rows=rows, questions=asked)
+            return cls(scanned, empty.rows())
         built = Approximate.build(kind, empty.watched(chunks), dim, sample=sample, rows=rows, questions=asked)
         return cls(built, empty.rows())
 
@@ -132,7 +136,7 @@ class VectorIndex:
         return found
 
     def rows(self, rows: NDArray[np.int64]) -> Matrix:
-        """The vectors of these rows, [len(rows), dim]; to a byte a number where the search is approximate."""
+        """The vectors of these rows, [len(rows), dim]; rounded where the search is approximate."""
         return self._searcher.vectors(rows) if len(rows) else np.zeros((0, self.dim), np.float32)
 
     def filled(self) -> NDArray[np.int64]:
@@ -194,13 +198,20 @@ class VectorIndex:
     def of_folder(folder: Path) -> VectorIndex:
         """Memory-mapped where the system lets us; raises IndexDamaged for missing, truncated or foreign files."""
         try:
-            searcher: Searcher = Exact.open(folder) if read_about(folder) is None else Approximate.open(folder)
+            searcher = _opened(folder)
             empty = np.load(folder / "empty.npy", allow_pickle=False)
         except (RuntimeError, MemoryError, OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
         if len(empty) and empty[-1] >= len(searcher):
             raise IndexDamaged(f"{folder} holds no vectors of ours; build the index again")
         return VectorIndex(searcher, empty)
+
+
+def _opened(folder: Path) -> Searcher:
+    about = read_about(folder)
+    if about is None:
+        return Exact.open(folder)
+    return Scanned.open(folder, about) if about.kind == "pq" else Approximate.open(folder)
 
 
 class _Empty:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.approximate import RECALL
+from ncs.effort import RECALL
 from ncs.errors import BadInput, IndexDamaged
 from ncs.vector_kinds import Kind, chosen
 from ncs.vectors import FEW, VectorIndex
@@ -18,7 +18,7 @@ from ncs.vectors import FEW, VectorIndex
 if TYPE_CHECKING:
     from ncs.types import Mask, Matrix
 
-KINDS: tuple[Kind, ...] = ("ivf", "hnsw", "rabitq")
+KINDS: tuple[Kind, ...] = ("pq", "ivf", "hnsw", "rabitq")
 ROWS, DIM = 12_000, 20
 
 
@@ -169,8 +169,8 @@ def test_files_of_another_index_are_refused(tmp_path: Path) -> None:
 
 
 def test_who_forces_no_kind_that_there_is_learns_which_there_are() -> None:
-    with pytest.raises(BadInput, match="auto, exact, ivf, hnsw, rabitq, not 'pq'"):
-        chosen("pq", 5)
+    with pytest.raises(BadInput, match="auto, exact, pq, ivf, hnsw, rabitq, not 'lsh'"):
+        chosen("lsh", 5)
     with pytest.raises(BadInput, match="give a sample"):
         VectorIndex.build([VECTORS], DIM, kind="ivf")
     assert FEW < ROWS

@@ -157,7 +157,7 @@ def test_vectors_of_many_documents_are_searched_by_lists_and_nearly_all_of_the_b
     monkeypatch.setattr(vector_kinds, "EXACT", 100)
     listed = UnifRanker(head=str(tmp_path))
     listed.fit(index.words())
-    assert (exact.vectors.about.kind, listed.vectors.about.kind) == ("exact", "ivf")
+    assert (exact.vectors.about.kind, listed.vectors.about.kind) == ("exact", "pq")
     listed.save(tmp_path)
     again = UnifRanker()
     again.load(tmp_path)

@@ -106,7 +106,7 @@ def test_what_needs_more_is_asked_for_more() -> None:
     )
     subwords = BuildConfig(fasttext=FastTextConfig(min_n=3, max_n=5)).corpus(1_000_000, 200_000)
     assert lsa.needed()["training"] > 5 * plain.needed()["training"]
-    assert exact.needed()["vectors"] - plain.needed()["vectors"] == 1_000_000 * (800 - 270)
+    assert exact.needed()["vectors"] - plain.needed()["vectors"] == 1_000_000 * (800 - 110)
     assert subwords.needed()["training"] - plain.needed()["training"] == 200_000 * 100 * 4
 
 

@@ -27,12 +27,12 @@ QUESTIONS = ["hide the soft keyboard", "read a text file", "parse json", "open t
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("vectors")
     sources = corpus.write(root / "repos")
-    for kind in ("exact", "ivf", "hnsw", "rabitq"):
+    for kind in ("exact", "pq", "ivf", "hnsw", "rabitq"):
         Index.build(sources, root / kind, config=BuildConfig(vectors=kind, embeddings="lsa")).close()
-    return {kind: root / kind for kind in ("exact", "ivf", "hnsw", "rabitq")}
+    return {kind: root / kind for kind in ("exact", "pq", "ivf", "hnsw", "rabitq")}
 
 
-@pytest.mark.parametrize("kind", ["ivf", "hnsw", "rabitq"])
+@pytest.mark.parametrize("kind", ["pq", "ivf", "hnsw", "rabitq"])
 @pytest.mark.parametrize("ranker", ["hybrid", "ncs_centred", "ncs"])
 def test_every_kind_finds_what_exact_search_finds_in_a_small_index(
     folders: dict[str, Path], kind: str, ranker: str
@@ -46,7 +46,7 @@ def test_every_kind_finds_what_exact_search_finds_in_a_small_index(
 
 
 def test_filters_leave_what_they_leave_to_exact_search(folders: dict[str, Path]) -> None:
-    with Index.load(folders["exact"]) as exact, Index.load(folders["ivf"]) as other:
+    with Index.load(folders["exact"]) as exact, Index.load(folders["pq"]) as other:
         languages = list(exact.store.counts["languages"])
         assert len(languages) > 1
         for language in languages:
@@ -71,14 +71,14 @@ def test_info_and_the_folder_say_which_kind_it_is(folders: dict[str, Path]) -> N
 
 
 def test_a_kind_that_there_is_not_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(BadInput, match="not 'pq'"):
-        BuildConfig(vectors="pq")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="not 'pq'"):
-        create_ranker("ncs_centred", vectors="pq")
+    with pytest.raises(BadInput, match="not 'lsh'"):
+        BuildConfig(vectors="lsh")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="not 'lsh'"):
+        create_ranker("ncs_centred", vectors="lsh")
 
 
 def test_functions_like_one_are_found_whatever_the_kind(folders: dict[str, Path]) -> None:
-    with Index.load(folders["exact"]) as exact, Index.load(folders["ivf"]) as other:
+    with Index.load(folders["exact"]) as exact, Index.load(folders["pq"]) as other:
         function = exact.search("hide the soft keyboard", 1)[0].document
         found = [[hit.document.id for hit in index.similar(function, 5)] for index in (exact, other)]
         assert found[0] == found[1]
@@ -108,7 +108,7 @@ def test_vectors_of_a_model_are_searched_approximately_where_there_are_many(
     vectors = Letters().documents(texts)
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for each in (ranker, opened):
-        assert each.index.about.kind == "ivf"
+        assert each.index.about.kind == "pq"
         for row, text in enumerate(texts):
             best, score = each.search(text, 1)[0]
             assert vectors[best] @ vectors[row] == pytest.approx(1, abs=0.005)

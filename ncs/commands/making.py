@@ -53,7 +53,7 @@ def build(
     vectors: Annotated[
         str | None,
         typer.Option(
-            help="How vectors are searched: exact, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
+            help="How vectors are searched: exact, pq, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
         ),
     ] = None,
     warm_start: Annotated[

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ncs.types import Document, Mask, Matrix
     from ncs.vocabulary import WordTable
 
-QUESTIONS = 100
-"""Names that are asked to find out how far an approximate search must look."""
+QUESTIONS = 200
+"""Names that are what people might ask, for an approximate search to learn from."""
 BATCH = 1000  # documents read at a time; models have smaller batches of their own
 
 

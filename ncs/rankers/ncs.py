@@ -27,8 +27,8 @@ MEAN = "mean.npy"
 """What was taken out of each vector, [d]; an update takes the same out of new ones."""
 RUN = 64
 """Documents side by side of which a sample of many is made."""
-QUESTIONS = 200
-"""Documents whose names, in words, are asked to find out how far an approximate search must look."""
+QUESTIONS = 400
+"""Documents whose names, in words, are what people might ask, for an approximate search to learn from."""
 
 
 class NcsRanker:
