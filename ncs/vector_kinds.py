@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -14,6 +15,8 @@ Choice = Literal["auto", "exact", "pq", "ivf", "hnsw", "rabitq"]
 EXACT = 300_000
 """Vectors up to which "auto" compares with all of them; measured in DESIGN.md."""
 ABOUT = "vectors.json"
+WINDOWS = sys.platform == "win32"
+"""Where faiss cannot map lists of its fast scan."""
 
 
 def chosen(choice: str, rows: int) -> Kind:
