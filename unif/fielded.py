@@ -103,10 +103,10 @@ def write(rows: Iterable[Row], folder: Path, reading: Reading) -> Fielded:
     question = questions.numbers()
     reading.rows, reading.questions = len(times), int(question.max()) + 1
     stems, places = numbers.vocabulary()
-    found = _weigh(folder, places)
-    columns = (*found[:2], np.frombuffer(times), question, found[2])
-    for name, values in zip(COLUMNS, columns, strict=True):
-        np.save(folder / f"{name}.npy", values)
+    name, documented, idf = _weigh(folder, places)
+    columns: tuple[NDArray[Any], ...] = (name, documented, np.frombuffer(times), question, idf)
+    for column, values in zip(COLUMNS, columns, strict=True):
+        np.save(folder / f"{column}.npy", values)
     (folder / "stems.json").write_text(json.dumps(list(stems), ensure_ascii=True), encoding="utf-8")
     (folder / READING).write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
     for path in folder.glob("*.read.*"):
