@@ -186,3 +186,13 @@ def read_fielded(
     found = Fielded.of(read_rows(files, left_out, reading, track))
     reading.rows = len(found)
     return found
+
+
+def dropped(rows: Any, share: float, draw: np.random.Generator) -> Any:
+    """CSR with a share of its entries left out at random."""
+    from scipy.sparse import csr_matrix
+
+    kept = draw.random(rows.nnz) >= share
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[kept]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
+    return csr_matrix((rows.data[kept].astype(np.float32), rows.indices[kept], ends), rows.shape)

@@ -4,7 +4,8 @@ First UNIF's form with `unif.impacts`: T_q and T_c, a learnt weight of every wor
 sums; they start from the singular vectors of how much more often a word of questions meets a word of functions than
 by chance. Then, from these, the tables of `unif.translation`. Trained apart and added they find more than either, and
 more than both trained as one (evaluation/README.md). Both by in-batch softmax; half of a batch are questions that
-share a word, so that its negatives are hard.
+share a word, so that its negatives are hard. Where an index and questions with answers are at hand, both then learn
+together what the default ranker's lists lack (unif.residual).
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 from ncs import __version__
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
+from unif.answers import judged_lists, read_answers
 from unif.data import Reading
-from unif.fielded import Fielded, read_fielded
+from unif.fielded import Fielded, dropped, read_fielded
 from unif.head import NAME, Head, Side
+from unif.residual import Material, learn
 from unif.run import open_run, write_curve
 from unif.tokenization import Stems
 from unif.translation import Translation
@@ -34,6 +37,7 @@ from unif.translation import Translation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.index import Index
     from unif.settings import TranslationConfig
     from unif.sources import Sources
 
@@ -49,8 +53,13 @@ UNDOCUMENTED = 0.5
 """Share of the pairs without a doc comment that the second part learns from: people search functions that have one."""
 
 
-def train(out: Path, sources: Sources, config: TranslationConfig, *, track: Track = silent) -> tuple[Head, Reading]:
-    """Train into the folder of a run; the curve has an epoch a row. Raises BadInput for pairs that are none."""
+def train(
+    out: Path, sources: Sources, config: TranslationConfig, *, index: Index | None = None, track: Track = silent
+) -> tuple[Head, Reading]:
+    """Train into the folder of a run; the curve has an epoch a row. Raises BadInput for pairs that are none.
+
+    index: whose lists are judged by the answers of `sources`, where it names any (unif.answers).
+    """
     about = {"version": __version__, "encoder": "translation", **sources.about(), **asdict(config)}
     open_run(out, about)
     torch.manual_seed(config.seed)
@@ -61,6 +70,10 @@ def train(out: Path, sources: Sources, config: TranslationConfig, *, track: Trac
     curve = list(_learn(vectors, pairs, config, config.epochs, config.batch, config.rate, 1.0, draw))
     words = WordByWord(vectors, config)
     curve += _learn(words, pairs, config, config.passes, config.batch // 2, config.rate / 3, UNDOCUMENTED, draw)
+    if index is not None and sources.answered:
+        lists = judged_lists(index, read_answers(sources.answered, sources.unwanted), track=track)
+        material = Material.of(lists, index.words(), pairs.stems, np.flatnonzero(index.functions()))
+        curve += learn((vectors, words), material, config.rounds, draw)
     write_curve(out, [{"epoch": at, **row} for at, row in enumerate(curve, 1)])
     head = exported(vectors, words, pairs, config, json.loads(json.dumps(about)))
     head.save(out / NAME)
@@ -197,16 +210,6 @@ def _code(pairs: Fielded, rows: Rows, draw: np.random.Generator) -> Any:
     bare = pairs.documented[rows] & (draw.random(len(rows)) < 0.5)
     back = np.argsort(np.concatenate([np.flatnonzero(~bare), np.flatnonzero(bare)]))
     return vstack([pairs.code[rows[~bare]], pairs.nameless[rows[bare]]], format="csr")[back]
-
-
-def dropped(rows: Any, share: float, draw: np.random.Generator) -> Any:
-    """CSR with a share of its entries left out at random."""
-    from scipy.sparse import csr_matrix
-
-    kept = draw.random(rows.nnz) >= share
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[kept]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    return csr_matrix((rows.data[kept].astype(np.float32), rows.indices[kept], ends), rows.shape)
 
 
 def _namesakes(names: NDArray[np.int64]) -> Tensor:
