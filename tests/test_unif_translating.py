@@ -100,7 +100,8 @@ def test_what_is_trained_finds_code_that_shares_one_word_of_two_and_a_seed_repea
 
 
 def test_no_row_of_a_batch_comes_twice_and_weights_are_how_often(pairs: Fielded) -> None:
-    from unif.translating import dropped, epoch_batches
+    from unif.fielded import dropped
+    from unif.translating import epoch_batches
 
     draw = np.random.default_rng(0)
     drawn = np.concatenate(list(epoch_batches(pairs, 16, 0.5, 1.0, draw)))
