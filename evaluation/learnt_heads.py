@@ -112,6 +112,7 @@ def trained_by(run: Path) -> dict[str, Any]:
     settings: dict[str, Any] = json.loads((run / "config.json").read_bytes())
     for each in {"pairs", "questions"} & settings.keys():
         settings[each] = {Path(file).name: weight for file, weight in settings[each].items()}
+    settings |= {"answers": [Path(file).name for file in settings["answers"]]} if settings.get("answers") else {}
     settings |= {"teacher": Path(settings["teacher"]).name} if settings.get("teacher") else {}
     return {**settings, "leave_out": settings["leave_out"] and Path(settings["leave_out"]).name}
 

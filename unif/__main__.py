@@ -4,6 +4,7 @@ ncs train unif --out RUN                        from the index's own comments an
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
 ncs train unif --questions own --out RUN        from what the default ranker answers, no labels (--teacher)
 ncs train translation --pairs FILE --out RUN    vectors, and which words of code answer which of a question
+ncs train translation ... --answers FILE        and what the default ranker's lists lack, judged by known answers
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
 ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is needed no more
 ncs explain-attention "hide keyboard"           which words of the best hit the head weighs, beside TF-IDF
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -83,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--questions", action="append", default=[], metavar="FILE[:WEIGHT]",
         help="JSON lines with a query, or own, the index's comments and names: no answers needed; repeatable",
+    )  # fmt: skip
+    train.add_argument(
+        "--answers", action="append", default=[], type=Path, metavar="FILE",
+        help="translation: questions with answers, as JSON lines, by which the default ranker's lists over the index "
+        "are judged and learnt from last; repeatable",
     )  # fmt: skip
     train.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
     train.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
@@ -160,7 +167,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _train_translation(options: argparse.Namespace) -> int:
-    """From pairs alone: it starts from no index."""
+    """From pairs alone, without an index; with --answers it learns from lists of one too."""
     from unif.sources import PairFile, Sources
 
     config = TranslationConfig(**given(TranslationConfig, vars(options)))
@@ -170,9 +177,11 @@ def _train_translation(options: argparse.Namespace) -> int:
         if error.name != "torch":
             raise
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
-    sources = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out)
+    answers = tuple(options.answers)
+    sources = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out, answered=answers)
     track = silent if options.quiet else tracker(options.quiet)
-    trained = train(options.out, sources, config, device=options.device, track=track)
+    with _opened(options) if answers else nullcontext() as index:
+        trained = train(options.out, sources, config, index=index, device=options.device, track=track)
     sys.stdout.write(_told(trained, options.out))
     return 0
 

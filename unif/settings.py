@@ -169,12 +169,14 @@ class TranslationConfig:
     dim: of the vectors. epochs: of the vectors; passes: of the words after them, with half the batch at a third of the
     rate. word_dropout, query_dropout: share of the words of functions and questions left out of a batch. alike: share
     of the pairs that stand in a batch with others that share a word. power, half, same: where `unif.translation`
-    starts; power is not learnt. valid: share of the questions that are validated on.
+    starts; power is not learnt. rounds: over the lists that answers judge (`unif.residual`), where there are any.
+    valid: share of the questions that are validated on.
     """
 
     dim: int = 128
     epochs: int = 2
     passes: int = 1
+    rounds: int = 3
     batch: int = 512
     rate: float = 3e-3
     word_dropout: float = 0.2
@@ -189,7 +191,8 @@ class TranslationConfig:
     def __post_init__(self) -> None:
         """Raise BadInput for numbers that make no training."""
         shares = (self.word_dropout, self.query_dropout, self.alike, self.valid)
-        least = min(self.dim, self.epochs, self.passes) >= 1 and self.batch >= 4 and self.seed >= 0 and self.valid > 0
+        least = min(self.dim, self.epochs, self.passes, self.rounds) >= 1 and self.batch >= 4 and self.seed >= 0
+        least = least and self.valid > 0
         if not (least and all(0 <= share < 1 for share in shares) and min(self.rate, self.power, self.half) > 0):
             raise BadInput(f"{self}: one of these numbers is out of its range; give one as the default")
 

@@ -66,6 +66,7 @@ class Sources:
 
     own: their weight, 0 or False for none. leave_out: a file of JSON lines; pairs that ask one of its questions are not
     learnt from. teacher: a ranker, or the run that asked one; questions: files, and `own` for the index's own.
+    answered: files of questions with answers, which judge the default ranker's lists (unif.answers).
     """
 
     files: Sequence[Path | PairFile] = ()
@@ -73,6 +74,7 @@ class Sources:
     leave_out: Path | None = None
     teacher: str = ""
     questions: Sequence[PairFile] = ()
+    answered: Sequence[Path] = ()
 
     @property
     def weighted(self) -> list[PairFile]:
@@ -141,7 +143,8 @@ class Sources:
         out = str(self.leave_out) if self.leave_out else None
         files = {str(file.path): file.weight for file in self.weighted}
         asked = {str(file.path): file.weight for file in self.questions}
-        told = {"pairs": files, "own": float(self.own), "leave_out": out}
+        told: dict[str, object] = {"pairs": files, "own": float(self.own), "leave_out": out}
+        told |= {"answers": list(map(str, self.answered))} if self.answered else {}
         return {**told, "teacher": self.teacher, "questions": asked} if self.teacher else told
 
 

@@ -4,7 +4,8 @@ First UNIF's form with `unif.impacts`: T_q and T_c, a learnt weight of every wor
 sums; they start from the singular vectors of how much more often a word of questions meets a word of functions than
 by chance. Then, from these, the tables of `unif.translation`. Trained apart and added they find more than either, and
 more than both trained as one (evaluation/README.md). Both by in-batch softmax; half of a batch are questions that
-share a word, so that its negatives are hard.
+share a word, so that its negatives are hard. Where an index and questions with answers are at hand, both then learn
+together what the default ranker's lists lack (unif.residual).
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 from ncs import __version__
 from ncs.errors import BadInput, MissingExtra
 from ncs.progress import Track, silent
+from unif.answers import judged_lists, read_answers
 from unif.checkpoint import damaged, load, save
 from unif.curves import draw as draw_curve
 from unif.data import READING, Reading
 from unif.fielded import Fielded, write
 from unif.fielded_reading import read_rows
 from unif.head import NAME
+from unif.residual import Material, learn
 from unif.run import CHECKPOINT, open_run, write_curve
 from unif.train import Trained
 from unif.translating_draw import code_of, dropped, epoch_batches, namesakes
@@ -39,6 +42,7 @@ from unif.validation import AMONG
 from unif.world import chosen
 
 if TYPE_CHECKING:
+    from ncs.index import Index
     from unif.data import Ids
     from unif.settings import TranslationConfig
     from unif.sources import Sources
@@ -50,12 +54,19 @@ VALID = 5_000
 
 
 def train(
-    out: Path, sources: Sources, config: TranslationConfig, *, device: str = "auto", track: Track = silent
+    out: Path,
+    sources: Sources,
+    config: TranslationConfig,
+    *,
+    index: Index | None = None,
+    device: str = "auto",
+    track: Track = silent,
 ) -> Trained:
     """Train into the folder of a run; the same call goes on where a killed one was, bit by bit on one machine.
 
-    The curve has an epoch a row, epoch 0 being the vectors before training. Raises BadInput for pairs that are none,
-    and a folder that holds something else.
+    index: whose lists are judged by the answers of `sources`, where it names any (unif.answers). The curve has an
+    epoch a row, epoch 0 being the vectors before training. Raises BadInput for pairs that are none, and for a folder
+    that holds something else.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise BadInput("a head that translates is trained by one process; start it without torchrun")
@@ -64,6 +75,10 @@ def train(
     pairs = pairs_of(out / "pairs", sources, track)
     training = Training(out, pairs, config, "cpu" if device == "mps" else device)  # mps knows no sparse gradients
     state = training.run(track)
+    if index is not None and sources.answered and not state["lists"]:
+        lists = judged_lists(index, read_answers(sources.answered, sources.unwanted), track=track)
+        training.answered(state, Material.of(lists, index.words(), pairs.stems, np.flatnonzero(index.functions())))
+    training.draw(state)
     told = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
     head = exported(training.vectors, training.words, pairs, config, told)
     head.save(out / NAME)
@@ -104,18 +119,33 @@ class Training:
                 state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": _copy(self._network(state))}
             state["curve"] = [*state["curve"], row]
             self._save(state)
-        self._network(state).load_state_dict(state["best"])
+        if not state["lists"]:
+            self._network(state).load_state_dict(state["best"])
+        return state
+
+    def answered(self, state: dict[str, Any], material: Material) -> None:
+        """The rounds over judged lists, on the CPU; killed among them, a training goes on before the first."""
+        self.vectors, self.words, self.device = self.vectors.cpu(), self.words.cpu(), torch.device("cpu")
+        draw = np.random.default_rng((self.config.seed, state["epoch"], 1))
+        for row in learn((self.vectors, self.words), material, self.config.rounds, draw):
+            state["epoch"] += 1
+            row |= {"epoch": state["epoch"], "stage": 3, "mrr": self._judged(1)}
+            state |= {"curve": [*state["curve"], row], "best_epoch": state["epoch"], "best_mrr": row["mrr"]}
+        state["lists"] = self.config.rounds
+        self._save(state)
+
+    def draw(self, state: dict[str, Any]) -> None:
+        """The curve, as lines and as a picture."""
         write_curve(self.out, state["curve"])
         with suppress(MissingExtra):
             draw_curve(state["curve"], state["best_epoch"], self.out / "curve.svg")
-        return state
 
     def _network(self, state: dict[str, Any]) -> nn.Module:
         return self.words if state["part"] else self.vectors
 
     def _first(self) -> dict[str, Any]:
         mrr = self._judged(0)
-        state = {"part": 0, "epoch": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
+        state = {"part": 0, "epoch": 0, "lists": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
         return {**state, "best_epoch": 0, "best_mrr": mrr, "best": _copy(self.vectors)}
 
     def _second(self, state: dict[str, Any]) -> None:
@@ -197,7 +227,7 @@ class Training:
 
 def _standing(scores: Tensor) -> Tensor:
     """Scores [a, b] of each question in standard deviations of all."""
-    return (scores - scores.mean(dim=1, keepdim=True)) / scores.std(dim=1, keepdim=True).clamp(min=1e-9)
+    return (scores - scores.mean(dim=1, keepdim=True)) / scores.std(dim=1, correction=0, keepdim=True).clamp(min=1e-9)
 
 
 def _one_question(pairs: Fielded, rows: Ids) -> Any:
