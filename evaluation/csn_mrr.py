@@ -51,6 +51,10 @@ def pairs(files: Sequence[Path]) -> list[tuple[str, str, str]]:
     return found
 
 
+TIE = 1e-6
+"""Scores as near as this are equal: equal functions differ by as much, by where they stand in a product of matrices."""
+
+
 def reciprocal_ranks(head: Head, held: Sequence[tuple[str, str, str]], *, seed: int = 0) -> NDArray[np.float64]:
     """Of every pair's function among its distractors, [pairs]."""
     questions = head.questions([docstring for docstring, _, _ in held])
@@ -63,7 +67,7 @@ def reciprocal_ranks(head: Head, held: Sequence[tuple[str, str, str]], *, seed: 
     found = np.zeros(len(held))
     for at, rows in enumerate(among.values()):
         scores = codes[rows] @ questions[at]
-        found[at] = 1 / int((scores >= scores[rows == at][0]).sum())
+        found[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
     return found
 
 
