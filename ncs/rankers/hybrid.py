@@ -168,7 +168,7 @@ class HybridRanker:
         found = candidates.find(parts, intent, wording, weights, max(k, HEAD), allowed=allowed, hidden=hidden)
         if not len(found):
             return Ranking(intent, [], [])
-        found, base, best = found.best_first(weights)
+        found, base, best = found.best_first(replace(weights, head=0.0))  # a head's favourites are alike: no voters
         asked, rows = self.idf(intent.words), found.rows
         said = evidence.gather(structure, rows, base)
         named = signals.names(structure, text, asked, rows, hidden)
