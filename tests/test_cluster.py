@@ -12,6 +12,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,12 +71,12 @@ def sources(root: Path) -> tuple[Path, Path]:
 
 
 def content(folder: Path) -> dict[str, object]:
-    """Every file of the index that stands, by name; of the database what it holds."""
+    """Every file of the index that stands, by name, but what its walk has seen; of the database what it holds."""
     data = next(folder.glob("data-*"))
     found: dict[str, object] = {
         str(path.relative_to(data)): path.read_bytes()
         for path in data.rglob("*")
-        if path.is_file() and path.suffix != ".sqlite"
+        if path.is_file() and path.suffix != ".sqlite" and path.stem != "seen"
     }
     with sqlite3.connect(data / "documents.sqlite") as database:
         found["documents"] = list(database.iterdump())
@@ -176,7 +177,9 @@ def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
     with connected(cluster.address) as client:
         while True:
             busy = [worker for worker, keys in client.processing().items() if keys]
-            pids = client.run(os.getpid, workers=busy) if busy else {}
+            pids: dict[str, int] = {}
+            with suppress(OSError):  # one that was killed a moment ago does not answer
+                pids = client.run(os.getpid, workers=busy) if busy else {}
             for process in cluster.workers:
                 if process.pid in pids.values():
                     return process

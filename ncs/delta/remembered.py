@@ -83,7 +83,10 @@ class Remembered:
 
 
 def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
-    """Keep what a walk has seen, where that decides which files there are. files: what it gave."""
+    """Keep what a walk has seen, where that decides which files there are (a cluster's has seen nothing). files: what
+    it gave."""
+    if not (seen.folders or seen.apart):
+        return
     places = [entry.place for entry in files.entries]
     stamps = [_parsed(entry.stamp) for entry in files.entries]
     split = [os.path.split(place) for place in places]
