@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from ncs.errors import BadInput
 
@@ -31,6 +32,11 @@ def load(path: Path, device: torch.device) -> dict[str, Any] | None:
     except Exception as error:  # torch tells damage in a dozen ways
         raise damaged(path, error) from error
     return state
+
+
+def copy_of(network: nn.Module) -> dict[str, Tensor]:
+    """What a network has learnt so far, in the CPU's memory; what it learns later does not change it."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
 
 
 def damaged(path: Path, error: Exception) -> BadInput:

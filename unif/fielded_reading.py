@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpora.jsonl import parse_row, read_lines
 from corpora.program import read_program
-from ncs.errors import BadInput
 from ncs.progress import Track
 from ncs.rankers.pairs import normalised
 from ncs.stopwords import content_words
@@ -20,7 +18,7 @@ from ncs.tokens import field_tokens, tokenize
 from ncs.types import Field
 from unif.data import Reading
 from unif.impacts import READ
-from unif.reading import question_id
+from unif.reading import lines_of_file, question_id
 
 if TYPE_CHECKING:
     from unif.sources import PairFile
@@ -58,25 +56,13 @@ def first_sentence(text: str) -> str:
 def read_rows(files: Iterable[PairFile], left_out: frozenset[str], reading: Reading, track: Track) -> Iterator[Row]:
     """The pairs of JSON lines, as `unif.reading.pairs_of_file` reads them; what is none is counted and passed over."""
     for file in files:
-        for number, line in enumerate(track(read_lines(file.path), file.path.name, unit="pairs"), 1):
-            if not line.strip():
-                continue
-            try:
-                row = parse_row(line, f"{file.path}:{number}")
-                published = "docstring" in row.values and "query" not in row.values
-                said = row.text("docstring" if published else "query")
-                words = read_program(row.text("code"), row.text("language", ""), id="").words
-            except BadInput as error:
-                reading.note(error)
-                continue
-            if normalised(said) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
-                reading.left_out += 1
-                continue
-            asked = content_words(tokenize(first_sentence(said)))[:LONGEST_QUERY]
+        for line in lines_of_file(file.path, reading, left_out, track):
+            words = read_program(line.code, line.language, id="").words
+            asked = content_words(tokenize(first_sentence(line.query)))[:LONGEST_QUERY]
             fields = {f: field_tokens(f, words[f])[:LONGEST_FIELD] for f in READ if f in words}
-            if published:
+            if line.published:
                 fields.pop("doc", None)
             if len(set(asked)) >= LEAST_QUERY and fields:
-                yield Row(asked, fields, file.weight, [normalised(said), *question_id(file.path, row)])
+                yield Row(asked, fields, file.weight, [normalised(line.query), *question_id(file.path, line.row)])
             else:
                 reading.wordless += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,24 +51,48 @@ def pairs_of_file(
     partition). left_out: normalised questions that must not be learnt from; nor are lines whose split is `test`.
     Raises BadInput for a file that cannot be read.
     """
-    for number, line in enumerate(track(read_lines(path), f"{path.name}", unit="pairs"), 1):
-        if not line.strip():
+    for line in lines_of_file(path, reading, left_out, track):
+        said = normalised(line.query)
+        if reads == "source":
+            words = source_words(line.code, line.language)
+        else:
+            words = code_words(line.code, line.language, doc=not line.published)
+        yield Pair(tokenize(line.query), words, [said, *question_id(path, line.row)], source, line.repository)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a line asks and answers; published: whether it is one of CodeSearchNet's, whose code has its question."""
+
+    row: Row
+    query: str
+    code: str
+    language: str
+    published: bool
+
+    @property
+    def repository(self) -> str:
+        """Empty where it is not known."""
+        return str(self.row.values.get("repo", "") or "")
+
+
+def lines_of_file(path: Path, reading: Reading, left_out: frozenset[str], track: Track) -> Iterator[Line]:
+    """The lines that are pairs; those that are none, or must not be learnt from, are counted and passed over."""
+    for number, text in enumerate(track(read_lines(path), path.name, unit="pairs"), 1):
+        if not text.strip():
             continue
         try:
-            row = parse_row(line, f"{path}:{number}")
+            row = parse_row(text, f"{path}:{number}")
             published = "docstring" in row.values and "query" not in row.values
             query = row.text("docstring" if published else "query")
-            code, language = row.text("code"), row.text("language", "")
+            line = Line(row, query, row.text("code"), row.text("language", ""), published)
         except BadInput as error:
             reading.note(error)
             continue
-        said = normalised(query)
-        if said in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
+        if normalised(query) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
             reading.left_out += 1
             continue
-        words = source_words(code, language) if reads == "source" else code_words(code, language, doc=not published)
-        repository = row.values.get("repo", "")
-        yield Pair(tokenize(query), words, [said, *question_id(path, row)], source, str(repository or ""))
+        yield line
 
 
 def question_id(path: Path, row: Row) -> list[str]:

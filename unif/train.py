@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ncs import __version__
 from ncs.errors import BadInput, MissingExtra
 from ncs.progress import Track, silent
 from unif.batches import Source
 from unif.beginning import begin
-from unif.checkpoint import damaged, load, save
+from unif.checkpoint import copy_of, damaged, load, save
 from unif.curves import draw as draw_curve
 from unif.data import Reading, Texts
 from unif.drawing import batches, epoch_order
@@ -120,7 +119,7 @@ class Training:
             row = self._epoch(state["epoch"], weights, track)
             row |= {"stage": state["stage"] + 1, "mined": state["mined"], "mrr": self._judged()}
             if row["mrr"] > state["best_mrr"]:
-                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": _copy(self.towers)}
+                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": copy_of(self.towers)}
             state["curve"] = [*state["curve"], row]
             if self._over(state, stage):
                 state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
@@ -178,7 +177,7 @@ class Training:
         """Before the first epoch: what the network is worth untrained is the first to beat."""
         mrr = self._judged()
         state = {"epoch": 0, "stage": 0, "began": 0, "mined": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
-        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": _copy(self.towers)}
+        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_of(self.towers)}
 
     def _save(self, state: dict[str, Any]) -> None:
         """The checkpoint, then the curve, which can be made of it; older minings are needed no more."""
@@ -201,7 +200,3 @@ class Training:
         except (KeyError, ValueError, RuntimeError) as error:
             raise damaged(self.out / CHECKPOINT, error) from error
         return state
-
-
-def _copy(towers: Towers) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in towers.state_dict().items()}

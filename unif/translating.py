@@ -27,7 +27,7 @@ from ncs import __version__
 from ncs.errors import BadInput, MissingExtra
 from ncs.progress import Track, silent
 from unif.answers import judged_lists, read_answers
-from unif.checkpoint import damaged, load, save
+from unif.checkpoint import copy_of, damaged, load, save
 from unif.curves import draw as draw_curve
 from unif.data import READING, Reading
 from unif.fielded import Fielded, write
@@ -116,7 +116,7 @@ class Training:
             state["epoch"] += 1
             row = self._epoch(state["epoch"], track) | {"stage": state["part"] + 1, "mrr": self._judged(state["part"])}
             if row["mrr"] >= state["best_mrr"]:
-                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": _copy(self._network(state))}
+                state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": copy_of(self._network(state))}
             state["curve"] = [*state["curve"], row]
             self._save(state)
         if not state["lists"]:
@@ -146,14 +146,14 @@ class Training:
     def _first(self) -> dict[str, Any]:
         mrr = self._judged(0)
         state = {"part": 0, "epoch": 0, "lists": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
-        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": _copy(self.vectors)}
+        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_of(self.vectors)}
 
     def _second(self, state: dict[str, Any]) -> None:
         """The best vectors stay as they are; the words go on from them, and have both added to beat."""
         self.vectors.load_state_dict(state["best"])
         self.words = WordByWord(self.vectors, self.config).to(self.device)
         self._optimise(1)
-        state |= {"part": 1, "best_mrr": self._judged(1), "best_epoch": state["epoch"], "best": _copy(self.words)}
+        state |= {"part": 1, "best_mrr": self._judged(1), "best_epoch": state["epoch"], "best": copy_of(self.words)}
 
     def _optimise(self, part: int) -> None:
         """Sparse rows of the tables, and the few numbers beside them."""
@@ -236,7 +236,3 @@ def _one_question(pairs: Fielded, rows: Ids) -> Any:
     same = question[:, None] == question
     np.fill_diagonal(same, False)
     return same
-
-
-def _copy(network: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}

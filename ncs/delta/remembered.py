@@ -30,10 +30,9 @@ APART = -1
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """folders: of the base's walk, with the place each belongs to, "" for one that was left to others; guards: ignore
-    files, archives, what decides the commit of a bare repository; digests: of these, "" where only
-    the stamp tells; left: files that were not given; files: where each
-    file of the base lies, in archives and bare repositories too. stamps int64 [all of these, 3], in
-    this order. began: when the walk did, in nanoseconds since 1970."""
+    files, archives, what decides the commit of a bare repository; digests: of these, "" where only the stamp tells;
+    left: files that were not given; files: where each file of the base lies, in archives and bare repositories too.
+    stamps int64 [all of these but digests, 3], in this order. began: when the walk did, in nanoseconds since 1970."""
 
     folders: Sequence[str]
     places: Sequence[str]
