@@ -3,10 +3,15 @@
     python -m evaluation.learnt_heads --index INDEX --questions QUESTIONS.json --head NAME=RUN... --json FILE
     python -m evaluation.learnt_heads --index INDEX --corpus nlp2api --head NAME=RUN... --json FILE
 
+Questions in folds (evaluation.other_questions), each asked of the head that was trained without it, are one set:
+
+    ... --name NAME --questions A.json --questions B.json --head NAME=RUN-WITHOUT-A,RUN-WITHOUT-B...
+
 A head is the folder of a run of `ncs train`, whose config.json (pairs, stages, rates) is kept beside the figures, so
 that a row of the table can be trained again. QUESTIONS.json is judged by similarity to its answers at both thresholds
 (evaluation.judged), a corpus by its qrels. FILE gets one entry a set; those that are there for other sets stay.
-Nothing is written into the index; what each head counts in the default ranker is --weight.
+Nothing is written into the index; what each head counts in the default ranker is --weight, which may be said several
+times. `python -m evaluation.heads_table FILE` shows again what FILE holds, sets by themselves and together.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from evaluation.judged import THRESHOLDS
 from evaluation.judges.aroma import judge
 from evaluation.machine import commit, machine
 from evaluation.significance import paired_interval
+from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.mains import ending
 from ncs.rankers import Ranker
@@ -85,25 +91,53 @@ def bases(index: Index, judged: Judge) -> tuple[dict[str, Ranker], dict[str, Ran
 
 
 def row_of(
-    index: Index, name: str, run: Path, rankers: Mapping[str, Ranker], weight: float, judged: Judge
+    index: Index, name: str, run: Path, rankers: Mapping[str, Ranker], weights: float | Sequence[float], judged: Judge
 ) -> dict[str, Ranks]:
-    """Label -> reciprocal ranks of a head: as it was trained, the other way (raw or centred), and in `hybrid`."""
+    """Label -> reciprocal ranks of a head: as it was trained, the other way (raw or centred), and in `hybrid` with each
+    weight, which the label says where there are several."""
+    weights = [weights] if isinstance(weights, float) else weights
     alone = UnifRanker(head=str(run))
     alone.fit(index.words())
     moved = UnifRanker(head=str(run), centre=not alone.centre)
     moved.fit(index.words())
-    plain, fused = cast(HybridRanker, rankers["hybrid"]), HybridRanker()
-    fused.open(plain.rankers, Structure.load(index.data), plain.learnt, alone, weight)
     other = "raw" if alone.centre else "centred"
-    each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, {other}", moved), (f"hybrid with {name}", fused)]
+    each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, {other}", moved)]
+    plain, structure = cast(HybridRanker, rankers["hybrid"]), Structure.load(index.data)
+    for weight in weights:
+        fused = HybridRanker()
+        fused.open(plain.rankers, structure, plain.learnt, alone, weight)
+        each.append((f"hybrid with {name}" + (f" at {weight:g}" if len(weights) > 1 else ""), fused))
     return {label: _told(label, judged(ranker)) for label, ranker in each}
 
 
-def rows_of(index: Index, heads: Mapping[str, Path], weight: float, judged: Judge) -> dict[str, Ranks]:
+def rows_of(
+    index: Index, heads: Mapping[str, Path], weights: float | Sequence[float], judged: Judge
+) -> dict[str, Ranks]:
     """Label -> its reciprocal ranks: rankers without a head, then each head (`row_of`)."""
     rankers, found = bases(index, judged)
     for name, run in heads.items():
-        found |= row_of(index, name, run, rankers, weight, judged)
+        found |= row_of(index, name, run, rankers, weights, judged)
+    return found
+
+
+def in_folds(
+    index: Index, files: Sequence[Path], heads: Mapping[str, Sequence[Path]], weights: Sequence[float]
+) -> dict[str, Ranks]:
+    """Label -> reciprocal ranks of the questions of all files, those of the n-th asked of the n-th run of a head.
+
+    A head of one run is asked all. Raises BadInput for another number of runs, and for a question of two files.
+    """
+    if odd := [name for name, runs in heads.items() if len(runs) not in (1, len(files))]:
+        raise BadInput(f"{odd[0]!r} has {len(heads[odd[0]])} runs for {len(files)} files of questions; give one each")
+    found: dict[str, Ranks] = {}
+    for at, file in enumerate(files):
+        own = {name: runs[at % len(runs)] for name, runs in heads.items()}
+        for label, ranks in rows_of(index, own, weights, by_similarity(index, file)).items():
+            for column, values in ranks.items():
+                there = found.setdefault(label, {}).setdefault(column, {})
+                if twice := there.keys() & values.keys():
+                    raise BadInput(f"{file}: the question {min(twice)!r} is in another file too; ids must differ")
+                there.update(values)
     return found
 
 
@@ -115,6 +149,10 @@ def trained_by(run: Path) -> dict[str, Any]:
     settings |= {"answers": [Path(file).name for file in settings["answers"]]} if settings.get("answers") else {}
     settings |= {"teacher": Path(settings["teacher"]).name} if settings.get("teacher") else {}
     return {**settings, "leave_out": settings["leave_out"] and Path(settings["leave_out"]).name}
+
+
+def _of_folds(runs: Sequence[Path]) -> dict[str, Any]:
+    return {"runs": [run.name for run in runs]} if len(runs) > 1 else {}
 
 
 def _told(label: str, ranks: Ranks) -> Ranks:
@@ -146,22 +184,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evaluation.learnt_heads", description=__doc__.partition("\n")[0])
     parser.add_argument("--index", type=Path, required=True)
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--questions", type=Path, help="questions with answers, judged by similarity")
+    which.add_argument("--questions", type=Path, action="append", help="with answers, judged by similarity; repeatable")
     which.add_argument("--corpus", help="a corpus with qrels, whose documents the index holds")
     parser.add_argument("--data", type=Path, help="where corpora lie")
-    parser.add_argument("--head", action="append", default=[], metavar="NAME=RUN")
-    parser.add_argument("--weight", type=float, default=0.3, help="of a head in hybrid (default %(default)s)")
+    parser.add_argument("--head", action="append", default=[], metavar="NAME=RUN[,RUN...]")
+    parser.add_argument("--weight", type=float, action="append", help="of a head in hybrid (default .3); repeatable")
+    parser.add_argument("--name", help="of the set in FILE (default: the corpus, or the first file of questions)")
     parser.add_argument("--json", type=Path, required=True)
     options = parser.parse_args(arguments)
-    heads = {name: Path(run) for name, _, run in (text.partition("=") for text in options.head)}
+    told = (text.partition("=") for text in options.head)
+    heads = {name: list(map(Path, runs.split(","))) for name, _, runs in told}
+    weights = options.weight or [0.3]
     with Index.load(options.index) as index:
-        judged = by_qrels(index, options.corpus, options.data) if options.corpus else None
-        found = rows_of(index, heads, options.weight, judged or by_similarity(index, options.questions))
+        if options.corpus:
+            judged = by_qrels(index, options.corpus, options.data)
+            found = rows_of(index, {name: runs[0] for name, runs in heads.items()}, weights, judged)
+        else:
+            found = in_folds(index, options.questions, heads, weights)
         documents = len(index)
-    name = options.corpus or options.questions.stem
+    name = options.name or options.corpus or options.questions[0].stem
     kept: dict[str, Any] = json.loads(options.json.read_bytes()) if options.json.is_file() else {}
-    settings = {each: trained_by(run) for each, run in heads.items()}
-    about = {"commit": commit(), "machine": machine(), "documents": documents, "weight": options.weight}
+    settings = {each: trained_by(runs[0]) | _of_folds(runs) for each, runs in heads.items()}
+    about = {"commit": commit(), "machine": machine(), "documents": documents}
+    about |= {"weight": weights[0] if len(weights) == 1 else weights}
     kept[name] = {**about, "heads": settings, "reciprocal_ranks": found, "intervals": "paired bootstrap, 95 %"}
     options.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(f"{name}\n\n{table(found)}\n")
