@@ -9,9 +9,9 @@ Questions in folds (evaluation.other_questions), each asked of the head that was
 
 A head is the folder of a run of `ncs train`, whose config.json (pairs, stages, rates) is kept beside the figures, so
 that a row of the table can be trained again. QUESTIONS.json is judged by similarity to its answers at both thresholds
-(evaluation.judged), a corpus by its qrels. FILE gets one entry a set; those that are there for other sets stay.
-Nothing is written into the index; what each head counts in the default ranker is --weight, which may be said several
-times. `python -m evaluation.heads_table FILE` shows again what FILE holds, sets by themselves and together.
+(evaluation.judged), a corpus by its qrels; where there is no INDEX, that of a corpus is built. FILE gets one entry a
+set; those that are there for other sets stay. What each head counts in the default ranker is --weight, repeatable.
+`python -m evaluation.heads_table FILE` shows again what FILE holds, sets by themselves and together.
 """
 
 from __future__ import annotations
@@ -19,69 +19,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from corpora import load_corpus
-from corpora.ncs287 import read_questions
-from evaluation.judged import THRESHOLDS
-from evaluation.judges.aroma import judge
 from evaluation.machine import commit, machine
+from evaluation.reciprocal_ranks import Judge, Ranks, by_qrels, by_similarity
 from evaluation.significance import paired_interval
 from ncs.errors import BadInput
-from ncs.index import Index
+from ncs.index import BuildConfig, Index
 from ncs.mains import ending
 from ncs.rankers import Ranker
 from ncs.rankers.hybrid import HybridRanker
 from ncs.structure import Structure
 from unif.ranker import UnifRanker
 
-Ranks = dict[str, dict[str, float]]
-"""Column -> query id -> reciprocal rank."""
-Judge = Callable[[Ranker], Ranks]
-DEPTH = 10
-CORPUS_DEPTH = 100
 BASES = ("bm25", "ncs", "ncs_centred", "hybrid")
-
-
-def by_similarity(index: Index, questions: Path) -> Judge:
-    """Reciprocal ranks at ten at each threshold, functions only; what was judged once is not judged again."""
-    asked, allowed = read_questions(questions), index.functions()
-    known: dict[tuple[str, int], float] = {}
-
-    def judged(ranker: Ranker) -> Ranks:
-        found: Ranks = {f"at {threshold}": {} for threshold in THRESHOLDS}
-        for question in asked:
-            rows = [row for row, _ in ranker.search(question.query.text, DEPTH, allowed=allowed)]
-            fresh = [row for row in rows if (question.query.id, row) not in known]
-            similar = judge(question.answer)
-            for row, document in zip(fresh, index.store.documents(fresh), strict=True):
-                known[question.query.id, row] = similar(document.code, document.language)
-            for threshold in THRESHOLDS:
-                right = (at for at, row in enumerate(rows, 1) if known[question.query.id, row] >= threshold)
-                found[f"at {threshold}"][question.query.id] = 1 / next(right, np.inf)
-        return found
-
-    return judged
-
-
-def by_qrels(index: Index, name: str, data: Path | None) -> Judge:
-    """Reciprocal ranks of the first relevant document among the first CORPUS_DEPTH."""
-    corpus = load_corpus(name, data)
-    ids = [document.id for document in index.store.documents(range(len(index)))]
-
-    def judged(ranker: Ranker) -> Ranks:
-        found: dict[str, float] = {}
-        for query in corpus.queries:
-            if (grades := corpus.qrels.get(query.id)) is not None:
-                hits = enumerate(ranker.search(query.text, CORPUS_DEPTH), 1)
-                found[query.id] = 1 / next((at for at, (row, _) in hits if grades.get(ids[row], 0) > 0), np.inf)
-        return {"mrr": found}
-
-    return judged
 
 
 def bases(index: Index, judged: Judge) -> tuple[dict[str, Ranker], dict[str, Ranks]]:
@@ -195,17 +151,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = (text.partition("=") for text in options.head)
     heads = {name: list(map(Path, runs.split(","))) for name, _, runs in told}
     weights = options.weight or [0.3]
+    if options.corpus and not options.index.exists():
+        documents = load_corpus(options.corpus, options.data).documents()
+        Index.of(documents, options.index, config=BuildConfig(deduplicate=False)).close()
     with Index.load(options.index) as index:
         if options.corpus:
             judged = by_qrels(index, options.corpus, options.data)
             found = rows_of(index, {name: runs[0] for name, runs in heads.items()}, weights, judged)
         else:
             found = in_folds(index, options.questions, heads, weights)
-        documents = len(index)
+        about: dict[str, Any] = {"commit": commit(), "machine": machine(), "documents": len(index)}
     name = options.name or options.corpus or options.questions[0].stem
     kept: dict[str, Any] = json.loads(options.json.read_bytes()) if options.json.is_file() else {}
     settings = {each: trained_by(runs[0]) | _of_folds(runs) for each, runs in heads.items()}
-    about = {"commit": commit(), "machine": machine(), "documents": documents}
     about |= {"weight": weights[0] if len(weights) == 1 else weights}
     kept[name] = {**about, "heads": settings, "reciprocal_ranks": found, "intervals": "paired bootstrap, 95 %"}
     options.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

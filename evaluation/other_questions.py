@@ -26,95 +26,27 @@ import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.jsonl import read_rows, write_rows
+from corpora.jsonl import write_rows
 from corpora.ncs287 import Question, read_questions
 from evaluation.alike import shared
-from ncs.aroma import Features, cached_features, readable
+from evaluation.question_pairs import WORDS, Pair, Stems, read, stems
+from ncs.aroma import Features, cached_features
 from ncs.errors import BadInput
-from ncs.lexical import stem_all
 from ncs.mains import ending
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
 
 LIKE = 0.5
 """Words that two titles share, of all that either has (Jaccard): "hide keyboard" and "how to hide soft keyboard"."""
 SAME, WHOLE = 0.8, 0.5
 """A copy with a line changed has .8 of the answer; half of its own, or every long program would be like a short one."""
-WORDS, FEATURES, SHORTEST = 2, 25, 40
-"""Of a question words, of an answer features (less code stands in functions of all kinds, unif.answers) and letters
-(ncs287's shortest answer has 39): one word asks for a topic, and one call answers nothing that can be judged."""
-LONGEST = 700
-"""Letters of an answer (ncs287's longest has 547): a program of a screen no single function holds."""
 A_PAGE = 3
 """Questions of one thread or page: they are alike in words, so each more of them says less."""
-
-Stems = frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A line of a file. group: its thread or page; question: what its pairs have in common; order: the best first."""
-
-    file: str
-    values: Mapping[str, Any]
-    group: str
-    question: str
-    order: tuple[int, bool, int]
-
-    @property
-    def title(self) -> str:
-        return str(self.values["query"])
-
-    @property
-    def code(self) -> str:
-        return str(self.values["code"])
-
-    @property
-    def features(self) -> Features:
-        language = str(self.values.get("language", ""))
-        return cached_features(self.code, language) if readable(language) else {}
-
-    def about(self, topic: str) -> bool:
-        return topic in self.values.get("tags", ()) or topic == self.values.get("platform")
-
-    def answers(self) -> bool:
-        """Whether it can be an answer that is judged by."""
-        return SHORTEST <= len(self.code) <= LONGEST and sum(self.features.values()) >= FEATURES
-
-
-def read(files: Iterable[Path]) -> list[Pair]:
-    """The pairs of files, in their order. Raises BadInput as `read_rows`."""
-    found = []
-    for path in files:
-        for row in read_rows(path):
-            row.text("query"), row.text("code")
-            values = row.values
-            if thread := values.get("question_id"):
-                group = question = f"so{thread}"
-            else:
-                group = row.text("id").partition("#")[0]
-                question = f"{group}:{row.text('query').partition(':')[0]}"
-            rank = values.get("answer_rank", 0)
-            order = int(str(rank)), not values.get("accepted", values.get("first", True)), len(row.text("code"))
-            found.append(Pair(path.name, values, group, question, order))
-    return found
-
-
-def stems(text: str, topic: str = "") -> Stems:
-    """The words of a title without grammar and the topic's own, which all of its questions have.
-
-    >>> sorted(stems("Android: how to hide the soft keyboard?", "android"))
-    ['hide', 'keyboard', 'soft']
-    """
-    return frozenset(stem_all(content_words(tokenize(text)))) - frozenset(stem_all([topic]))
 
 
 def chosen(pairs: Sequence[Pair], kept: Sequence[Question], topic: str, most: int, seed: int) -> list[Pair]:

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.learnt_heads import Ranks, bases, by_similarity, row_of, trained_by
+from evaluation.learnt_heads import bases, row_of, trained_by
 from evaluation.machine import commit, machine
+from evaluation.reciprocal_ranks import Ranks, by_similarity
 from evaluation.significance import paired_interval
 from ncs.errors import NcsError
 from ncs.index import Index

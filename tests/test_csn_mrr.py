@@ -11,6 +11,7 @@ import pytest
 
 from evaluation import csn_mrr, learnt_heads
 from evaluation.distractors import drawn
+from evaluation.reciprocal_ranks import Ranks
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from tests.heads import WORDS, head
@@ -110,7 +111,7 @@ def test_heads_are_ranked_alone_centred_and_in_the_fusion(tmp_path: Path) -> Non
     head().save(tmp_path / "run" / "head")
     with Index.of(extract(source, "python"), tmp_path / "index", config=BuildConfig()) as index:
 
-        def first(ranker: object) -> learnt_heads.Ranks:
+        def first(ranker: object) -> Ranks:
             hits = ranker.search("close the file", 1)  # type: ignore[attr-defined]
             return {"row": {"q": float(hits[0][0])}}
 

@@ -11,7 +11,9 @@ import pytest
 from corpora.jsonl import read_rows, write_rows
 from corpora.ncs287 import read_questions
 from evaluation import heads_table, learnt_heads
-from evaluation.other_questions import A_PAGE, folds, main, read
+from evaluation.other_questions import A_PAGE, folds, main
+from evaluation.question_pairs import read
+from evaluation.reciprocal_ranks import Ranks
 from ncs.errors import BadInput
 
 VERBS = ("hide", "draw", "send", "play", "scan", "sort", "copy", "move", "lock", "zoom", "drop", "fold")
@@ -129,7 +131,7 @@ def test_folds_are_of_one_size(files: tuple[Path, Path, Path]) -> None:
 
 
 def test_folds_are_asked_of_their_own_heads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def rows(_index: object, heads: dict[str, Path], _weights: object, judged: object) -> dict[str, learnt_heads.Ranks]:
+    def rows(_index: object, heads: dict[str, Path], _weights: object, judged: object) -> dict[str, Ranks]:
         return {"hybrid with h": {"at 0.6": {f"{judged}-{heads['h'].name}": 1.0}}}
 
     monkeypatch.setattr(learnt_heads, "rows_of", rows)
