@@ -3,6 +3,7 @@
 ncs corpus codesearchnet SRC OUT                           the corpus of repositories
 python -m corpora codesearchnet pairs CORPUS FILE          pairs for: ncs train unif -i INDEX --pairs FILE
 python -m corpora codesearchnet namesakes CORPUS... FILE   pairs of two functions of one name, with doc comments
+python -m corpora codesearchnet callers CORPUS... FILE     pairs of documentation and functions that call what it is of
 python -m corpora codesearchnet index CORPUS INDEX         an index of its functions, ids are URLs
 python -m corpora codesearchnet submission QUERIES CSV --index INDEX      a ranker's answers for the Challenge
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 from corpora.codesearchnet import challenge, reading, statistics
 from corpora.codesearchnet.apart import Apart
+from corpora.codesearchnet.callers import callers
 from corpora.codesearchnet.licences import ALLOWED
 from corpora.codesearchnet.namesakes import namesakes
 from corpora.codesearchnet.pipeline import make_corpus
@@ -58,6 +60,10 @@ def show(made: dict[str, Any]) -> None:
     show_table("repositories", rows)
 
 
+SEVERAL = ("namesakes", "callers")
+"""Commands that read several corpora as one."""
+
+
 def add_parser(commands: Any) -> None:
     """The commands of `python -m corpora codesearchnet`."""
     parser = commands.add_parser(
@@ -68,13 +74,14 @@ def add_parser(commands: Any) -> None:
     for name, about, run in (
         ("pairs", "pairs as JSON lines, for training", _pairs),
         ("namesakes", "pairs of two functions of one name as JSON lines, for training", _namesakes),
+        ("callers", "pairs of documentation and functions that call what it is of, as JSON lines", _callers),
         ("index", "an index of all functions", _index),
     ):
         each = below.add_parser(name, help=about)
-        each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name == "namesakes" else None)
+        each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name in SEVERAL else None)
         each.add_argument("out", type=Path, metavar="INDEX" if name == "index" else "FILE")
         each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
-        if name != "namesakes":
+        if name not in SEVERAL:
             each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
         each.add_argument("-q", "--quiet", action="store_true", help="no progress")
         if name != "index":
@@ -107,6 +114,10 @@ def _pairs(options: argparse.Namespace) -> int:
 
 def _namesakes(options: argparse.Namespace) -> int:
     return _write(namesakes(options.corpus, options.language), options)
+
+
+def _callers(options: argparse.Namespace) -> int:
+    return _write(callers(options.corpus, options.language), options)
 
 
 def _write(found: Iterator[Pair], options: argparse.Namespace) -> int:
