@@ -153,7 +153,7 @@ def _fasttext(folders: Sequence[Path], index: Path, workers: int) -> None:
     from ncs.config import BuildConfig
     from ncs.manifest import read_manifest
     from ncs.skipgram import train
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     manifest = read_manifest(index)
     train(WordTable.load(index / manifest.generation), BuildConfig.of(manifest).fasttext, folder=index.parent)
@@ -177,7 +177,7 @@ def _bm25s(folders: Sequence[Path], index: Path, workers: int) -> None:
     """The words of the documents into bm25s's index, stemmed and weighted by field as ours are."""
     from evaluation.lexical_engines import Bm25s
     from ncs.manifest import read_manifest
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Bm25s.index(WordTable.load(index / read_manifest(index).generation), index.parent / "bm25s")
 

@@ -18,7 +18,8 @@ from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.store_writer import StoreWriter
 from ncs.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
-from ncs.vocabulary import WordTable, WordTableBuilder
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ from ncs.rankers.bm25 import Bm25Ranker
 from ncs.sources.seen import Seen
 from ncs.store import DIGESTS, Store
 from ncs.structure import Structure
-from ncs.vocabulary import COUNTS
+from ncs.word_table import COUNTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.kept import Kept
     from ncs.sources import Skipped
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 FITTED = ("bm25", "ncs", "ncs_centred")
 """What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""

@@ -30,7 +30,7 @@ from ncs.store import Store, open_store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.explain.explanation import Explanation

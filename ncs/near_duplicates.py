@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]

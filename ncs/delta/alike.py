@@ -13,7 +13,7 @@ from ncs.delta.rows import GONE, Stack
 from ncs.near_duplicates import ALONE, CODE, NAMES, NearDuplicates, cluster, hashed_names, marks_of
 from ncs.places import OUTLINES
 from ncs.store import NAME, Store
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
