@@ -53,7 +53,7 @@ def from_first(recipe: Recipe, sources: Sources, generation: Generation, files: 
     config = recipe.config
     part, clock = replace(sources, skipped=Skipped(unwanted=why_unread), seen=Seen()), Clock()
     first = _of_bytes(recipe.files(part.skipped, None, part.seen), SHARE * size)
-    tracked = recipe.track(first, "reading the first files", total=None, unit="files")
+    tracked = recipe.track(first, "reading first files", total=None, unit="files")
     with clock("extract"):
         collected = read(tracked, generation.path, config, recipe.workers)
     if collected.documents:
