@@ -27,6 +27,7 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +140,17 @@ def make(
 
 def _write_questions(questions: Sequence[Pair], path: Path) -> None:
     rows = [
-        {"stackoverflow_id": pair.question, "question": pair.title, "answer": pair.code, "examples_url": []}
+        {"stackoverflow_id": _short(pair.question), "question": pair.title, "answer": pair.code, "examples_url": []}
         | {"question_url": pair.values.get("url", pair.group)}
         for pair in questions
     ]
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _short(question: str) -> str:
+    """A page and its heading in a few letters: results name each question many times."""
+    thread = question.removeprefix("so").isdecimal()
+    return question if thread else f"page-{blake2b(question.encode(), digest_size=4).hexdigest()}"
 
 
 @ending("other_questions")

@@ -82,11 +82,11 @@ def test_every_question_is_in_one_fold_and_no_fold_learns_its_own(
     asked = [question.query for question in read_questions(out / "questions.json")]
     assert "so0" not in {query.id for query in asked}  # like the question that is kept
     assert {f"so{at}" for at in range(1, 10)} < {query.id for query in asked}
-    assert sum(query.id.startswith("p.md") for query in asked) == A_PAGE
+    assert sum(query.id.startswith("page-") for query in asked) == A_PAGE
     assert not {"so10", "so11", "so99"} & {query.id for query in asked}  # not about android, or in words of another
     by_fold = [read_questions(out / f"other-{fold}.json") for fold in range(3)]
     assert sorted(each.query.id for fold in by_fold for each in fold) == sorted(query.id for query in asked)
-    assert len({fold for fold, some in enumerate(by_fold) for each in some if each.query.id.startswith("p.md")}) == 1
+    assert len({fold for fold, some in enumerate(by_fold) for each in some if each.query.id.startswith("page-")}) == 1
     for fold, held in enumerate(by_fold):
         learnt = queries(out / f"other-{fold}" / "threads.jsonl.gz") + queries(out / f"other-{fold}" / "pages.jsonl")
         assert not {each.query.text for each in held} & set(learnt)
