@@ -17,7 +17,7 @@ import numpy as np
 
 from ncs.confidence import keep_tuned
 from ncs.config import BuildConfig
-from ncs.delta.remembered import save_seen
+from ncs.delta.seen_files import save_seen
 from ncs.errors import BadInput, NcsError
 from ncs.folder import open_folder
 from ncs.freshness import Recipe, known_files

@@ -79,12 +79,13 @@ class Generation:
             if entry.name in without:
                 continue
             if entry.is_dir():
-                shutil.copytree(entry, self.path / entry.name, copy_function=_link)
+                shutil.copytree(entry, self.path / entry.name, copy_function=link)
             else:
-                _link(entry, self.path / entry.name)
+                link(entry, self.path / entry.name)
 
 
-def _link(source: str | Path, target: str | Path) -> None:
+def link(source: str | Path, target: str | Path) -> None:
+    """The same file under another name; a copy where the system cannot."""
     try:
         os.link(source, target)
     except OSError:  # a file system without links

@@ -16,7 +16,7 @@ import pytest
 
 from ncs import reuse
 from ncs.building import make
-from ncs.delta import files, making, quick, remembered, room_of
+from ncs.delta import files, making, quick, room_of, seen_files
 from ncs.delta.deciding import Held, decide
 from ncs.file_table import FileTable
 from ncs.freshness import Recipe, recipe_of
@@ -49,7 +49,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _believing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times of files are believed, as if all had been written long before they were read."""
-    for module in (files, quick, remembered, reuse):
+    for module in (files, quick, seen_files, reuse):
         monkeypatch.setattr(module, "RACY", -(10**15))
 
 
@@ -246,7 +246,7 @@ def looked_at(folder: Path) -> tuple[files.Walked | None, files.Walked | None]:
     began = time.time_ns()
     looking = files.Looking(filed, began)
     walked = looking.over(recipe.files(Skipped(), looking), 1 << 30)
-    return quick.quick_look(data, filed, recipe, (began, began), 1 << 30), walked
+    return quick.quick_look(data, filed, recipe, began, 1 << 30), walked
 
 
 def names(found: Sequence[int | SourceFile]) -> list[int | str]:
