@@ -43,6 +43,8 @@ BANDS, WIDTH = 12, 5
 """Of two functions .8 alike 99 % share a band, of two .5 alike 32 %."""
 CHUNK = 20_000
 """Rows, or pairs, that memory holds the elements of at once."""
+FEW = 2_000
+"""Pairs up to which what hangs together is found here: importing scipy's graphs takes 70 ms."""
 ROUNDS = 12
 LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
@@ -287,13 +289,8 @@ def _candidates(signatures: Signatures, names: Hashes) -> Rows:
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
     """Write what hangs together by pairs into `clusters`: the first row left over takes all that are like it."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     rows, numbers = np.unique(pairs, return_inverse=True)
-    ends = numbers.reshape(-1, 2)
-    shape = (len(rows), len(rows))
-    _, part = connected_components(coo_matrix((np.ones(len(ends), np.bool_), (ends[:, 0], ends[:, 1])), shape))
+    part = _parts(numbers.reshape(-1, 2), len(rows))
     for _ in range(ROUNDS):
         if not len(rows):
             return
@@ -304,3 +301,23 @@ def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
         many = np.bincount(numbers, taken)[numbers] > 1
         clusters[rows[taken & many]] = head[taken & many]
         rows, part = rows[~taken], part[~taken]
+
+
+def _parts(ends: Rows, n: int) -> Rows:
+    """Which of n things hang together by pairs of them: the same number for each of a part, [n]."""
+    if len(ends) > FEW:
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        pairs = coo_matrix((np.ones(len(ends), np.bool_), (ends[:, 0], ends[:, 1])), (n, n))
+        return np.asarray(connected_components(pairs)[1], np.int64)
+    above = list(range(n))
+
+    def top(of: int) -> int:
+        while above[of] != of:
+            above[of] = of = above[above[of]]
+        return of
+
+    for left, right in ends.tolist():
+        above[top(left)] = top(right)
+    return np.array([top(each) for each in range(n)], np.int64)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.delta.files import Filed, Walked
-from ncs.delta.remembered import Remembered, above, seen_again
+from ncs.delta.remembered import Remembered, above
 from ncs.delta.seen_files import folder_of
 from ncs.file_table import FileEntry
 from ncs.sources import Skipped
@@ -147,7 +147,7 @@ def quick_look(
     if not _as_before(places, guards, seen, walked) or sum(len(file.data) for file in met) > most:
         return None
     found = _merged(filed, files, places, met, folders, also)
-    return found and replace(found, seen=seen_again(kept.seen(), seen, walked))
+    return found and replace(found, seen=kept.again(seen, walked))
 
 
 def _as_before(places: Mapping[str, str], guards: set[str], seen: Seen, walked: set[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import numpy as np
 from ncs.delta import room_of
 from ncs.delta.seen_files import APART, LYING, SEEN, Stamped, folder_of, lying_by_table, read_seen
 from ncs.file_table import ROOM
-from ncs.sources.seen import Seen, digest_of
+from ncs.sources.seen import Seen, Stamp, digest_of
 from ncs.sources.stamps import parted
 
 if TYPE_CHECKING:
@@ -67,11 +68,7 @@ class Remembered:
     def differing_folders(self) -> set[str]:
         """Those that are not as they were, and those of files that were left out and are not."""
         folders, left = self.folders.differing(self.began, folders=True), self.left.differing(self.began)
-        paths = (
-            parted(each.paths) if len(found) else [] for each, found in ((self.folders, folders), (self.left, left))
-        )
-        of_folders, of_left = paths
-        return {*(of_folders[at] for at in folders.tolist()), *(folder_of(of_left[at]) for at in left.tolist())}
+        return {*self.folders.named(folders), *map(folder_of, self.left.named(left))}
 
     def lying_in(self, folders: Collection[str]) -> Numbers:
         """The files of the base in these folders."""
@@ -80,30 +77,38 @@ class Remembered:
 
     def folders_of(self, files: Numbers) -> Iterator[str]:
         """The folders in which files of the base lie, each once."""
-        paths, here = parted(self.base_folders), np.unique(self.lying[files])
-        return (paths[at] for at in here[here != APART].tolist())
+        paths, lying = parted(self.base_folders), self.lying[files]
+        here = np.bincount(lying[lying != APART], minlength=len(paths)) > 0
+        return compress(paths, here.tolist())
 
-    def seen(self) -> Seen:
-        """All as it was seen."""
-        each = (map(tuple, kind.stamps.tolist()) for kind in (self.folders, self.guards, self.left))
-        folders, guards, left = (
-            dict(zip(parted(kind.paths), stamps, strict=True))
-            for kind, stamps in zip((self.folders, self.guards, self.left), each, strict=True)
+    def again(self, seen: Seen, walked: Collection[str]) -> Seen | None:
+        """What all folders were seen to hold, after a walk over some; what was walked and not seen is gone. None where
+        that is the same, as after most edits."""
+        if self._holds(seen, walked):
+            return None
+        stamps, places = _by_path(self.folders), dict(zip(parted(self.folders.paths), self.places, strict=True))
+        folders = {path: (stamp, places[path]) for path, stamp in stamps.items() if path not in walked}
+        told = zip(_by_path(self.guards).items(), self.digests, strict=True)
+        guards = {path: (stamp, digest) for (path, stamp), digest in told}
+        left = {path: stamp for path, stamp in _by_path(self.left).items() if folder_of(path) not in walked}
+        return Seen(folders | seen.folders, guards | seen.guards, left | seen.left)
+
+    def _holds(self, seen: Seen, walked: Collection[str]) -> bool:
+        """Whether a walk over these folders has seen what is remembered of them, in the places that are."""
+        number = {folder: at for at, folder in enumerate(parted(self.folders.paths)) if folder in walked}
+        if not seen.folders.keys() == number.keys() == set(walked):
+            return False
+        guards, left = _by_path(self.guards), _by_path(self.left)
+        return (
+            all(self.folders.stamps[number[folder]].tolist() == [*stamp] for folder, (stamp, _) in seen.folders.items())
+            and all(guards[guard] == stamp for guard, (stamp, _) in seen.guards.items())
+            and {path: stamp for path, stamp in left.items() if folder_of(path) in walked} == seen.left
         )
-        return Seen(
-            {path: (stamp, place) for (path, stamp), place in zip(folders.items(), self.places, strict=True)},
-            {path: (stamp, digest) for (path, stamp), digest in zip(guards.items(), self.digests, strict=True)},
-            left,
-        )
 
 
-def seen_again(before: Seen, seen: Seen, walked: Collection[str]) -> Seen | None:
-    """What all folders were seen to hold, after a walk over some; what was walked and not seen is gone. None where that
-    is the same."""
-    folders = {path: at for path, at in before.folders.items() if path not in walked} | seen.folders
-    left = {path: stamp for path, stamp in before.left.items() if folder_of(path) not in walked} | seen.left
-    now = Seen(folders, before.guards | seen.guards, left)
-    return None if now == before else now
+def _by_path(kind: Stamped) -> dict[str, Stamp]:
+    stamps: Iterator[Stamp] = map(tuple, kind.stamps.tolist())
+    return dict(zip(parted(kind.paths), stamps, strict=True))
 
 
 def above(paths: Iterable[str]) -> set[str]:

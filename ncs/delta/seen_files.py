@@ -14,7 +14,7 @@ from ncs.delta import room_of
 from ncs.file_table import ROOM, FileTable
 from ncs.generations import link
 from ncs.sources.seen import NOWHERE, RACY, Seen, Stamp
-from ncs.sources.stamps import joined, stamps_of
+from ncs.sources.stamps import joined, parted, stamps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,6 +44,11 @@ class Stamped:
         """Which have another stamp now, or one that cannot be believed, as it was taken from `began` on."""
         racy = (self.stamps[:, 1:] >= began - RACY).any(axis=1)
         return np.flatnonzero((stamps_of(self.paths, folders=folders) != self.stamps).any(axis=1) | racy)
+
+    def named(self, numbers: Numbers) -> list[str]:
+        """Some of the paths."""
+        paths = parted(self.paths) if len(numbers) else []
+        return [paths[number] for number in numbers.tolist()]
 
 
 def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
