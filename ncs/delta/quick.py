@@ -88,9 +88,11 @@ class _Files:
         return {*late, *early[self.early[early]].tolist()}
 
     def known(self, folders: Collection[str]) -> bool:
-        """Whether the files that are no part of something else lie in these folders."""
+        """Whether places tell files apart, and those that are no part of something else lie in these folders."""
         late = (folder_of(entry.place) for entry in self.others.values() if _in_folder(entry))
-        return all(map(folders.__contains__, chain(late, self.kept.folders_of(np.flatnonzero(self.early)))))
+        return len(self.number) == len(self.others) and all(
+            map(folders.__contains__, chain(late, self.kept.folders_of(np.flatnonzero(self.early))))
+        )
 
     def unchanged(self, origin: Origin) -> bool:
         """Whether the content that lies there is what the index holds."""
@@ -108,8 +110,11 @@ def _in_folder(entry: FileEntry) -> bool:
 
 
 def _believed(entry: FileEntry, began: int) -> bool:
-    """Whether a file has the stamp that it had, and has had it for long."""
-    parts = tuple(map(int, entry.stamp.split(":"))) if _in_folder(entry) else ()
+    """Whether a file has the stamp that it had, and has had it for long; what is part of something else has while that
+    is as it was, which its guards tell."""
+    if not _in_folder(entry):
+        return True
+    parts = tuple(map(int, entry.stamp.split(":")))
     return parts == stamp_of(entry.place) and all(time < began - RACY for time in parts[1:])
 
 
