@@ -3,9 +3,10 @@
     bin/benchmark build FOLDER... [--workers 2] [--semble PYTHON] [--json FILE]
 
 Every part runs in processes of its own, one after the other; CPU seconds are user and system time of the part's
-processes: on a busy machine they say more than the clock. fastText reads the very tokens of the build, bm25s the words
-of its documents. PYTHON is an interpreter with semble (python -m venv .cache/semble, pip install semble); its chunks
-and postings are timed, its model is replaced by one that gives zeros, as a download would be needed.
+processes: on a busy machine they say more than the clock. fastText reads the very tokens of the build, bm25s the
+words of its documents. PYTHON is an interpreter with semble (python -m venv .cache/semble, pip install semble); its
+chunks and postings are timed, its model is replaced by one that gives zeros, as a download would be needed. While the
+index is built its folder is looked at: when which documents could be asked for, and whether by their words only.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 from evaluation.machine import commit, machine
 from ncs.errors import BadInput
+from ncs.index import Index
 from ncs.mains import ending
+from ncs.manifest import current_generation
 
+LOOK = 0.2
+"""Seconds between two looks at an index that is being built."""
 FLOORS = ("parse", "fasttext", "faiss")
 SEMBLE = """
 import sys, numpy, semble.index.create as create
@@ -52,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="bench-build-") as name:
         seconds, counts = _measured(args, Path(name) / "index")
-    for line in table(seconds):
+    for line in (*table(seconds), *answers(counts["answering"], seconds["ncs"]["wall"])):
         print(line)  # noqa: T201
     if args.json:
         found = {"commit": commit(), "machine": machine(), "workers": args.workers, "seconds": seconds, **counts}
@@ -60,10 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measured(args: argparse.Namespace, index: Path) -> tuple[dict[str, dict[str, float]], dict[str, object]]:
+def _measured(args: argparse.Namespace, index: Path) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
     folders = [str(folder) for folder in args.folders]
     build = ["-m", "ncs.cli", "build", *folders, "-i", str(index), "-q", "--embeddings", "fasttext"]
-    seconds = {"ncs": timed([sys.executable, *build, "--workers", str(args.workers)])}
+    with generations_of(index) as answering:
+        seconds = {"ncs": timed([sys.executable, *build, "--workers", str(args.workers)])}
     more = ["--index", str(index), "--workers", str(args.workers)]
     for part in PARTS:
         seconds[part] = timed([sys.executable, "-m", "evaluation.bench_build", *folders, "--part", part, *more])
@@ -71,7 +81,42 @@ def _measured(args: argparse.Namespace, index: Path) -> tuple[dict[str, dict[str
         seconds["semble"] = timed([str(args.semble), "-c", SEMBLE, *folders])
     counts = json.loads((index / "manifest.json").read_bytes())["counts"]
     kept = ("documents", "files", "source_bytes", "peak_memory_bytes")
-    return seconds, {**{name: counts[name] for name in kept}, "stages": counts["seconds"]}
+    return seconds, {**{name: counts[name] for name in kept}, "stages": counts["seconds"], "answering": answering}
+
+
+@contextmanager
+def generations_of(index: Path) -> Iterator[list[dict[str, Any]]]:
+    """What an index answers from while it is built: seconds since the start, documents, and what is still to come."""
+    found: list[dict[str, Any]] = []
+    ended, start = Event(), time.perf_counter()
+
+    def look() -> None:
+        seen = None
+        while not ended.wait(LOOK):
+            if current_generation(index) in (seen, None):
+                continue
+            with Index.load(index) as standing:
+                standing.search("hide soft keyboard", 1, ranker="bm25")
+                seen, pending = standing.manifest.generation, standing.manifest.counts.get("pending")
+                after = round(time.perf_counter() - start, 1)
+                found.append({"after_s": after, "documents": len(standing), "pending": pending})
+
+    with ThreadPoolExecutor(1) as thread:
+        looking = thread.submit(look)
+        try:
+            yield found
+        finally:
+            ended.set()
+            looking.result()
+
+
+def answers(answering: Sequence[Mapping[str, Any]], whole: float) -> list[str]:
+    """Lines to print: after which share of the build how many documents could be asked for."""
+    return [
+        f"{each['documents']:,} documents answered after {each['after_s']:,.1f} s, {each['after_s'] / whole:.0%}: "
+        f"{each['pending'] or 'complete'}"
+        for each in answering
+    ]
 
 
 def timed(command: Sequence[str]) -> dict[str, float]:
@@ -108,7 +153,7 @@ def _fasttext(folders: Sequence[Path], index: Path, workers: int) -> None:
     from ncs.config import BuildConfig
     from ncs.manifest import read_manifest
     from ncs.skipgram import train
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     manifest = read_manifest(index)
     train(WordTable.load(index / manifest.generation), BuildConfig.of(manifest).fasttext, folder=index.parent)
@@ -132,7 +177,7 @@ def _bm25s(folders: Sequence[Path], index: Path, workers: int) -> None:
     """The words of the documents into bm25s's index, stemmed and weighted by field as ours are."""
     from evaluation.lexical_engines import Bm25s
     from ncs.manifest import read_manifest
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Bm25s.index(WordTable.load(index / read_manifest(index).generation), index.parent / "bm25s")
 

@@ -28,7 +28,7 @@ import numpy as np
 from evaluation.lexical_corpus import prepare
 from evaluation.lexical_engines import ENGINES, PARTS
 from ncs.mains import ending
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 STARTS, ROUNDS = 5, 4
 

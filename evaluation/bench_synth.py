@@ -36,9 +36,10 @@ from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
 from evaluation.report import aligned
 from evaluation.synthetic import Source, make, parts
 from ncs.batches import Batch, Collected, Collector, pack_batch
-from ncs.building import Clock, learn
+from ncs.building import learn
 from ncs.embeddings import Embeddings
 from ncs.errors import BadInput, NcsError
+from ncs.fitting import Clock
 from ncs.generations import new_generation
 from ncs.index import BuildConfig, Index
 from ncs.progress import silent

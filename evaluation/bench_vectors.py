@@ -41,7 +41,7 @@ from ncs.places import Places
 from ncs.rankers import create_ranker
 from ncs.rankers.ncs import NcsRanker
 from ncs.vectors import VectorIndex
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 KINDS = ("exact", "pq", "ivf", "hnsw", "rabitq")
 DEPTHS = (10, 1000)

@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.lexical_engines import K1, B, K, weighted_stems
 from ncs.errors import BadInput
 from ncs.types import FIELDS
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 WEIGHTS: Mapping[Field, int] = {field: 3 if field == "name" else 1 for field in FIELDS}
 K1, B, K, PARTS = 1.2, 0.75, 100, 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.types import FIELDS, NCS_FIELDS
-from ncs.vocabulary import WordTable, ranges
+from ncs.word_table import WordTable, ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ from ncs.places import Places
 from ncs.store import Store, open_store
 from ncs.tokens import tokenize
 from ncs.types import FIELDS, Document, Field, Tokens
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.index import Index

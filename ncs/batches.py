@@ -18,13 +18,17 @@ from ncs.references import References, ReferencesBuilder, batch_references
 from ncs.store_writer import StoreWriter
 from ncs.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.file_table import FileEntry
     from ncs.references import BatchReferences
+
+SPLIT, LONGEST_NAME = 100_000, 40
+"""Spellings whose words are kept in mind, up to so many letters each: 25 MB. Longer ones are prose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +65,44 @@ def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
         [pack(document, code=code) for document in documents],
         [document.digest for document in documents],
         [(d.repository, d.path, d.start_line, d.end_line, d.qualified_name) for d in documents],
-        *batch_words(_tokens(documents)),
+        *_words(documents),
         batch_references(documents),
     )
 
 
-def _tokens(documents: Iterable[Document]) -> Iterator[list[list[str]]]:
-    """Words of every field; a spelling that comes again is not split again."""
-    seen: dict[tuple[bool, str], list[str]] = {}
+def _words(documents: Iterable[Document]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """Words of every document and field, as `WordTableBuilder.add` takes them."""
+    numbers: dict[str, int] = {}
+    found: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
+    ids: list[int] = []
+    lengths: list[int] = []
     for document in documents:
-        fields = []
         for name in FIELDS:
-            tokens: list[str] = []
-            literal = name == "literals"
+            before, literal = len(ids), name == "literals"
+            known = found[literal]
             for spelling in document.words.get(name, ()):
-                key = (literal, spelling)
-                if key not in seen:
-                    seen[key] = literal_tokens(spelling) if literal else tokenize(spelling)
-                tokens += seen[key]
-            fields.append(tokens)
-        yield fields
+                here = known.get(spelling)
+                if here is None:
+                    tokens = literal_tokens(spelling) if literal else _tokens(spelling)
+                    here = known[spelling] = [numbers.setdefault(token, len(numbers)) for token in tokens]
+                ids += here
+            lengths.append(len(ids) - before)
+    return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)
+
+
+_split: dict[str, list[str]] = {}
+
+
+def _tokens(spelling: str) -> list[str]:
+    """Names come again in other files: they are split once."""
+    if len(spelling) > LONGEST_NAME:
+        return tokenize(spelling)
+    tokens = _split.get(spelling)
+    if tokens is None:
+        if len(_split) >= SPLIT:
+            _split.clear()
+        tokens = _split[spelling] = tokenize(spelling)
+    return tokens
 
 
 def chunks(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:

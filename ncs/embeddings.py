@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from ncs.skipgram import Trainer
     from ncs.types import Matrix
-    from ncs.vocabulary import Vocabulary, WordTable
+    from ncs.vocabulary import Vocabulary
+    from ncs.word_table import WordTable
 
 __all__ = ["CROSSOVER", "Choice", "Embeddings", "FastTextConfig", "LsaConfig", "chosen"]
 
@@ -140,7 +141,7 @@ def with_new_words(array: Matrix, folder: Path) -> Matrix:
     """An array over the words that an index was built with, over all that it has now: zeros for those that are new."""
     if not room_of(folder):
         return array
-    from ncs.delta.words import StackedVocabulary, longer
+    from ncs.delta.vocabulary import StackedVocabulary, longer
 
     vocabulary = StackedVocabulary.load(folder, room_of(folder))
     return longer(array, len(vocabulary)) if len(array) == len(vocabulary.base) else array

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import Arrays, Vocabulary, WordTable
+    from ncs.vocabulary import Vocabulary
+    from ncs.word_table import Arrays, WordTable
 
 QueryWeights = Literal["mean", "idf"]
 CHUNK = 1 << 14  # documents encoded at a time

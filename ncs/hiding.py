@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 MOST, RUN = 4_096, 64
 """Documents whose mean stands for the mean of all, which a saved ranker does not keep; how many of them in a row."""

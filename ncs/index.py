@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ncs.building import FITTED, SPACE, Clock, learn, make, requested_rankers
+from ncs.building import SPACE, learn, make, requested_rankers
 from ncs.confidence import Learnt, is_sure
 from ncs.config import BuildConfig
 from ncs.delta import room_of
 from ncs.errors import BadInput
 from ncs.filters import shown_at
+from ncs.fitting import FITTED, Clock
 from ncs.folder import Hold, Manifest, open_folder, reading
 from ncs.freshness import Recipe, changes_since, known_files, recipe_of
 from ncs.generations import new_generation
@@ -29,7 +30,7 @@ from ncs.store import Store, open_store
 from ncs.structure import Structure
 from ncs.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.explain.explanation import Explanation

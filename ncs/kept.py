@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.rankers import Ranker
     from ncs.structure import Structure
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 CALIBRATION = "calibration.json"
 PART = 1 << 14

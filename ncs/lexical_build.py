@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import Arrays, WordTable
+    from ncs.word_table import Arrays, WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
 """Fields whose words are code: what a literal or a comment says is prose."""

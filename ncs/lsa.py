@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 
 @dataclass(frozen=True, slots=True)

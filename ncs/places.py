@@ -15,7 +15,9 @@ from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.lexical import stem_all
 from ncs.tokens import tokenize
-from ncs.vocabulary import Vocabulary, WordTableBuilder, batch_words, ranges
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import ranges
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,9 @@ from ncs.arrays import load_arrays, save_arrays
 from ncs.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.types import Document, Field
-from ncs.vocabulary import Vocabulary, WordTableBuilder, batch_words, ranges
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import ranges
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

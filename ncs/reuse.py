@@ -25,7 +25,8 @@ from ncs.file_table import DIGEST_BYTES, FileEntry, FileTable
 from ncs.references import References
 from ncs.sources.seen import RACY
 from ncs.types import FIELDS
-from ncs.vocabulary import Vocabulary, WordTable
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ncs.sources import Origin
     from ncs.store import Store
 
-MADE_BY = ("extract", "tokens.py", "packing.py", "batches.py", "references.py", "types.py", "vocabulary.py")
+MADE_BY = ("extract", "tokens.py", "packing.py", "batches.py", "references.py", "types.py", "word_table_builder.py")
 
 
 def carried_over(data: Path, words: WordTable) -> Embeddings:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ncs.store import Store
     from ncs.structure import Structure
     from ncs.types import Document
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 Kind = Literal["doc", "seen", "name", "symbol"]
 """From a comment that is hidden, from one that is not, a name in words that is hidden, a name as spelled."""

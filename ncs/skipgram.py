@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 CHUNK = 1 << 14  # documents whose words are spelled out at a time
 MOST_EPOCHS = 100  # of a small corpus

@@ -13,7 +13,7 @@ from ncs.places import Places
 from ncs.references import References
 from ncs.stems import Stems
 from ncs.symbols import Symbols
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.store import Store

@@ -18,7 +18,8 @@ from ncs.errors import BadInput
 from ncs.folder import open_folder
 from ncs.manifest import NAME
 from ncs.progress import Track, silent
-from ncs.vocabulary import Vocabulary, WordTable
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

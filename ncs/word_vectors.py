@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings, FastTextConfig, LsaConfig
     from ncs.progress import Track
     from ncs.skipgram import Trainer
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 DRIFT, GROWTH = 0.02, 1.5
 """Past these an update advises to learn word vectors anew."""

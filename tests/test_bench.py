@@ -111,8 +111,9 @@ def test_floor_in_processes_parses_every_file_that_extraction_reads() -> None:
     start_processes(2)
 
 
-def test_script_without_a_name_lists_every_benchmark_and_its_first_line() -> None:
-    done = subprocess.run(["bash", BENCHMARK], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("asked", [[], ["--help"], ["-h"]], ids=str)
+def test_script_without_a_name_lists_every_benchmark_and_its_first_line(asked: list[str]) -> None:
+    done = subprocess.run(["bash", BENCHMARK, *asked], capture_output=True, text=True, check=True)
     lines = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()]
     files = sorted((ROOT / "evaluation").glob("bench_*.py"))
     assert lines == [[f.stem[6:], str(ast.get_docstring(ast.parse(f.read_text()))).split("\n")[0]] for f in files]

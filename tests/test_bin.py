@@ -19,7 +19,7 @@ from ncs.errors import SourceError
 from tests.waiting import LONG
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = [ROOT / ".ci/run", *(ROOT / "bin" / name for name in ("setup", "check", "demo", "train-unif"))]
+SCRIPTS = [ROOT / ".ci/run", *sorted((ROOT / "bin").iterdir())]
 BARE = ("bash", "dirname", "cat", "cksum", "tee", "uname", "rm", "mkdir", "find")
 
 
@@ -56,6 +56,15 @@ def run(script: Path, *arguments: str, path: Path, **environment: str) -> subpro
 def test_script_is_executable_and_parses(script: Path) -> None:
     assert os.access(script, os.X_OK)
     subprocess.run(["bash", "-n", script], check=True)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_every_script_says_what_it_does(script: Path) -> None:
+    first, *others = script.read_text("utf-8").splitlines()
+    assert first.startswith("#!")
+    assert others[0].startswith("# ")
+    assert any(line and not line.startswith("#") for line in others)
+    assert os.access(script, os.X_OK)
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")

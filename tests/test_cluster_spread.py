@@ -18,7 +18,8 @@ from ncs.errors import NcsError
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
 from ncs.types import FIELDS
-from ncs.vocabulary import Arrays, Vocabulary, WordTable
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import Arrays, WordTable
 from tests import dask_processes
 from tests.dask_processes import Cluster
 

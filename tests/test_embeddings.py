@@ -16,7 +16,7 @@ import pytest
 from ncs import fasttext_worker, skipgram
 from ncs.embeddings import CROSSOVER, Choice, Embeddings, FastTextConfig, LsaConfig, chosen, unit_rows
 from ncs.errors import BadInput, IndexDamaged
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 from tests.waiting import until
 from tests.words import id_of, table, topics
 

@@ -16,7 +16,7 @@ from tests.words import id_of, table
 if TYPE_CHECKING:
     from ncs.encoder import QueryWeights
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 DOCUMENTS = (
     "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard; types: activity",

@@ -15,7 +15,8 @@ from ncs.rankers import create_ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.rrf import RrfRanker, fuse
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 
 def test_scores_are_sums_of_reciprocal_ranks() -> None:

@@ -18,7 +18,8 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.lexical import Postings, stem
 from ncs.lexical_build import build
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 Words = Mapping[Field, Sequence[str]]
 K1, B = 1.2, 0.75

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import near_duplicates
+from ncs import minhash
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.near_duplicates import ALIKE, ALONE, MEMBERS, NearDuplicates, similarities
+from ncs.minhash import ALIKE, ALONE, similarities
+from ncs.near_duplicates import MEMBERS, NearDuplicates
 from ncs.rerank.diversity import saturated
 from tests.words import table
 
@@ -81,7 +82,7 @@ def test_signatures_on_disk_and_few_rows_at_a_time_change_nothing(
     words = table(*spread(bodies, [f"n{at // 8}" for at in range(len(bodies))]))
     kinds = np.arange(len(bodies)) % 5 == 0
     whole = NearDuplicates.of(words, kinds)
-    monkeypatch.setattr(near_duplicates, "CHUNK", 17)
+    monkeypatch.setattr(minhash, "CHUNK", 17)
     assert NearDuplicates.of(words, kinds, tmp_path).clusters.tolist() == whole.clusters.tolist()
     assert np.count_nonzero(whole.clusters >= 0) > 50
     assert [*tmp_path.iterdir()] == []

@@ -18,7 +18,8 @@ from ncs.rankers.bm25 import WEIGHTS, Bm25Ranker
 from ncs.stopwords import content_words
 from ncs.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 QUESTIONS = (
     "how do I read a text file line by line",

@@ -19,7 +19,7 @@ from tests.words import id_of, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 DOCUMENTS = (
     "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard",

@@ -12,7 +12,8 @@ from ncs.lexical import Postings, stem
 from ncs.lexical_build import build
 from ncs.rankers.wording import Wording, worded
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 DOCUMENTS: Sequence[Mapping[Field, Sequence[str]]] = (
     {"name": ("lowercase", "text"), "doc": ("handy", "string")},

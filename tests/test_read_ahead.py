@@ -9,7 +9,7 @@ import pytest
 
 from ncs.read_ahead import PAGE, WILL_NEED, ReadAhead
 from ncs.types import FIELDS
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 from tests.words import table
 
 mapped_only = pytest.mark.skipif(WILL_NEED is None, reason="this system cannot be asked")

@@ -10,7 +10,8 @@ import pytest
 from ncs.lexical_build import build
 from ncs.rerank.association import agreement, associated
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 Documents = Sequence[Mapping[Field, Sequence[str]]]
 

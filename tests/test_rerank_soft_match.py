@@ -11,7 +11,8 @@ from ncs.index import Index
 from ncs.rankers.hybrid import HybridRanker
 from ncs.rerank.soft_match import agreement
 from ncs.types import FIELDS
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 from tests import corpus
 
 

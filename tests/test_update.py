@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from ncs import building
+from ncs import early, reuse
 from ncs.answer import Answer, ask
 from ncs.building import make
 from ncs.config import BuildConfig
@@ -22,6 +23,7 @@ from ncs.errors import BadInput, SourceError
 from ncs.file_table import FileEntry, FileTable
 from ncs.freshness import Recipe
 from ncs.index import Index
+from ncs.manifest import read_manifest
 from ncs.types import NCS_FIELDS, Document
 from ncs.word_vectors import PENDING
 from tests import corpus, gitrepo
@@ -267,13 +269,13 @@ def test_the_command_says_what_changed_and_when_to_learn_again(
 def test_a_first_build_answers_by_words_while_vectors_are_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "EARLY", 1)
+    monkeypatch.setattr(early, "EARLY", 1)
     seen: list[Answer] = []
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         if stage == "training embeddings":
-            with Index.load(tmp_path / "idx", verify=True) as early:
-                seen.append(ask(early, "hide soft keyboard", ranker="hybrid"))
+            with Index.load(tmp_path / "idx", verify=True) as unfinished:
+                seen.append(ask(unfinished, "hide soft keyboard", ranker="hybrid"))
         yield from items
 
     with Index.build(corpus.write(tmp_path / "repos"), tmp_path / "idx", config=QUICK, track=track) as index:
@@ -285,10 +287,84 @@ def test_a_first_build_answers_by_words_while_vectors_are_learnt(
     assert answer["notes"] == [PENDING]
 
 
+@pytest.mark.parametrize("stamps", ["believed", "racy"])
+def test_the_first_files_of_a_large_first_build_answer_while_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stamps: str
+) -> None:
+    if stamps == "believed":
+        monkeypatch.setattr(reuse, "RACY", -(10**18))
+    root = corpus.write(tmp_path / "repos")
+    Index.build(root, one := tmp_path / "at once", config=QUICK).close()
+    monkeypatch.setattr(early, "LARGE", 1)
+    monkeypatch.setattr(early, "EARLY", 1)
+    seen: list[tuple[str, int, Answer]] = []
+
+    def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        if stage in ("reading functions", "training embeddings"):
+            with Index.load(tmp_path / "idx", verify=True) as unfinished:
+                seen.append((stage, len(unfinished), ask(unfinished, "hide soft keyboard", ranker="hybrid")))
+        yield from items
+
+    with (
+        Index.build(root, tmp_path / "idx", config=QUICK, track=track) as index,
+        Index.load(one) as at_once,
+    ):
+        assert_equal(index, at_once)
+        assert_same_files(tmp_path / "idx", one)
+        assert sorted(path.name for path in (tmp_path / "idx").glob("data-*")) == [index.data.name]
+        whole = len(index)
+    (first, some, early_answer), (second, everything, answer) = seen
+    assert (first, second) == ("reading functions", "training embeddings")
+    assert 0 < some < everything == whole
+    assert early_answer["hits"]
+    (note,) = early_answer["notes"]
+    assert re.fullmatch(r"\d+ of \d+ files were read so far; they are found by their words only", note)
+    assert answer["notes"] == [PENDING]
+
+
+@pytest.mark.parametrize("again", ["build", "update"])
+def test_a_build_that_ended_among_its_files_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    monkeypatch.setattr(early, "LARGE", 1)
+    root = corpus.write(tmp_path / "repos")
+
+    def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        if stage == "reading functions":
+            raise KeyboardInterrupt
+        yield from items
+
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(root, tmp_path / "idx", config=QUICK, track=stopped)
+    Index.load(tmp_path / "idx", verify=True).close()  # what was read answers
+    _age(tmp_path / "idx")
+    if again == "build":
+        Index.build(root, tmp_path / "idx", config=QUICK).close()
+    else:
+        Index.update(tmp_path / "idx")[0].close()
+    with Index.load(tmp_path / "idx") as index, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
+        assert "pending" not in index.manifest.counts
+        assert_equal(index, fresh)
+
+
+def test_where_the_first_files_hold_no_function_all_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early, "LARGE", 1)
+    root = gitrepo.write(tmp_path / "src", {"a.py": "# nothing\n" * 100, "b.py": ALPHA})
+    with Index.build(root, tmp_path / "idx", config=QUICK) as index:
+        assert len(index) >= 1
+
+
+def assert_same_files(one: Path, other: Path) -> None:
+    """Every file of both: the same bytes."""
+    assert read_manifest(one).files == read_manifest(other).files
+
+
 def test_an_update_goes_on_with_a_build_that_ended_before_its_vectors_were_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "EARLY", 1)
+    monkeypatch.setattr(early, "EARLY", 1)
     root = corpus.write(tmp_path / "repos")
 
     def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:

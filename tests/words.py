@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import WordTable, WordTableBuilder, batch_words
+from ncs.word_table import WordTable
+from ncs.word_table_builder import WordTableBuilder, batch_words
 
 
 def table(*documents: str, field: Field = "doc") -> WordTable:

@@ -13,7 +13,7 @@ from ncs.errors import BadInput
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
     from unif.head import Head
 
 

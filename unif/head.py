@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import Vocabulary, WordTable
+    from ncs.vocabulary import Vocabulary
+    from ncs.word_table import WordTable
 
 FORMAT = 2
 NAME = "head"

@@ -19,7 +19,7 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
     from unif.tokenization import Tokens
 
 K1, B = 1.2, 0.75

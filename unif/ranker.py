@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.store import Store
     from ncs.types import Document, Field, Mask, Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
 

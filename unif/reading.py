@@ -23,7 +23,7 @@ from unif.source_words import source_words
 
 if TYPE_CHECKING:
     from ncs.store import Store
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
     from unif.beginning import Reads
 
 CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")

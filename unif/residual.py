@@ -32,7 +32,8 @@ from unif.translating_draw import dropped
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import Vocabulary, WordTable
+    from ncs.vocabulary import Vocabulary
+    from ncs.word_table import WordTable
     from unif.answers import JudgedList
 
 WEIGHT = 0.3

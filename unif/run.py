@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ncs.index import Index
     from ncs.store import Store
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
     from unif.beginning import Beginning
     from unif.sources import Sources
     from unif.teacher import Lists

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Field
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
 

@@ -14,7 +14,8 @@ import numpy as np
 from ncs.cluster.shards import DAMAGED
 from ncs.cluster.tasks import PATIENCE, TICK, connected
 from ncs.errors import NcsError
-from ncs.vocabulary import Arrays, Vocabulary, WordTable, Work, added, cut
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import Arrays, WordTable, Work, added, cut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -94,6 +94,7 @@ def show_info(described: Mapping[str, Any]) -> None:
     """An index described, for people."""
     size = described["bytes"]
     learning = described["config"].get(described["embeddings"], {})
+    learnt = ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)
     repositories = sorted(described["repositories"].items(), key=lambda item: (-item[1], item[0]))
     rows = [
         ("index", described["index"]),
@@ -104,7 +105,7 @@ def show_info(described: Mapping[str, Any]) -> None:
         ("kinds", ", ".join(f"{name} {n:,}" for name, n in described["kinds"].items())),
         ("as text", ", ".join(f"{name} {n:,}" for name, n in described.get("text_files", {}).items()) or "no file"),
         ("words", f"{described['words']:,}; embeddings by {described['embeddings']}{_drift(described)}"),
-        ("learning", ", ".join(f"{name}={value}" for name, value in learning.items() if value is not None)),
+        ("learning", described.get("pending") or learnt),
         ("vectors", _vectors(described["vectors"])),
         ("size", f"{sum(size.values()) / 1e6:,.1f} MB"),
         ("skipped", ", ".join(f"{n:,} {reason}" for reason, n in described["skipped"].items()) or "nothing"),

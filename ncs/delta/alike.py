@@ -10,10 +10,11 @@ import numpy as np
 
 from ncs.delta import ROOM, room_of
 from ncs.delta.rows import GONE, Stack
-from ncs.near_duplicates import ALONE, CODE, NAMES, NearDuplicates, cluster, hashed_names, marks_of
+from ncs.minhash import ALONE, CODE, cluster, hashed_names, marks_of
+from ncs.near_duplicates import NAMES, NearDuplicates
 from ncs.places import OUTLINES
 from ncs.store import NAME, Store
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from ncs.extract.readers import read_as_text
 from ncs.file_table import BROKEN, FAILED
 from ncs.store import NAME, Store
 from ncs.types import NCS_FIELDS
-from ncs.vocabulary import WordTable
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.delta.files import Filed, Walked

@@ -14,7 +14,7 @@ from ncs.delta.rows import ROWS
 from ncs.delta.standing import save_places
 from ncs.delta.store import COPIES
 from ncs.delta.uses import DOCUMENTS
-from ncs.delta.words import GONE, NUMBERS
+from ncs.delta.vocabulary import GONE, NUMBERS
 from ncs.embeddings import Embeddings
 from ncs.kept import taken
 from ncs.lexical import SPELLINGS, Postings, stem_all
@@ -26,7 +26,8 @@ from ncs.references import References
 from ncs.store import NAME, Store
 from ncs.symbols import Symbols
 from ncs.types import FIELDS
-from ncs.vocabulary import COUNTS, Vocabulary, WordTable, numbered
+from ncs.vocabulary import Vocabulary, numbered
+from ncs.word_table import COUNTS, WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.delta.rows import GONE, Stack
-from ncs.delta.words import StackedVocabulary
+from ncs.delta.vocabulary import StackedVocabulary
 from ncs.lexical import Postings, counts_of
 
 if TYPE_CHECKING:

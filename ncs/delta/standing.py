@@ -9,7 +9,8 @@ import numpy as np
 
 from ncs.delta.store import FILES
 from ncs.places import Places
-from ncs.vocabulary import Vocabulary, numbered, ranges
+from ncs.vocabulary import Vocabulary, numbered
+from ncs.word_table import ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

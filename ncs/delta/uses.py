@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.delta.rows import Stack
-from ncs.delta.words import StackedVocabulary, woven
+from ncs.delta.vocabulary import StackedVocabulary
+from ncs.delta.words import woven
 from ncs.errors import IndexDamaged
 from ncs.references import ROOM as USED
 from ncs.references import References

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ncs.lexical import Postings
     from ncs.types import Matrix
     from ncs.vectors import VectorIndex
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from ncs.tokens import tokenize
 if TYPE_CHECKING:
     from ncs.rankers import Ranker
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 
 def explain(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.store import Store
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 
 class Ranker(Protocol):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.store import Store
     from ncs.types import Document, Mask, Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 QUESTIONS = 200
 """Names that are what people might ask, for an approximate search to learn from."""

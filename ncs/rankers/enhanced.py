@@ -18,7 +18,7 @@ from ncs.tokens import tokenize
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 LEAST_WEIGHT = 0.05
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ncs.types import Document, Field, Mask, Matrix
     from ncs.vectors import VectorIndex
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]

@@ -44,7 +44,7 @@ from ncs.structure import Structure
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 HEAD = 400
 """Candidates that are looked at closely."""

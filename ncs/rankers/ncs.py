@@ -21,7 +21,7 @@ from ncs.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ncs.types import Mask, Matrix
     from ncs.vector_kinds import Choice
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 MEAN = "mean.npy"
 """What was taken out of each vector, [d]; an update takes the same out of new ones."""

@@ -20,7 +20,8 @@ from ncs.rerank.postrank import DEPTH, Facts, added, grades, postrank
 from ncs.stopwords import content_words
 from ncs.tokens import tokenize
 from ncs.types import NCS_FIELDS
-from ncs.vocabulary import Vocabulary, WordTable
+from ncs.vocabulary import Vocabulary
+from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from ncs.rankers import Ranker, create_ranker
 if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.types import Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
 

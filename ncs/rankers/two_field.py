@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ncs.embeddings import Embeddings
     from ncs.store import Store
     from ncs.types import Document, Mask
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 TextField = Literal["name", "text"]
 TEXT_FIELDS: tuple[TextField, ...] = ("name", "text")

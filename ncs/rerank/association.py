@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.lexical import Postings, Term
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 SAID: tuple[Field, ...] = ("name", "doc", "comments")
 CODED: tuple[Field, ...] = ("name", "calls", "enums", "literals", "identifiers", "types", "parameters")

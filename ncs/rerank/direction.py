@@ -18,7 +18,7 @@ from ncs.stopwords import STOP_WORDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})
 _OPPOSITES = """

@@ -12,7 +12,7 @@ from ncs.stems import Stems
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 
 def agreement(

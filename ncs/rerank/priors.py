@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ncs.stems import Stems
     from ncs.types import Field
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 FACTOR = 0.5
 """What a score is multiplied by. Measured inside repositories, where tests outnumber what they test; .3 and .7 are

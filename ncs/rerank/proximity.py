@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.stems import Stems
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 WINDOW = 4
 """Words; 2 and 8 are no better."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Matrix
-    from ncs.vocabulary import WordTable
+    from ncs.word_table import WordTable
 
 
 def agreement(
