@@ -1,10 +1,10 @@
-"""What setup.cfg cannot say: the innermost loops of extraction are compiled; where that fails, Python's serve."""
+"""What setup.cfg cannot say: the innermost loops are compiled; where that fails, Python's serve."""
 
 from setuptools import Extension, setup
 
 setup(
     ext_modules=[
-        Extension(f"ncs.extract.{name}", [f"ncs/extract/{name}.c"], optional=True)
-        for name in ("_words", "_documents", "_layout", "_tree")
+        Extension(f"ncs.{name.replace('/', '.')}", [f"ncs/{name}.c"], optional=True)
+        for name in ("extract/_words", "extract/_documents", "extract/_layout", "extract/_tree", "sources/_stamps")
     ]
 )

@@ -41,7 +41,10 @@ class Zeros:
     def encode(self, texts, **options): return numpy.zeros((len(texts), 1), numpy.float32)
 from pathlib import Path
 for folder in sys.argv[1:]:
-    print(len(create.create_index_from_path(Path(folder).resolve(), Zeros())[2]))
+    try:
+        print(len(create.create_index_from_path(Path(folder).resolve(), Zeros())[2]))
+    except ValueError as error:  # nothing in it that semble reads
+        print(error)
 """
 
 
@@ -78,7 +81,10 @@ def _measured(args: argparse.Namespace, index: Path) -> tuple[dict[str, dict[str
     for part in PARTS:
         seconds[part] = timed([sys.executable, "-m", "evaluation.bench_build", *folders, "--part", part, *more])
     if args.semble:
-        seconds["semble"] = timed([str(args.semble), "-c", SEMBLE, *folders])
+        try:
+            seconds["semble"] = timed([str(args.semble), "-c", SEMBLE, *folders])
+        except BadInput as error:  # the hour before is not lost for it
+            sys.stderr.write(f"build: {error}\n")
     counts = json.loads((index / "manifest.json").read_bytes())["counts"]
     kept = ("documents", "files", "source_bytes", "peak_memory_bytes")
     return seconds, {**{name: counts[name] for name in kept}, "stages": counts["seconds"], "answering": answering}

@@ -94,7 +94,7 @@ def _read(roots: list[Path], how: str, workers: int) -> dict[str, Any]:
     from ncs.freshness import Recipe
     from ncs.reading import read
     from ncs.sources import Skipped
-    from ncs.store import Store
+    from ncs.store import open_store
 
     recipe, skipped = Recipe(tuple(roots), BuildConfig(), workers), Skipped(unwanted=why_unread)
     before, start = _own_cpu(), time.perf_counter()
@@ -105,7 +105,7 @@ def _read(roots: list[Path], how: str, workers: int) -> dict[str, Any]:
             found = read_on_cluster(recipe, skipped, Path(name), how)
         wall, cpu = time.perf_counter() - start, _own_cpu() - before
         digest = hashlib.sha256()
-        with Store(Path(name) / "documents.sqlite") as store:
+        with open_store(Path(name)) as store:
             for packed in store.packed(0, len(store)):
                 digest.update(repr(packed).encode("utf-8", "backslashreplace"))
             digest.update(repr(store.copies(0, found.copies)).encode("utf-8", "backslashreplace"))

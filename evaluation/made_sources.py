@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from evaluation.synthetic import KEPT_NAME, PART, RATES, USES, Source, drawn_from, invented
-from ncs.store import Store
+from ncs.store import open_store
 
 if TYPE_CHECKING:
     from ncs.types import Document
@@ -41,7 +41,7 @@ def write_part(source: Source, folder: Path, number: int, size: int, seed: int) 
     rng = Random(f"{seed}/{number}/files")  # noqa: S311 - nothing here is secret
     written, owner, size_bytes = 0, 0, 0
     made: list[str] = []
-    with Store(source.data / "documents.sqlite") as store:
+    with open_store(source.data) as store:
         while written < size:
             real = [each for each in drawn_from(source, store, rng, size - written) if _fits(each)]
             if not real:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.places import Places
-from ncs.store import Store
+from ncs.store import Store, open_store
 from ncs.tokens import tokenize
 from ncs.types import FIELDS, Document, Field, Tokens
 from ncs.word_table import WordTable
@@ -97,7 +97,7 @@ def make(source: Source, number: int, size: int, seed: int) -> list[Document]:
     rng = Random(f"{seed}/{number}")  # noqa: S311 - nothing here is secret
     made: list[Document] = []
     distinct, owner = 0, 0
-    with Store(source.data / "documents.sqlite") as store:
+    with open_store(source.data) as store:
         while distinct < size:
             real = drawn_from(source, store, rng, size - distinct)
             repository = _Repository(f"synth-{number:05}-{owner:03}", real, source.new_words(number * PART + 1), rng)

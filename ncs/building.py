@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ncs import early
 from ncs.confidence import keep_tuned
 from ncs.config import BuildConfig
-from ncs.delta.remembered import save_seen
+from ncs.delta.seen_files import save_seen
 from ncs.errors import BadInput, NcsError
 from ncs.fitting import Clock, Sources, counts_of, dense_rankers, fit_all, versions, words_part
 from ncs.folder import open_folder

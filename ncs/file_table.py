@@ -137,6 +137,8 @@ class Entries(Sequence[FileEntry]):
         return str(self._known[number] if self._known is not None else self._read(self._texts.word(number)))
 
     def _read(self, line: str) -> Any:
+        if line[:1] == line[-1:] == '"' and "\\" not in line:  # a text that JSON leaves as it is
+            return line[1:-1]
         try:
             return json.loads(line)
         except ValueError as error:

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
 
-from ncs.disk import cannot_write, disk_errors, sync, unwritable
+from ncs.disk import cannot_write, disk_errors, sync, sync_all, unwritable
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.leftovers import remove_others
 from ncs.manifest import FORMAT, GENERATION, LOCK, NAME, TUNED, FileEntry, Manifest, checksum, current_generation
@@ -42,15 +42,17 @@ class Generation:
 
         linked: files that another generation brought there.
         """
-        files = {}
+        files, written, folders = {}, [], []
         for folder, _, names in os.walk(self.path):
+            folders.append(Path(folder))
             for path in (Path(folder, name) for name in names):
                 name = path.relative_to(self.path).as_posix()
                 if path.name != TUNED:  # it may be replaced and removed afterwards
                     files[name] = linked[name] if name in linked else checksum(path)
                 if name not in linked:
-                    sync(path)
-            sync(Path(folder))
+                    written.append(path)
+        sync_all(written)
+        sync_all(folders)
         created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         manifest = Manifest(
             FORMAT, self._data.name, created, versions, config, counts, tuple(notes), dict(sorted(files.items()))
@@ -79,12 +81,13 @@ class Generation:
             if entry.name in without:
                 continue
             if entry.is_dir():
-                shutil.copytree(entry, self.path / entry.name, copy_function=_link)
+                shutil.copytree(entry, self.path / entry.name, copy_function=link)
             else:
-                _link(entry, self.path / entry.name)
+                link(entry, self.path / entry.name)
 
 
-def _link(source: str | Path, target: str | Path) -> None:
+def link(source: str | Path, target: str | Path) -> None:
+    """The same file under another name; a copy where the system cannot."""
     try:
         os.link(source, target)
     except OSError:  # a file system without links

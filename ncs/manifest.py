@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TypedDict
@@ -45,7 +45,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """One object, keys in the order above."""
-        return json.dumps(asdict(self), indent=1) + "\n"
+        return json.dumps({part.name: getattr(self, part.name) for part in fields(self)}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.arrays import distinct
+from ncs.arrays import distinct, parts_of
 from ncs.spilling import temporary
 from ncs.types import FIELDS, Field
 
@@ -200,13 +200,8 @@ def _candidates(signatures: Signatures, names: Hashes) -> Rows:
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
     """Write what hangs together by pairs into `clusters`: the first row left over takes all that are like it."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     rows, numbers = np.unique(pairs, return_inverse=True)
-    ends = numbers.reshape(-1, 2)
-    shape = (len(rows), len(rows))
-    _, part = connected_components(coo_matrix((np.ones(len(ends), np.bool_), (ends[:, 0], ends[:, 1])), shape))
+    part = parts_of(numbers.reshape(-1, 2), len(rows))
     for _ in range(ROUNDS):
         if not len(rows):
             return

@@ -58,14 +58,16 @@ class Known:
         self._store = store
         self._data = data
         self._began = began
-        self._at_place = {entry.place: i for i, entry in enumerate(table.entries) if entry.stamp}
+        self._at_place = {entry.place: i for i, entry in enumerate(table.entries) if entry.place}
         self._by_name = {(entry.repository, entry.path): i for i, entry in enumerate(table.entries)}
         self._taken = np.zeros(len(table), np.bool_)
 
     def unchanged(self, origin: Origin) -> bool:
         """Whether the content that lies there is what the index holds, without reading it."""
         number = self._at_place.get(origin.place, -1)
-        if number < 0 or self.table.entries[number].stamp != origin.stamp or self._racy(origin.stamp):
+        if number < 0 or not origin.stamp:  # of an archive's files only reading tells
+            return False
+        if self.table.entries[number].stamp != origin.stamp or self._racy(origin.stamp):
             return False
         return self._take(number)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import reuse
+from ncs import building, reuse
 from ncs.building import make
-from ncs.delta import files, making, quick, remembered, room_of
+from ncs.delta import files, making, quick, room_of, seen_files
 from ncs.delta.deciding import Held, decide
 from ncs.file_table import FileTable
 from ncs.freshness import Recipe, recipe_of
@@ -26,6 +26,8 @@ from ncs.near_duplicates import NearDuplicates
 from ncs.originals import Originals
 from ncs.places import Places
 from ncs.sources import Skipped, SourceFile
+from ncs.sources.seen import RACY
+from ncs.sources.stamps import joined, stamps_of
 from tests import gitrepo
 from tests.test_update import QUICK, documents
 
@@ -49,7 +51,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _believing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times of files are believed, as if all had been written long before they were read."""
-    for module in (files, quick, remembered, reuse):
+    for module in (files, quick, seen_files, reuse):
         monkeypatch.setattr(module, "RACY", -(10**15))
 
 
@@ -246,7 +248,7 @@ def looked_at(folder: Path) -> tuple[files.Walked | None, files.Walked | None]:
     began = time.time_ns()
     looking = files.Looking(filed, began)
     walked = looking.over(recipe.files(Skipped(), looking), 1 << 30)
-    return quick.quick_look(data, filed, recipe, (began, began), 1 << 30), walked
+    return quick.quick_look(data, filed, recipe, began, 1 << 30), walked
 
 
 def names(found: Sequence[int | SourceFile]) -> list[int | str]:
@@ -297,6 +299,26 @@ def test_what_changes_the_list_of_files_is_left_to_a_walk_over_all(tmp_path: Pat
     index, _ = Index.update(tmp_path / "idx", workers=1)
     with index, whole(index, root, tmp_path / "anew") as anew:
         assert documents(index) == documents(anew)
+    assert_looks_quickly(tmp_path / "idx", root)
+
+
+def assert_looks_quickly(folder: Path, root: Path) -> None:
+    """What the last update that changed something saw is remembered: nobody walks over all to find what a walk does."""
+    for step in range(2):
+        (root / "app" / "sure.py").write_text(f"def sure(x):\n    return doubtful(x, {step})\n")
+        Index.update(folder, workers=1)[0].close()
+        found, walked = looked_at(folder)
+        assert found is not None
+        assert walked is not None
+        assert not found.differs
+        assert called(folder, found.found) == called(folder, walked.found)
+
+
+def called(folder: Path, found: Sequence[int | SourceFile]) -> list[str]:
+    filed = files.Filed.load(folder / read_manifest(folder).generation)
+    assert filed is not None
+    all_files = (filed.entry(file) if isinstance(file, int) else file for file in found)
+    return [f"{file.repository}/{file.path}" for file in all_files]
 
 
 def beside(root: Path) -> None:
@@ -354,6 +376,70 @@ def test_archives_and_bare_repositories_that_change_are_seen(tmp_path: Path, wha
     index, _ = Index.update(tmp_path / "idx", workers=1)
     with index, whole(index, root, tmp_path / "anew") as anew:
         assert documents(index) == documents(anew)
+    assert_looks_quickly(tmp_path / "idx", root)
+
+
+@pytest.mark.usefixtures("_believing")
+@pytest.mark.parametrize("seed", range(20, 23))
+def test_what_the_last_walk_saw_is_remembered_whoever_walked(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    root = tree(tmp_path / "src", rng)
+    beside(root)
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    walks = False
+    for step in range(8):
+        for _ in range(rng.randint(1, 3)):
+            edit(root, rng)
+        if step % 3 == 1:  # what is left to a walk over all
+            (root / rng.choice(("lib", "app")) / ".ncsignore").write_text(
+                rng.choice(("*7.py\n", "*8.py\n", "nothing\n"))
+            )
+        quick_enough, walked = looked_at(tmp_path / "idx")
+        walks |= step % 3 == 1
+        assert walks or quick_enough is not None
+        assert walked is not None
+        index, changes = Index.update(tmp_path / "idx", workers=1)
+        with index, whole(index, root, tmp_path / f"anew{step}") as anew:
+            assert documents(index) == documents(anew)
+        if changes:
+            found, walked = looked_at(tmp_path / "idx")
+            assert found is not None
+            assert walked is not None
+            assert called(tmp_path / "idx", found.found) == called(tmp_path / "idx", walked.found), step
+            assert not found.differs
+            walks = False
+
+
+@pytest.mark.usefixtures("_believing")
+def test_a_base_whose_walk_nobody_saw_is_looked_at_quickly_after_an_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(9)
+    root = tree(tmp_path / "src", rng)
+    beside(root)
+    with monkeypatch.context() as patched:
+        patched.setattr(building, "save_seen", lambda *_: None)  # as after a cluster's build
+        Index.build(root, tmp_path / "idx", config=QUICK).close()
+    assert looked_at(tmp_path / "idx")[0] is None
+    (root / "app" / "sure.py").write_text("def sure(x):\n    return doubtful(x)\n")
+    Index.update(tmp_path / "idx", workers=1)[0].close()
+    for step in range(6):
+        found, walked = looked_at(tmp_path / "idx")
+        assert found is not None
+        assert walked is not None
+        assert called(tmp_path / "idx", found.found) == called(tmp_path / "idx", walked.found), step
+        edit(root, rng)
+
+
+def test_stamps_of_the_time_of_the_last_look_are_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    paths = joined([str(tmp_path / "a"), str(tmp_path / "none")])
+    kept = seen_files.Stamped(paths, stamps_of(paths))
+    written = int(kept.stamps[0, 1])
+    assert kept.differing(written).tolist() == [0]
+    assert kept.differing(written + RACY + 1).tolist() == []
+    (tmp_path / "none").write_text("")
+    assert kept.differing(written + RACY + 1).tolist() == [1]
 
 
 @pytest.mark.usefixtures("_believing")
@@ -501,3 +587,34 @@ def test_killed_at_any_moment_an_update_leaves_the_old_index_or_the_new_one(tmp_
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert "sure25" in {document.name for document in documents(index)}
     assert [path.name for path in (tmp_path / "idx").glob("data-*")] == [index.data.name]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_believing")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="updates are killed in forked processes")
+def test_killed_after_another_ignore_file_an_update_remembers_what_its_index_saw(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(7))
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    rng = random.Random(2)
+    with Index.load(tmp_path / "idx") as early:
+        for number in range(12):
+            (root / "app" / "sure.py").write_text(f"def sure{number}(x):\n    return certain(x)\n")
+            (root / "lib" / ".ncsignore").write_text(f"# {number}\n" + ("deep/\n", "nothing\n")[number % 2])
+            child = os.fork()
+            if not child:
+                Index.update(tmp_path / "idx", workers=1)[0].close()
+                os._exit(0)
+            time.sleep(rng.uniform(0, 0.5))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            with Index.load(tmp_path / "idx", verify=True) as index:
+                updated = f"sure{number}" in {document.name for document in documents(index)}
+            found, walked = looked_at(tmp_path / "idx")
+            assert walked is not None
+            assert (found is not None) == updated
+            assert found is None or names(found.found) == names(walked.found)
+            assert walked.differs != updated
+        assert hits(early, "read file", "hybrid")
+    (root / "app" / "sure.py").write_text("def sure12(x):\n    return certain(x)\n")
+    Index.update(tmp_path / "idx", workers=1)[0].close()
+    assert looked_at(tmp_path / "idx")[0] is not None

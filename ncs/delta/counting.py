@@ -33,12 +33,7 @@ def counts(
     tally = _tally(path, room, made)
     words = WordTable.load(path)
     states = now.states()
-    named = {
-        kind: [
-            f"{entry.repository}/{entry.path}" for n in now.order[states == state].tolist() for entry in [now.entry(n)]
-        ]
-        for kind, state in (("broken", BROKEN), ("failed", FAILED))
-    }
+    named = {kind: now.order[states == state].tolist() for kind, state in (("broken", BROKEN), ("failed", FAILED))}
     texts = Counter(cast("Mapping[str, int]", old["text_files"]))
     texts.subtract(read_as_text(filed.path(number) for number in _gone(filed, now)))
     texts.update(read_as_text(now.path(number) for number in _come(filed, now)))
@@ -49,8 +44,8 @@ def counts(
         "copies": len(made.decided.copies),
         "files": len(now.order),
         "source_bytes": now.bytes(),
-        **{kind: len(names) for kind, names in named.items()},
-        **{f"{kind}_files": names[:100] for kind, names in named.items()},
+        **{kind: len(numbers) for kind, numbers in named.items()},
+        **{f"{kind}_files": [_name(now, number) for number in numbers[:100]] for kind, numbers in named.items()},
         **tally,
         "text_files": dict(sorted((+texts).items(), key=lambda pair: (-pair[1], pair[0]))),
         "words": words.vocabulary.size(),
@@ -58,6 +53,10 @@ def counts(
         "delta": _share(made),
         **_left_out(skipped),
     }
+
+
+def _name(files: Filed, number: int) -> str:
+    return f"{files.repository(number)}/{files.path(number)}"
 
 
 def _left_out(skipped: Skipped) -> dict[str, object]:
@@ -69,13 +68,15 @@ def _left_out(skipped: Skipped) -> dict[str, object]:
 
 def _gone(filed: Filed, now: Filed) -> list[int]:
     """Files that are not there any more, or are read anew."""
-    early = np.setdiff1d(filed.order[filed.order >= 0], now.order[now.order >= 0])
-    return [*early.tolist(), *filed.order[filed.order < 0].tolist()]
+    stays = np.zeros(len(filed.base), np.bool_)
+    stays[now.order[now.order >= 0]] = True
+    early = filed.order[filed.order >= 0]
+    return [*early[~stays[early]].tolist(), *filed.order[filed.order < 0].tolist()]
 
 
 def _come(filed: Filed, now: Filed) -> list[int]:
-    early = np.setdiff1d(now.order[now.order >= 0], filed.order[filed.order >= 0])
-    return [*early.tolist(), *now.order[now.order < 0].tolist()]
+    """Files that were not there, or are read anew."""
+    return _gone(now, filed)
 
 
 def _tally(path: Path, room: Path, made: Made) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.sources import Origin, SourceFile
+    from ncs.sources.seen import Seen
 
     Numbers = NDArray[np.int64]
 
@@ -137,13 +138,17 @@ def whole_table(data: Path, room: Path) -> FileTable | None:
 
 @dataclass(frozen=True)
 class Walked:
-    """What a walk came to: every file in order as its number in what stands, or as what was read of it."""
+    """What a walk came to: every file in order as its number in what stands, or as what was read of it.
+
+    seen: what else it met; None: what the index remembers.
+    """
 
     found: Sequence[int | SourceFile]
     again: dict[int, tuple[str, str]]
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[int, ...]
+    seen: Seen | None = None
 
     @cached_property
     def differs(self) -> bool:

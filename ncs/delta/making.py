@@ -19,6 +19,7 @@ from ncs.delta.files import Filed, Looking, Walked
 from ncs.delta.parts import save_parts
 from ncs.delta.quick import quick_look
 from ncs.delta.rows import Stack
+from ncs.delta.seen_files import save_late
 from ncs.extract.readers import why_unread
 from ncs.file_table import FileTable
 from ncs.generations import new_generation
@@ -28,6 +29,7 @@ from ncs.map_files import keep_map
 from ncs.reading import Changes, read
 from ncs.reuse import Known, made_by
 from ncs.sources import Origin, Skipped, SourceFile
+from ncs.sources.seen import Seen
 from ncs.store import DIGESTS, NAME, Store, open_store
 
 if TYPE_CHECKING:
@@ -86,26 +88,23 @@ def update(folder: Path, standing: Index, recipe: Recipe) -> Changes | None:
     if filed is None:
         return None
     began, skipped = time.time_ns(), Skipped(unwanted=why_unread)
-    sources = cast("Mapping[str, Any]", standing.manifest.counts["sources"])
-    since, times = int(sources["began"]), (int(sources["base_began"]), int(sources["began"]))
-    walked = quick_look(standing.data, filed, recipe, times, BYTES) or _walk(recipe, Looking(filed, since), skipped)
+    walked = _look(standing, filed, recipe, skipped)
     if walked is None or not walked.differs:
         return None if walked is None else _changes(walked, filed)
     with new_generation(folder) as generation, ExitStack() as opened:
         if current_generation(folder) != standing.data.name:
             return None
-        also: set[str] = set()
+        also: set[int] = set()
         made = _made(standing, generation, recipe, filed, walked, opened)
         while made is not None and len(made.decided.missing):
-            also |= {filed.entry(number).place for number in made.decided.missing.tolist()}
+            also.update(made.decided.missing.tolist())
             skipped = Skipped(unwanted=why_unread)
-            asked = frozenset(also)
-            walked = quick_look(standing.data, filed, recipe, times, BYTES, asked)
-            walked = walked or _walk(recipe, Looking(filed, since, asked), skipped)
+            walked = _look(standing, filed, recipe, skipped, frozenset(also))
             made = None if walked is None else _made(standing, generation, recipe, filed, walked, opened)
         if made is None or walked is None or not _small(made):
             return None
         save_parts(standing.data, generation.path, made)
+        save_late(standing.data, generation.path / ROOM, walked.seen)
         _commit(standing, generation, made, filed, walked, skipped, began)
         standing.close()  # else what it holds would not be removed now
     return _changes(walked, filed)
@@ -126,8 +125,16 @@ def _able(standing: Index, recipe: Recipe) -> Filed | None:
     return Filed.load(data)
 
 
-def _walk(recipe: Recipe, looking: Looking, skipped: Skipped) -> Walked | None:
-    return looking.over(recipe.files(skipped, looking), BYTES)
+def _look(
+    standing: Index, filed: Filed, recipe: Recipe, skipped: Skipped, also: frozenset[int] = frozenset()
+) -> Walked | None:
+    """What differs; None where that is too much. also: numbers of files to be read anyway."""
+    began = int(cast("Mapping[str, Any]", standing.manifest.counts["sources"])["began"])
+    if quick := quick_look(standing.data, filed, recipe, began, BYTES, also):
+        return quick
+    seen, looking = Seen(), Looking(filed, began, (filed.entry(number).place for number in also))
+    walked = looking.over(recipe.files(skipped, looking, seen), BYTES)
+    return walked and replace(walked, seen=seen)
 
 
 def _made(

@@ -129,9 +129,9 @@ def _save_postings(path: Path, room: Path, living: WordTable, gone: list[str]) -
     spellings = np.zeros(len(base.stems) + int(np.count_nonzero(numbers >= len(base.stems))), np.int64)
     spellings[: len(base.stems)] = np.load(path / "bm25" / SPELLINGS, mmap_mode="r", allow_pickle=False)
     stacked = dict(zip(own, numbers.tolist(), strict=True))
-    known = Vocabulary.of_folder(path)
-    for word, stem in zip(living.vocabulary, stem_all(living.vocabulary), strict=True):
-        if stacked[stem] >= len(base.stems) or word not in known:
+    known = np.load(room / NUMBERS, allow_pickle=False) < len(Vocabulary.of_folder(path))
+    for old, stem in zip(known.tolist(), stem_all(living.vocabulary), strict=True):
+        if stacked[stem] >= len(base.stems) or not old:
             spellings[stacked[stem]] += 1
     for stem in stem_all(gone):
         number = stacked.get(stem, base.stems.id(stem))

@@ -1,130 +1,120 @@
-"""What the walk of a whole build has seen, kept with the index: an update then looks at what may differ, not at all."""
+"""What the last walk has seen, kept with the index: an update then looks at what may differ, not at all."""
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.delta import room_of
+from ncs.delta.seen_files import APART, LYING, SEEN, Stamped, folder_of, lying_by_table, read_seen
 from ncs.file_table import ROOM
-from ncs.sources.seen import NOWHERE, RACY, Seen, digest_of, folder_stamp, stamp_of
+from ncs.sources.seen import Seen, Stamp, digest_of
+from ncs.sources.stamps import parted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ncs.file_table import FileTable
-
-    Stamps = NDArray[np.int64]
-
-NAME, STAMPS = "seen.json", "seen.npy"
-APART = -1
-"""The folder of a file that lies in none: in an archive, in a bare repository."""
+    Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """folders: of the base's walk, with the place each belongs to, "" for one that was left to others; guards: ignore
-    files, archives, what decides the commit of a bare repository; digests: of these, "" where only the stamp tells;
-    left: files that were not given; files: where each file of the base lies, in archives and bare repositories too.
-    stamps int64 [all of these but digests, 3], in this order. began: when the walk did, in nanoseconds since 1970."""
+    """folders: that the last walk has met, with the place that each belongs to in `places`; guards, with their digests,
+    and left as in `Seen`. files: of the base, in archives and bare repositories too, as it read them; lying: of each
+    the number of its folder in the base's folders, or APART. began: when what the index holds was looked at, in
+    nanoseconds since 1970."""
 
-    folders: Sequence[str]
+    folders: Stamped
     places: Sequence[str]
-    guards: Sequence[str]
+    guards: Stamped
     digests: Sequence[str]
-    left: Sequence[str]
-    files: Sequence[str]
-    stamps: Stamps
+    left: Stamped
+    files: Stamped
+    lying: Numbers
+    base_folders: bytes
     began: int
 
     @classmethod
     def load(cls, data: Path, began: int) -> Remembered | None:
         """Of a data folder; None where nothing was kept."""
-        room = data / ROOM
-        if not (room / NAME).exists():
+        room = room_of(data)
+        late = room is not None and (room / ROOM / SEEN[0]).exists()
+        last = read_seen((room if room and late else data) / ROOM)
+        if last is None:
             return None
-        kept = json.loads((room / NAME).read_bytes())
-        folders = kept["folders"]
-        pairs = zip(kept["at"], kept["names"], strict=True)
-        files = [name if at == APART else f"{folders[at]}{os.sep}{name}" for at, name in pairs]
-        places = [kept["roots"][at] for at in kept["places"]]
-        stamps = np.load(room / STAMPS, allow_pickle=False)
-        digests = kept.get("digests") or [""] * len(kept["guards"])  # an index of earlier versions has none
-        return cls(folders, places, kept["guards"], digests, kept["left"], files, stamps, began)
-
-    def part(self, n: int) -> Stamps:
-        """The stamps of the n-th kind: folders, guards, left, files."""
-        sizes = [len(self.folders), len(self.guards), len(self.left), len(self.files)]
-        return self.stamps[sum(sizes[:n]) : sum(sizes[: n + 1])]
-
-    def differing(self, n: int, paths: Sequence[str], began: int) -> list[int]:
-        """Which of the paths of the n-th kind have another stamp now, or one that cannot be believed.
-
-        began: since when, in nanoseconds since 1970.
-        """
-        look = folder_stamp if n == 0 else stamp_of
-        now = np.array([look(path) for path in paths], np.int64).reshape(-1, 3)
-        kept = self.part(n)
-        racy = (kept[:, 1:] >= began - RACY).any(axis=1)
-        found: list[int] = np.flatnonzero((now != kept).any(axis=1) | racy).tolist()
-        return found
+        base = read_seen(data / ROOM) if late else last
+        if base is None or not (data / ROOM / LYING[1]).exists():
+            files, table, folders = lying_by_table(data)
+        else:
+            files, table = (data / ROOM / LYING[0]).read_bytes(), np.load(data / ROOM / LYING[1], allow_pickle=False)
+            folders = base[1][0].paths
+        told, (seen, guards, left) = last
+        places = [told["roots"][at] for at in told["places"]]
+        lies = Stamped(files, table[:, :3])
+        return cls(seen, places, guards, told["digests"], left, lies, table[:, 3], folders, began)
 
     def guarded(self) -> bool:
         """Whether all that decides which files there are is as it was: by its stamp, else by its content."""
-        differing = self.differing(1, self.guards, self.began)
-        return all(self.digests[at] and digest_of(self.guards[at]) == self.digests[at] for at in differing)
+        paths = parted(self.guards.paths)
+        differing = self.guards.differing(self.began).tolist()
+        return all(self.digests[at] and digest_of(paths[at]) == self.digests[at] for at in differing)
+
+    def differing_folders(self) -> set[str]:
+        """Those that are not as they were, and those of files that were left out and are not."""
+        folders, left = self.folders.differing(self.began, folders=True), self.left.differing(self.began)
+        return {*self.folders.named(folders), *map(folder_of, self.left.named(left))}
+
+    def lying_in(self, folders: Collection[str]) -> Numbers:
+        """The files of the base in these folders."""
+        number = {folder: at for at, folder in enumerate(parted(self.base_folders))}
+        return np.flatnonzero(np.isin(self.lying, [number[at] for at in folders if at in number]))
+
+    def folders_of(self, files: Numbers) -> Iterator[str]:
+        """The folders in which files of the base lie, each once."""
+        paths, lying = parted(self.base_folders), self.lying[files]
+        here = np.bincount(lying[lying != APART], minlength=len(paths)) > 0
+        return compress(paths, here.tolist())
+
+    def again(self, seen: Seen, walked: Collection[str]) -> Seen | None:
+        """What all folders were seen to hold, after a walk over some; what was walked and not seen is gone. None where
+        that is the same, as after most edits."""
+        if self._holds(seen, walked):
+            return None
+        stamps, places = _by_path(self.folders), dict(zip(parted(self.folders.paths), self.places, strict=True))
+        folders = {path: (stamp, places[path]) for path, stamp in stamps.items() if path not in walked}
+        told = zip(_by_path(self.guards).items(), self.digests, strict=True)
+        guards = {path: (stamp, digest) for (path, stamp), digest in told}
+        left = {path: stamp for path, stamp in _by_path(self.left).items() if folder_of(path) not in walked}
+        return Seen(folders | seen.folders, guards | seen.guards, left | seen.left)
+
+    def _holds(self, seen: Seen, walked: Collection[str]) -> bool:
+        """Whether a walk over these folders has seen what is remembered of them, in the places that are."""
+        number = {folder: at for at, folder in enumerate(parted(self.folders.paths)) if folder in walked}
+        if not seen.folders.keys() == number.keys() == set(walked):
+            return False
+        guards, left = _by_path(self.guards), _by_path(self.left)
+        return (
+            all(self.folders.stamps[number[folder]].tolist() == [*stamp] for folder, (stamp, _) in seen.folders.items())
+            and all(guards[guard] == stamp for guard, (stamp, _) in seen.guards.items())
+            and {path: stamp for path, stamp in left.items() if folder_of(path) in walked} == seen.left
+        )
 
 
-def save_seen(data: Path, seen: Seen, files: FileTable) -> None:
-    """Keep what a walk has seen, where that decides which files there are (a cluster's has seen nothing). files: what
-    it gave."""
-    if not (seen.folders or seen.apart):
-        return
-    places = [entry.place for entry in files.entries]
-    stamps = [_parsed(entry.stamp) for entry in files.entries]
-    split = [os.path.split(place) for place in places]
-    folders = list(seen.folders)
-    number = {folder: at for at, folder in enumerate(folders)}
-    here = [stamp != NOWHERE for stamp in stamps]
-    if seen.odd or not all(folder in number for (folder, _), lies in zip(split, here, strict=True) if lies):
-        return
-    roots = sorted({place for _, place in seen.folders.values()})
-    of = {root: at for at, root in enumerate(roots)}
-    kept = {
-        "folders": folders,
-        "roots": roots,
-        "places": [of[place] for _, place in seen.folders.values()],
-        "guards": list(seen.guards),
-        "digests": [digest for _, digest in seen.guards.values()],
-        "left": list(seen.left),
-        "at": [number[folder] if lies else APART for (folder, _), lies in zip(split, here, strict=True)],
-        "names": [name if lies else place for (_, name), lies, place in zip(split, here, places, strict=True)],
-    }
-    (data / ROOM / NAME).write_text(json.dumps(kept, separators=(",", ":")), encoding="utf-8")
-    each = (seen.folders.values(), seen.guards.values())
-    all_stamps = [*(stamp for kind in each for stamp, _ in kind), *seen.left.values(), *stamps]
-    np.save(data / ROOM / STAMPS, np.array(all_stamps, np.int64).reshape(-1, 3))
-
-
-def _parsed(stamp: str) -> tuple[int, int, int]:
-    """Of a file: as ncs.sources.origins writes it; NOWHERE for an object's name, which no file has."""
-    parts = stamp.split(":")
-    if len(parts) != 3:
-        return NOWHERE
-    size, *times = map(int, parts)
-    return (size, times[0], times[1])
+def _by_path(kind: Stamped) -> dict[str, Stamp]:
+    stamps: Iterator[Stamp] = map(tuple, kind.stamps.tolist())
+    return dict(zip(parted(kind.paths), stamps, strict=True))
 
 
 def above(paths: Iterable[str]) -> set[str]:
     """All folders above these."""
     found: set[str] = set()
     for path in paths:
-        while (path := os.path.dirname(path)) not in found:  # noqa: PTH120
+        while (path := folder_of(path)) not in found:
             found.add(path)
     return found
