@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from corpora.corpus import Corpus
 from corpora.jsonl import read_rows, write_rows
 from corpora.ncs287 import read_questions
-from evaluation import heads_table, learnt_heads
+from corpora.program import read_program
+from evaluation import heads_table, learnt_heads, reciprocal_ranks
 from evaluation.other_questions import A_PAGE, folds, main
 from evaluation.question_pairs import read
 from evaluation.reciprocal_ranks import Ranks
 from ncs.errors import BadInput
+from ncs.types import Query
 
 VERBS = ("hide", "draw", "send", "play", "scan", "sort", "copy", "move", "lock", "zoom", "drop", "fold")
 THINGS = (
@@ -161,3 +164,23 @@ def test_sets_are_shown_by_themselves_and_together(tmp_path: Path, capsys: pytes
     assert any(line.startswith("| h | together | 40 | 0.250, +0.250 [") for line in lines)
     assert heads_table.main([str(file), "three"]) == 2
     assert "has no 'three'" in capsys.readouterr().err
+
+
+def test_a_corpus_gets_its_index_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [
+        f"def {verb}_{thing}(path):\n    return {thing}.{verb}(path)" for verb, thing in zip(VERBS, THINGS, strict=True)
+    ]
+    documents = [read_program(text, "python", id=str(at)) for at, text in enumerate(texts)]
+    queries = tuple(Query(f"q{at}", f"{VERBS[at]} a {THINGS[at]}") for at in range(3))
+    corpus = Corpus("tiny", queries, {f"q{at}": {str(at): 1} for at in range(3)}, lambda: iter(documents))
+    for module in (learnt_heads, reciprocal_ranks):
+        monkeypatch.setattr(module, "load_corpus", lambda _name, _data: corpus)
+    arguments = ["--index", str(tmp_path / "index"), "--corpus", "tiny", "--json", str(tmp_path / "found.json")]
+    assert learnt_heads.main(arguments) == 0
+    assert "| bm25 | 1.000 |" in capsys.readouterr().out
+    (found,) = json.loads((tmp_path / "found.json").read_text()).values()
+    assert found["documents"] == len(documents)
+    assert found["reciprocal_ranks"]["hybrid"]["mrr"].keys() == {"q0", "q1", "q2"}
+    assert learnt_heads.main(arguments) == 0  # the index stands
