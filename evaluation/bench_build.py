@@ -76,18 +76,25 @@ def _measured(args: argparse.Namespace, index: Path) -> tuple[dict[str, dict[str
     folders = [str(folder) for folder in args.folders]
     build = ["-m", "ncs.cli", "build", *folders, "-i", str(index), "-q", "--embeddings", "fasttext"]
     with generations_of(index) as answering:
-        seconds = {"ncs": timed([sys.executable, *build, "--workers", str(args.workers)])}
+        seconds = {"ncs": _told("ncs", [sys.executable, *build, "--workers", str(args.workers)])}
     more = ["--index", str(index), "--workers", str(args.workers)]
     for part in PARTS:
-        seconds[part] = timed([sys.executable, "-m", "evaluation.bench_build", *folders, "--part", part, *more])
+        seconds[part] = _told(part, [sys.executable, "-m", "evaluation.bench_build", *folders, "--part", part, *more])
     if args.semble:
         try:
-            seconds["semble"] = timed([str(args.semble), "-c", SEMBLE, *folders])
+            seconds["semble"] = _told("semble", [str(args.semble), "-c", SEMBLE, *folders])
         except BadInput as error:  # the hour before is not lost for it
             sys.stderr.write(f"build: {error}\n")
     counts = json.loads((index / "manifest.json").read_bytes())["counts"]
     kept = ("documents", "files", "source_bytes", "peak_memory_bytes")
     return seconds, {**{name: counts[name] for name in kept}, "stages": counts["seconds"], "answering": answering}
+
+
+def _told(part: str, command: Sequence[str]) -> dict[str, float]:
+    """`timed`, said at once: an hour's parts are not lost with the last."""
+    seconds = timed(command)
+    sys.stderr.write(f"{part}: {seconds['wall']:,.1f} s, {seconds['cpu']:,.1f} CPU s\n")
+    return seconds
 
 
 @contextmanager
