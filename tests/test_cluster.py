@@ -76,7 +76,7 @@ def content(folder: Path) -> dict[str, object]:
     found: dict[str, object] = {
         str(path.relative_to(data)): path.read_bytes()
         for path in data.rglob("*")
-        if path.is_file() and path.suffix != ".sqlite" and path.stem != "seen"
+        if path.is_file() and path.suffix != ".sqlite" and path.stem not in ("seen", "lying")
     }
     with sqlite3.connect(data / "documents.sqlite") as database:
         found["documents"] = list(database.iterdump())
