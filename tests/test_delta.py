@@ -564,6 +564,17 @@ def test_who_reads_an_index_is_not_disturbed_by_updates_beside_it(tmp_path: Path
         assert [hit.document.name for hit in late.search("sure certain", 1)] == ["sure2"]
 
 
+def update_killed(folder: Path, rng: random.Random) -> None:
+    """Begin an update in a process of its own and kill it within half a second; it may have ended before."""
+    child = os.fork()
+    if not child:
+        Index.update(folder, workers=1)[0].close()
+        os._exit(0)
+    time.sleep(rng.uniform(0, 0.5))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="updates are killed in forked processes")
 def test_killed_at_any_moment_an_update_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
@@ -572,13 +583,7 @@ def test_killed_at_any_moment_an_update_leaves_the_old_index_or_the_new_one(tmp_
     rng, last = random.Random(1), "sure"
     for number in range(25):
         (root / "app" / "sure.py").write_text(f"def sure{number}(x):\n    return certain(x)\n")
-        child = os.fork()
-        if not child:
-            Index.update(tmp_path / "idx", workers=1)[0].close()
-            os._exit(0)
-        time.sleep(rng.uniform(0, 0.5))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        update_killed(tmp_path / "idx", rng)
         with Index.load(tmp_path / "idx", verify=True) as index:
             name = next(document.name for document in documents(index) if document.path == "sure.py")
             assert name in (last, f"sure{number}")
@@ -600,13 +605,7 @@ def test_killed_after_another_ignore_file_an_update_remembers_what_its_index_saw
         for number in range(12):
             (root / "app" / "sure.py").write_text(f"def sure{number}(x):\n    return certain(x)\n")
             (root / "lib" / ".ncsignore").write_text(f"# {number}\n" + ("deep/\n", "nothing\n")[number % 2])
-            child = os.fork()
-            if not child:
-                Index.update(tmp_path / "idx", workers=1)[0].close()
-                os._exit(0)
-            time.sleep(rng.uniform(0, 0.5))
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            update_killed(tmp_path / "idx", rng)
             with Index.load(tmp_path / "idx", verify=True) as index:
                 updated = f"sure{number}" in {document.name for document in documents(index)}
             found, walked = looked_at(tmp_path / "idx")

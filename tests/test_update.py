@@ -322,20 +322,25 @@ def test_the_first_files_of_a_large_first_build_answer_while_the_others_are_read
     assert answer["notes"] == [PENDING]
 
 
+def build_stopped(root: Path, folder: Path, at: str) -> None:
+    """A build that somebody ends at a stage."""
+
+    def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        if stage == at:
+            raise KeyboardInterrupt
+        yield from items
+
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(root, folder, config=QUICK, track=stopped)
+
+
 @pytest.mark.parametrize("again", ["build", "update"])
 def test_a_build_that_ended_among_its_files_is_finished_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
 ) -> None:
     monkeypatch.setattr(early, "LARGE", 1)
     root = corpus.write(tmp_path / "repos")
-
-    def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-        if stage == "reading functions":
-            raise KeyboardInterrupt
-        yield from items
-
-    with pytest.raises(KeyboardInterrupt):
-        Index.build(root, tmp_path / "idx", config=QUICK, track=stopped)
+    build_stopped(root, tmp_path / "idx", at="reading functions")
     Index.load(tmp_path / "idx", verify=True).close()  # what was read answers
     _age(tmp_path / "idx")
     if again == "build":
@@ -366,14 +371,7 @@ def test_an_update_goes_on_with_a_build_that_ended_before_its_vectors_were_learn
 ) -> None:
     monkeypatch.setattr(early, "EARLY", 1)
     root = corpus.write(tmp_path / "repos")
-
-    def stopped(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-        if stage == "training embeddings":
-            raise KeyboardInterrupt
-        yield from items
-
-    with pytest.raises(KeyboardInterrupt):
-        Index.build(root, tmp_path / "idx", config=QUICK, track=stopped)
+    build_stopped(root, tmp_path / "idx", at="training embeddings")
     _age(tmp_path / "idx")
     updated, changes = Index.update(tmp_path / "idx")
     with updated, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
