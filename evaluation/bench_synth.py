@@ -19,37 +19,25 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
 
 import argparse
 import json
-import multiprocessing
 import re
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
+from evaluation.fresh import apart, forget, memory
+from evaluation.machine import commit, machine
 from evaluation.report import aligned
-from evaluation.synthetic import Source, make, parts
-from ncs.batches import Batch, Collected, Collector, pack_batch
-from ncs.building import learn
-from ncs.embeddings import Embeddings
+from evaluation.synth_build import build, fit_again
 from ncs.errors import BadInput, NcsError
-from ncs.fitting import Clock
-from ncs.generations import new_generation
-from ncs.index import BuildConfig, Index
-from ncs.progress import silent
-from ncs.rankers import create_ranker, fit_ranker
+from ncs.index import Index
 from ncs.vector_kinds import read_about
 
 RESULTS = Path(__file__).parent / "results" / "bench_synth.json"
 HITS, ASKED = 10, 100
-DENSE = ("ncs", "ncs_centred")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,119 +87,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return {**about, "functions": args.functions, **built, **apart(ask, args.out, args.queries)}
 
 
-def apart(function: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
-    """What a function gives in a process of its own, which starts with nothing imported."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
-class WatchedClock(Clock):
-    """Also keeps the peak memory of each stage: `peaks` with pages of files, which the system may take back, and `own`
-    without them, looked at twice a second."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.peaks: dict[str, int] = {}
-        self.own: dict[str, int] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        forget_peak_memory()
-        ended = threading.Event()
-        watching = threading.Thread(target=self._watch, args=(stage, ended), daemon=True)
-        watching.start()
-        try:
-            with super().__call__(stage):
-                yield
-        finally:
-            ended.set()
-            watching.join()
-        self.peaks[stage] = peak_memory()
-
-    def _watch(self, stage: str, ended: threading.Event) -> None:
-        while True:
-            self.own[stage] = max(self.own.get(stage, 0), memory().get("own", 0))
-            if ended.wait(0.5):
-                return
-
-
-def build(source: Path, folder: Path, functions: int, seed: int, workers: int) -> dict[str, Any]:
-    """Write the index; seconds and peak bytes of every stage, bytes of every part.
-
-    The stage `generate` is what making functions was waited for; it is no part of any real build.
-    """
-    with Index.load(source) as real:
-        drawn, learnt = Source.of(real), real.folder
-        config, clock = BuildConfig(), WatchedClock()
-        with new_generation(folder) as generation:
-            with clock("store"), Collector(generation.path, True, True) as collector:
-                waited = _collect(collector, drawn, functions, seed, workers)
-                collected: Collected = collector.finish()
-            clock.seconds["store"] = round(clock.seconds["store"] - waited, 2)
-            learn(collected, generation, config, (), silent, clock, None, learnt)
-    with Index.load(folder) as index:
-        counts = {"documents": len(index), "copies": collected.copies, "words": len(collected.words.ids)}
-        vocabulary = len(collected.words.vocabulary)
-    return {
-        **counts, "vocabulary": vocabulary, "generate_s": round(waited, 1), "build_s": clock.seconds,
-        "peak_bytes": clock.peaks, "own_peak_bytes": clock.own,
-    }  # fmt: skip
-
-
-def fit_again(folder: Path) -> dict[str, Any]:
-    """Seconds and peak bytes of the vectors of an index that stands, learnt by this code."""
-    clock = WatchedClock()
-    with new_generation(folder) as generation, Index.load(folder) as index:
-        generation.begin_with(index.data, without=DENSE)
-        for name in DENSE:
-            with clock(name):
-                ranker = create_ranker(name)
-                fit_ranker(ranker, index.words(), Embeddings.load(index.data), index.store)
-                ranker.save(generation.path)
-        manifest = index.manifest
-        generation.commit(
-            config=manifest.config, counts=manifest.counts, notes=manifest.notes, versions=manifest.versions
-        )
-    return {"build_s": clock.seconds, "peak_bytes": clock.peaks, "own_peak_bytes": clock.own}
-
-
-def _collect(collector: Collector, source: Source, functions: int, seed: int, workers: int) -> float:
-    """Store all parts in their order, few of them in memory; seconds that their making was waited for."""
-    waited, todo = 0.0, deque(parts(functions))
-    ahead: deque[Future[Batch]] = deque()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        while todo or ahead:
-            while todo and len(ahead) < workers + 1:
-                ahead.append(pool.submit(_packed, source, *todo.popleft(), seed))
-            start = time.perf_counter()
-            batch = ahead.popleft().result()
-            waited += time.perf_counter() - start
-            collector.add(batch)
-    return waited
-
-
-def _packed(source: Source, number: int, size: int, seed: int) -> Batch:
-    return pack_batch(make(source, number, size, seed))
-
-
-def parts_of(data: Path) -> dict[str, int]:
-    """Bytes of each part of a generation: folders, and files outside of them."""
-    sizes: dict[str, int] = {}
-    for path in sorted(data.rglob("*")):
-        if path.is_file():
-            name = re.sub(r"\.(ids|offsets|npy|txt|json)(\.npy)?$", "", path.relative_to(data).parts[0])
-            sizes[name] = sizes.get(name, 0) + path.stat().st_size
-    return sizes
-
-
-def forget(folder: Path) -> None:
-    """Tell the system to drop an index's files from its cache: the next reader finds them on the disk only."""
-    for path in folder.rglob("*"):
-        if path.is_file() and hasattr(os, "posix_fadvise"):
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 def ask(folder: Path, queries: Path) -> dict[str, Any]:
     """Open, ask once, ask ASKED questions; milliseconds and resident bytes after each, milliseconds of each stage."""
     from evaluation.bench_query import _fastest, _staged, read_texts, watched
@@ -240,6 +115,16 @@ def ask(folder: Path, queries: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def parts_of(data: Path) -> dict[str, int]:
+    """Bytes of each part of a generation: folders, and files outside of them."""
+    sizes: dict[str, int] = {}
+    for path in sorted(data.rglob("*")):
+        if path.is_file():
+            name = re.sub(r"\.(ids|offsets|npy|txt|json)(\.npy)?$", "", path.relative_to(data).parts[0])
+            sizes[name] = sizes.get(name, 0) + path.stat().st_size
+    return sizes
+
+
 def _seconds(call: Callable[[], object]) -> float:
     """Of the fastest of three calls."""
     spent = []
@@ -252,19 +137,6 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:
     return {f"p{p}": round(float(np.percentile(values, p)), 3) for p in (50, 95)}
-
-
-def memory() -> dict[str, int]:
-    """Resident bytes of this process: its own (anonymous), and those of files that others can use too."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:  # not Linux
-        return {"all": peak_memory()}
-    kilobytes = dict(re.findall(r"(\w+):\s*(\d+) kB", status))
-    return {name: int(kilobytes[key]) * 1024 for name, key in KEYS.items()}
-
-
-KEYS = {"all": "VmRSS", "own": "RssAnon", "files": "RssFile"}
 
 
 def keep(path: Path, report: dict[str, Any]) -> None:
