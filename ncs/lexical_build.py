@@ -72,7 +72,7 @@ def build(
     found = words.each(count, track(starts, "bm25", total=len(starts), unit="chunks"), CHUNK)
     chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
-    with Aside(len(stems), words.room) as aside:
+    with Aside(words.room) as aside:
         for chunk in chunks:
             df, coded = df + chunk.df, coded + chunk.coded
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
