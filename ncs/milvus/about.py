@@ -16,6 +16,7 @@ import numpy as np
 
 from ncs.embeddings import Embeddings
 from ncs.milvus.collection import ABOUT, FORMAT, NOTHING, TEXTS
+from ncs.milvus.keys import Keys
 from ncs.milvus.target import TIMEOUT
 from ncs.vocabulary import Vocabulary
 
@@ -63,9 +64,13 @@ class About:
             name, [{"key": ABOUT, **vectors, **dict.fromkeys(TEXTS, ""), "payload": payload}], timeout=TIMEOUT
         )
 
-    def fits(self, data: Path, dim: int, dense: str) -> bool:
+    def holds(self, data: Path, keys: Keys) -> bool:
+        """Whether all documents of this index are there, with vectors of its kind."""
+        return keys.state in self.states and self.fits(data)
+
+    def fits(self, data: Path) -> bool:
         """Whether the vectors of an index may stand beside those that are there: words have the same vectors."""
-        if (self.dim, self.dense) != (dim, dense):
+        if self.dim != Embeddings.of_folder(data).vectors.shape[1]:
             return False
         now = _vectors(data, self.probes)
         return all(self.probes[word] == told for word, told in now.items()) and bool(now or not self.probes)

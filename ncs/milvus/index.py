@@ -32,7 +32,7 @@ class MilvusIndex(Index):
         try:
             client, keys = self._connection.enter_context(connected(target, existing=True)), Keys.load(data)
             with told(target):
-                name = _collection(client, target, keys.state if keys else None)
+                name = _collection(client, target, data, keys)
             if keys is None:
                 raise another(target)
             self._served = Served(client, target, name, keys, Narrowing(keys, self.store, Places.load(data)))
@@ -62,7 +62,7 @@ class MilvusIndex(Index):
         return super().ranker(name)
 
 
-def _collection(client: Any, target: Target, state: str | None) -> str:
+def _collection(client: Any, target: Target, data: Path, keys: Keys | None) -> str:
     """The collection that holds all documents of this state of an index; IndexNotFound or IndexVersion for none.
 
     Another than that which answers while it is filled anew, or before the folder's index is replaced.
@@ -74,7 +74,7 @@ def _collection(client: Any, target: Target, state: str | None) -> str:
     for name in names:
         client.load_collection(name, timeout=TIMEOUT)
         about = About.read(client, name)
-        if about is not None and state in about.states:
+        if about is not None and keys is not None and about.holds(data, keys):
             return name
     if now not in names or About.read(client, now) is None:
         raise IndexVersion(f"{target.shown} holds a collection of another format; {remedy(target)}")

@@ -23,7 +23,7 @@ from ncs.generations import unread, write_lock
 from ncs.leftovers import remove_others
 from ncs.manifest import current_generation
 from ncs.milvus.about import About, probes, sums_of
-from ncs.milvus.collection import BATCH, answering, collections, create, documents, next_name, ours
+from ncs.milvus.collection import BATCH, DENSE, answering, collections, create, documents, next_name, ours
 from ncs.milvus.difference import Difference, difference
 from ncs.milvus.keys import Keys
 from ncs.milvus.target import TIMEOUT, Target, connected, patiently, told
@@ -123,23 +123,24 @@ def _bring(folder: Path, data: Path, target: Target, track: Track) -> Published:
             client.load_collection(name, timeout=TIMEOUT)
         _swap(client, target.alias, name)
         if unread(folder):
-            _drop_others(client, target.alias, name, standing)
+            _drop_others(client, target.alias, name, folder / current if current else None)
     return Published(name, len(change.missing), len(gone), len(keys) - len(change.missing))
 
 
 def _chosen(client: Any, target: Target, data: Path, keys: Keys) -> tuple[str, About, Difference]:
     """The collection that is brought up to date: the one that answers, or one that was begun; else a new one."""
-    dim, wanted = VectorIndex.load(data / "ncs_centred").dim, keys.rising()
+    wanted = keys.rising()
     names = collections(client, target.alias)
     for name in names:
         client.load_collection(name, timeout=TIMEOUT)
         about = About.read(client, name)
-        if about is None or not about.fits(data, dim, target.dense):
+        if about is None or about.dense != target.dense or not about.fits(data):
             continue
         change = difference(client, name, about, wanted)
         if not about.states or about.moved + len(change) <= DRIFT * about.begun:
             return name, about, change
-    name, about = next_name(target.alias, names), About(dim, target.dense, probes(data), len(keys))
+    name, dim = next_name(target.alias, names), VectorIndex.load(data / DENSE).dim
+    about = About(dim, target.dense, probes(data), len(keys))
     create(client, target, name, dim)
     client.load_collection(name, timeout=TIMEOUT)
     about.write(client, name)
@@ -192,14 +193,15 @@ def _swap(client: Any, alias: str, name: str) -> None:
         client.alter_alias(name, alias, timeout=TIMEOUT)
 
 
-def _drop_others(client: Any, alias: str, name: str, standing: Keys | None) -> None:
-    """Collections that no reader needs; that of the index that answers stays."""
+def _drop_others(client: Any, alias: str, name: str, standing: Path | None) -> None:
+    """Collections that no reader needs; that of the index that answers, in `standing`, stays."""
+    keys = Keys.load(standing) if standing else None
     for other in client.list_collections(timeout=TIMEOUT):
         if other == name or not other.startswith(f"{alias}_") or not ours(client, other):
             continue
-        if standing is not None:
+        if standing is not None and keys is not None:
             client.load_collection(other, timeout=TIMEOUT)
             about = About.read(client, other)
-            if about is not None and standing.state in about.states:
+            if about is not None and about.holds(standing, keys):
                 continue
         client.drop_collection(other, timeout=TIMEOUT)
