@@ -146,7 +146,10 @@ def _tell(result: dict[str, Any]) -> None:
     ]
     if "killed" in result:
         lines.append(f"a publication killed at {result['killed']['documents']:,} documents was gone on with")
-    lines += [update_told(made, done["seconds"]) for made in result.get("updates", ())]
+    lines += [
+        update_told(made, done["seconds"] * asked["documents"] / max(1, done["written"]))
+        for made in result.get("updates", ())
+    ]
     print("\n".join(lines))  # noqa: T201
 
 

@@ -84,12 +84,12 @@ def same_candidates(ours: Index, theirs: Index, questions: Sequence[str]) -> dic
 
 
 def told(made: dict[str, Any], whole: float) -> str:
-    """A line. whole: seconds that the whole publication took."""
+    """A line. whole: seconds that a whole publication takes."""
     asked = made["questions"]
     return (
         f"{made['files']:,} of {made['of_files']:,} files edited: {made['sent']:,} documents sent,"
         f" {made['deleted']:,} deleted in {made['store_seconds']} s ({made['store_seconds'] / max(whole, 1e-9):.1%} of"
-        f" the whole publication), the index updated in {made['index_seconds']} s;"
+        f" a whole publication), the index updated in {made['index_seconds']} s;"
         f" {asked['equal_hits'] / max(1, asked['hits']):.2%} of {asked['hits']:,} hits equal,"
         f" {asked['same_order_and_scores']} of {asked['asked']} rankings to the last bit; of 1,000 candidates"
         f" {made['candidates']['bm25']:.2%} by words and {made['candidates']['ncs_centred']:.2%} by vectors"

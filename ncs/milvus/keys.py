@@ -109,6 +109,7 @@ class Keys:
         others = np.where(late >= 0, self.stack.row[np.maximum(late, 0) + self.stack.base], UNKNOWN)
         return np.where(early >= 0, early, others).astype(np.int64)
 
+    @cached_property
     def rising(self) -> Numbers:
         """The keys of all documents."""
         return np.sort(self.of(np.arange(len(self))))

@@ -114,7 +114,8 @@ def _bring(folder: Path, data: Path, target: Target, track: Track) -> Published:
             _send(client, name, data, keys, change.missing, track)
             _delete(client, name, gone)
             _check(client, name, target, len(keys) + len(change.extra) - len(gone))
-        held = np.union1d(keys.rising(), np.setdiff1d(change.extra, gone))
+        left = np.setdiff1d(change.extra, gone, assume_unique=True)
+        held = np.sort(np.concatenate([keys.rising, left])) if len(left) else keys.rising
         states = (*(state for state in about.states if state != keys.state), keys.state)[-STATES:]
         now = replace(about, states=states, sums=sums_of(held))
         if now != about or len(change.missing) or len(gone):
@@ -129,8 +130,7 @@ def _bring(folder: Path, data: Path, target: Target, track: Track) -> Published:
 
 def _chosen(client: Any, target: Target, data: Path, keys: Keys) -> tuple[str, About, Difference]:
     """The collection that is brought up to date: the one that answers, or one that was begun; else a new one."""
-    wanted = keys.rising()
-    names = collections(client, target.alias)
+    wanted, names = keys.rising, collections(client, target.alias)
     for name in names:
         client.load_collection(name, timeout=TIMEOUT)
         about = About.read(client, name)
