@@ -30,7 +30,7 @@ from typing import Any, cast
 import numpy as np
 
 from evaluation.bench_query import read_texts
-from evaluation.bench_synth import apart, forget, memory
+from evaluation.fresh import apart, forget, memory
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
 from evaluation.mixed_words import mixed
 from evaluation.report import aligned

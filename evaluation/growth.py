@@ -10,6 +10,7 @@ import numpy as np
 
 from evaluation.report import aligned
 from ncs.errors import BadInput, MissingExtra
+from ncs.vector_kinds import chosen
 
 GIB = 2**30
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # Okabe and Ito's
@@ -21,7 +22,7 @@ def figures(run: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     asked = run["resident_bytes"]
     return {
         "seconds to build": {**run["build_s"], "whole": sum(run["build_s"].values())},
-        "GiB at most": {"build": max(run["peak_bytes"].values()) / GIB, **_resident(asked)},
+        "GiB at most": {"build": max(run["peak_bytes"].values()) / GIB, **_own(run), **_resident(asked)},
         "GiB on disk": {
             "whole": sum(run["disk_bytes"].values()) / GIB,
             **{name: size / GIB for name, size in run["disk_bytes"].items() if size > 0.05 * _total(run)},
@@ -34,6 +35,11 @@ def figures(run: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 def _total(run: Mapping[str, Any]) -> int:
     return sum(run["disk_bytes"].values())
+
+
+def _own(run: Mapping[str, Any]) -> dict[str, float]:
+    """What a build held without pages of files, where that was looked at."""
+    return {"build, own": max(run["own_peak_bytes"].values()) / GIB} if "own_peak_bytes" in run else {}
 
 
 def _resident(held: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
@@ -62,8 +68,18 @@ def series(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[tuple[
     return found
 
 
+def one_a_size(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of several runs of a size the one whose kind of vectors a build takes by itself: kinds must not be compared."""
+    found: dict[int, Mapping[str, Any]] = {}
+    for run in runs:
+        if run["functions"] not in found or run["vectors"] == chosen("auto", run["documents"]):
+            found[run["functions"]] = run
+    return list(found.values())
+
+
 def draw(runs: Sequence[Mapping[str, Any]], path: Path) -> str:
-    """Write the picture; a table of the powers. Raises BadInput for fewer than two sizes."""
+    """Write the picture, of one run a size; a table of the powers. Raises BadInput for fewer than two sizes."""
+    runs = one_a_size(runs)
     if len({run["documents"] for run in runs}) < 2:
         raise BadInput("growth needs two sizes at least; run bin/benchmark synth with another --functions")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,5 +231,8 @@ def _kept(
     """
     if keep.all():
         return words, ids, lengths.ravel()
-    used, numbers = np.unique(ids[np.repeat(keep, lengths.sum(axis=1))], return_inverse=True)
-    return [words[i] for i in used], numbers.astype(np.int32), lengths[keep].ravel()
+    left = ids[np.repeat(keep, lengths.sum(axis=1))]
+    held = np.zeros(len(words), np.bool_)
+    held[left] = True
+    numbers = np.cumsum(held, dtype=np.int32) - 1
+    return list(compress(words, held.tolist())), numbers[left], lengths[keep].ravel()

@@ -60,6 +60,12 @@ class TfidfEncoder:
         """Unit vectors [stop - start, d]; scipy is imported here."""
         return encoded(words.stretch(start, stop), self.idf, unit_rows(self.vectors))[0]
 
+    def runs(self, words: WordTable, starts: Iterable[int], size: int) -> Iterator[Matrix]:
+        """`documents` of `size` rows from each of these on, made here; the word vectors are made unit once for all."""
+        unit = unit_rows(self.vectors)
+        for start in starts:
+            yield encoded(words.stretch(start, min(start + size, len(words))), self.idf, unit)[0]
+
     def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
         """`documents` of CHUNK rows from each of these on; made by workers where the words are a cluster's."""
         work = partial(encoded, idf=self.idf, unit=unit_rows(self.vectors))

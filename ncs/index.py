@@ -128,8 +128,9 @@ class Index:
         Word vectors stay as they were learnt (words that are new have none) but for `retrain`. In a large index of
         which little changed, what changed is made beside the rest (ncs.delta), and what is counted stays too; else, or
         with `whole`, all else is made anew. So the ranking equals that of a whole build that learnt the same. Where
-        nothing changed nothing is written; ready is told of new files before they become the index. Raises what `load`
-        and `build` raise, and BadInput for an index that was not made of files.
+        nothing changed nothing is written, but for what an ignore file, an archive or a bare repository says anew.
+        ready is told of new files before they become the index. Raises what `load` and `build` raise, and BadInput for
+        an index that was not made of files.
         """
         folder = Path(folder)
         with cls.load(folder) as standing:

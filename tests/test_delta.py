@@ -462,6 +462,26 @@ def test_files_that_were_linked_or_touched_decide_as_before_while_they_say_the_s
 
 
 @pytest.mark.usefixtures("_believing")
+def test_an_ignore_file_that_changed_to_no_effect_makes_one_update_walk_over_everything(tmp_path: Path) -> None:
+    root = tree(tmp_path / "src", random.Random(3))
+    Index.build(root, tmp_path / "idx", config=QUICK).close()
+    for number in range(2):
+        (root / "lib" / ".gitignore").write_text(f"nothing{number}\n")
+        assert looked_at(tmp_path / "idx")[0] is None
+        index, changes = Index.update(tmp_path / "idx", workers=1)
+        with index:
+            assert not changes
+            assert hits(index, "read file", "hybrid")
+        found, walked = looked_at(tmp_path / "idx")
+        assert found is not None
+        assert walked is not None
+        assert names(found.found) == names(walked.found)
+        before = (tmp_path / "idx" / "manifest.json").read_bytes()
+        Index.update(tmp_path / "idx", workers=1)[0].close()
+        assert (tmp_path / "idx" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.usefixtures("_believing")
 def test_a_bare_repository_alone_is_asked_for_its_references_only(tmp_path: Path) -> None:
     origin = gitrepo.bare(tmp_path / "app.git", {"a.py": "def alpha(x):\n    return go(x)\n"})
     Index.build(origin, tmp_path / "idx", config=QUICK).close()

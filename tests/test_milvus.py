@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ from ncs.milvus.narrowing import Narrowing
 from ncs.milvus.publish import publish
 from ncs.milvus.target import Target, connected
 from ncs.places import Places
+from ncs.rankers.bm25 import Bm25Ranker
 from ncs.types import Document
 from ncs.vocabulary import Vocabulary
 from tests import gitrepo
@@ -123,6 +124,7 @@ def test_hits_scores_and_reasons_equal_those_of_the_folder(built: Path, milvus: 
             assert found[0] == expected[0], text
             assert found[1].reasons == expected[1].reasons
             assert theirs.search(text, ranker="bm25") == ours.search(text, ranker="bm25")
+            assert leading(theirs, text) == leading(ours, text)
             near, wanted = (each.search(text, ranker="ncs_centred") for each in (theirs, ours))
             assert [hit.document.id for hit in near] == [hit.document.id for hit in wanted]
             assert [hit.score for hit in near] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
@@ -130,6 +132,14 @@ def test_hits_scores_and_reasons_equal_those_of_the_folder(built: Path, milvus: 
             expected_hits = ours.search("open file size", **meant)  # type: ignore[arg-type]
             assert expected_hits
             assert theirs.search("open file size", **meant) == expected_hits  # type: ignore[arg-type]
+
+
+def leading(index: Index, text: str) -> list[int]:
+    """The first candidates by words, as the default ranker asks for them: fewer than there are documents."""
+    postings = cast("Bm25Ranker", index.ranker("bm25")).postings
+    ids = [term.id for term in postings.terms(text.split()) if term.id is not None]
+    rows: list[int] = postings.leading(ids, 5)[0].tolist()
+    return rows
 
 
 @pytest.mark.slow

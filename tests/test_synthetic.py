@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluation import bench_synth, bench_vectors
-from evaluation.growth import draw, power
+from evaluation.growth import draw, one_a_size, power
 from evaluation.mixed_words import mixed
 from evaluation.synthetic import Source, make, parts, stream
 from ncs.errors import BadInput
@@ -152,6 +152,13 @@ def test_an_index_of_any_size_is_made_measured_and_drawn(source: Path, tmp_path:
     assert (tmp_path / "growth.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(BadInput, match="two sizes"):
         draw(runs[:1], tmp_path / "x.png")
+
+
+def test_growth_is_drawn_of_the_kind_that_a_build_takes() -> None:
+    runs = [{"functions": n, "documents": n, "vectors": v} for n, v in ((9, "exact"), (400_000, "ivf"))]
+    runs += [{"functions": n, "documents": n, "vectors": "pq"} for n in (9, 400_000)]
+    assert [run["vectors"] for run in one_a_size(runs)] == ["exact", "pq"]
+    assert [run["vectors"] for run in one_a_size(runs[:2])] == ["exact", "ivf"]
 
 
 @pytest.mark.slow

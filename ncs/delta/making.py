@@ -18,6 +18,7 @@ from ncs.delta.deciding import Decided, Held, decide
 from ncs.delta.files import Filed, Looking, Walked
 from ncs.delta.parts import save_parts
 from ncs.delta.quick import quick_look
+from ncs.delta.remembered import Remembered
 from ncs.delta.rows import Stack
 from ncs.delta.seen_files import save_late
 from ncs.extract.readers import why_unread
@@ -89,7 +90,7 @@ def update(folder: Path, standing: Index, recipe: Recipe) -> Changes | None:
         return None
     began, skipped = time.time_ns(), Skipped(unwanted=why_unread)
     walked = _look(standing, filed, recipe, skipped)
-    if walked is None or not walked.differs:
+    if walked is None or not (walked.differs or _to_remember(standing, walked)):
         return None if walked is None else _changes(walked, filed)
     with new_generation(folder) as generation, ExitStack() as opened:
         if current_generation(folder) != standing.data.name:
@@ -129,12 +130,24 @@ def _look(
     standing: Index, filed: Filed, recipe: Recipe, skipped: Skipped, also: frozenset[int] = frozenset()
 ) -> Walked | None:
     """What differs; None where that is too much. also: numbers of files to be read anyway."""
-    began = int(cast("Mapping[str, Any]", standing.manifest.counts["sources"])["began"])
+    began = _began(standing)
     if quick := quick_look(standing.data, filed, recipe, began, BYTES, also):
         return quick
     seen, looking = Seen(), Looking(filed, began, (filed.entry(number).place for number in also))
     walked = looking.over(recipe.files(skipped, looking, seen), BYTES)
     return walked and replace(walked, seen=seen)
+
+
+def _to_remember(standing: Index, walked: Walked) -> bool:
+    """Whether what decides which files there are says something else now, though they are the same: unless what was
+    seen is kept, each update would walk over everything."""
+    kept = None if walked.seen is None else Remembered.load(standing.data, _began(standing))
+    return kept is not None and walked.seen is not None and not kept.guarded_by(walked.seen.guards)
+
+
+def _began(standing: Index) -> int:
+    """When what an index holds was looked at, in nanoseconds since 1970."""
+    return int(cast("Mapping[str, Any]", standing.manifest.counts["sources"])["began"])
 
 
 def _made(

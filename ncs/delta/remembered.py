@@ -16,7 +16,7 @@ from ncs.sources.seen import Seen, Stamp, digest_of
 from ncs.sources.stamps import parted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +64,15 @@ class Remembered:
         paths = parted(self.guards.paths)
         differing = self.guards.differing(self.began).tolist()
         return all(self.digests[at] and digest_of(paths[at]) == self.digests[at] for at in differing)
+
+    def guarded_by(self, guards: Mapping[str, tuple[Stamp, str]]) -> bool:
+        """Whether these are the same, by their stamps, else by their contents."""
+        stamps = _by_path(self.guards)
+        digests = dict(zip(stamps, self.digests, strict=True))
+        return guards.keys() == stamps.keys() and all(
+            stamp == stamps[path] or bool(digest and digest == digests[path])
+            for path, (stamp, digest) in guards.items()
+        )
 
     def differing_folders(self) -> set[str]:
         """Those that are not as they were, and those of files that were left out and are not."""

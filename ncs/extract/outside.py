@@ -104,7 +104,8 @@ def _document(
 ) -> Document:
     """free: the ranges whose words are its own. inside: functions and classes, whose comments are theirs."""
     words = file.words(free)
-    literals = [(at, text) for at, text in file.literals if any(a <= at < b for a, b in free)]
+    every = file.literals
+    literals = [each for a, b in free for each in every[bisect_left(every, (a, "")) : bisect_left(every, (b, ""))]]
     docs = [text for at, text in literals if _is_docstring(file.source, at)]
     if said := tuple(text for at, text in literals if not _is_docstring(file.source, at)):
         words["literals"] = said

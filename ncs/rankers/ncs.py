@@ -142,8 +142,7 @@ def _sample(encoder: TfidfEncoder, words: WordTable, mean: Matrix) -> Matrix:
     """Vectors of documents from all over the corpus, for training."""
     size = sample_size(len(words))
     starts = np.unique(np.linspace(0, max(0, len(words) - RUN), -(-size // RUN)).astype(np.int64)).tolist()
-    runs = (encoder.documents(words, start, min(start + RUN, len(words))) for start in starts)
-    return np.concatenate(list(centred(runs, mean)))
+    return np.concatenate(list(centred(encoder.runs(words, starts, RUN), mean)))
 
 
 def _questions(encoder: TfidfEncoder, words: WordTable) -> Matrix:
