@@ -320,6 +320,20 @@ def test_a_collection_of_the_format_before_is_told_in_one_line_and_replaced(milv
 
 
 @pytest.mark.slow
+def test_collections_of_another_alias_that_begins_alike_stay(milvus: str, tmp_path: Path) -> None:
+    kept = Kept(tmp_path, milvus)
+    other = Target.of(f"{milvus}/{kept.target.alias}_2")
+    theirs = publish(kept.folder, other).collection
+    Index.build(kept.src, kept.folder, config=BuildConfig(embeddings="lsa", texts=False)).close()
+    shutil.rmtree(kept.src / "r1")
+    Index.update(kept.folder, retrain=True)[0].close()
+    assert publish(kept.folder, kept.target).collection != kept.first.collection
+    with connected(kept.target) as client:
+        assert theirs in client.list_collections()
+        assert kept.first.collection not in client.list_collections()
+
+
+@pytest.mark.slow
 def test_many_keys_are_asked_for_in_parts(milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(differing, "MOST", 8)
     monkeypatch.setattr(differing, "ASKED", 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -97,8 +98,10 @@ def answering(client: Any, alias: str) -> str | None:
         raise
 
 
-def ours(client: Any, name: str) -> bool:
-    """Whether a collection of such a name was made by us, by this version or one before."""
+def ours(client: Any, alias: str, name: str) -> bool:
+    """Whether a collection was made by us for an alias, by this version or one before."""
+    if not (_number(alias, name) or re.fullmatch(f"{alias}_1_[0-9a-f]{{16}}", name)):
+        return False
     fields = {field["name"] for field in client.describe_collection(name, timeout=TIMEOUT)["fields"]}
     return fields >= FIELDS or fields >= FIELDS - {"key"} | {"row"}
 

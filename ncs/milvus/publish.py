@@ -197,7 +197,7 @@ def _drop_others(client: Any, alias: str, name: str, standing: Path | None) -> N
     """Collections that no reader needs; that of the index that answers, in `standing`, stays."""
     keys = Keys.load(standing) if standing else None
     for other in client.list_collections(timeout=TIMEOUT):
-        if other == name or not other.startswith(f"{alias}_") or not ours(client, other):
+        if other == name or not ours(client, alias, other):
             continue
         if standing is not None and keys is not None:
             client.load_collection(other, timeout=TIMEOUT)
