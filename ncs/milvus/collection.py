@@ -98,6 +98,15 @@ def answering(client: Any, alias: str) -> str | None:
         raise
 
 
+def swap(client: Any, alias: str, name: str) -> None:
+    """Who asks by the alias sees this one from now on."""
+    before = answering(client, alias)
+    if before is None:
+        client.create_alias(name, alias, timeout=TIMEOUT)
+    elif before != name:
+        client.alter_alias(name, alias, timeout=TIMEOUT)
+
+
 def ours(client: Any, alias: str, name: str) -> bool:
     """Whether a collection was made by us for an alias, by this version or one before."""
     if not (_number(alias, name) or re.fullmatch(f"{alias}_1_[0-9a-f]{{16}}", name)):

@@ -23,7 +23,7 @@ from ncs.generations import unread, write_lock
 from ncs.leftovers import remove_others
 from ncs.manifest import current_generation
 from ncs.milvus.about import About, probes, sums_of
-from ncs.milvus.collection import BATCH, DENSE, answering, collections, create, documents, next_name, ours
+from ncs.milvus.collection import BATCH, DENSE, collections, create, documents, next_name, ours, swap
 from ncs.milvus.difference import Difference, difference
 from ncs.milvus.keys import Keys
 from ncs.milvus.target import TIMEOUT, Target, connected, patiently, told
@@ -122,7 +122,7 @@ def _bring(folder: Path, data: Path, target: Target, track: Track) -> Published:
             now.write(client, name)
             client.flush(name, timeout=TIMEOUT)
             client.load_collection(name, timeout=TIMEOUT)
-        _swap(client, target.alias, name)
+        swap(client, target.alias, name)
         if unread(folder):
             _drop_others(client, target.alias, name, folder / current if current else None)
     return Published(name, len(change.missing), len(gone), len(keys) - len(change.missing))
@@ -182,15 +182,6 @@ def _check(client: Any, name: str, target: Target, total: int) -> None:
         if about is not None:
             replace(about, sums=About.sums).write(client, name)
         raise NcsError(f"{target.shown} has {counted:,} documents and should have {total:,}; publish again")
-
-
-def _swap(client: Any, alias: str, name: str) -> None:
-    """Who asks by the alias sees this one from now on."""
-    before = answering(client, alias)
-    if before is None:
-        client.create_alias(name, alias, timeout=TIMEOUT)
-    elif before != name:
-        client.alter_alias(name, alias, timeout=TIMEOUT)
 
 
 def _drop_others(client: Any, alias: str, name: str, standing: Path | None) -> None:
