@@ -19,25 +19,20 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
 
 import argparse
 import json
-import re
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
-from evaluation.fresh import apart, forget, memory
+from evaluation.fresh import apart, forget
 from evaluation.machine import commit, machine
 from evaluation.report import aligned
+from evaluation.synth_ask import ask, ask_within
 from evaluation.synth_build import build, fit_again
 from ncs.errors import BadInput, NcsError
-from ncs.index import Index
-from ncs.vector_kinds import read_about
+from ncs.memory import size_of
 
 RESULTS = Path(__file__).parent / "results" / "bench_synth.json"
-HITS, ASKED = 10, 100
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1, help="processes that make functions (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="fit the vectors of the index in --out anew")
+    parser.add_argument("--limit", help="ask again with so much memory, pages of files included: 1GiB")
     parser.add_argument("--json", type=Path, default=RESULTS, help="one run a size is kept there (%(default)s)")
     parser.add_argument("--plot", type=Path, help="a picture of all sizes in --json")
     args = parser.parse_args(argv)
@@ -84,59 +80,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         path.write_text(json.dumps(built))
     built = json.loads(path.read_text())
     forget(args.out)
-    return {**about, "functions": args.functions, **built, **apart(ask, args.out, args.queries)}
-
-
-def ask(folder: Path, queries: Path) -> dict[str, Any]:
-    """Open, ask once, ask ASKED questions; milliseconds and resident bytes after each, milliseconds of each stage."""
-    from evaluation.bench_query import _fastest, _staged, read_texts, watched
-    from ncs.rankers.hybrid import HybridRanker
-
-    texts = read_texts(queries)[:ASKED]
-    resident = {"imported": memory()}
-    start = time.perf_counter()
-    with Index.load(folder) as index:
-        ranker = cast(HybridRanker, index.ranker("hybrid"))
-        opened, resident["opened"] = time.perf_counter() - start, memory()
-        index.search(texts[0], HITS)
-        first, resident["asked once"] = time.perf_counter() - start, memory()
-        for text in texts:
-            index.search(text, HITS)
-        resident[f"asked {len(texts)}"] = memory()
-        whole = [_seconds(lambda text=text: index.search(text, HITS)) for text in texts]  # type: ignore[misc]
-        with watched() as clock:
-            staged = [_fastest(lambda text=text: _staged(ranker, text, clock)) for text in texts]  # type: ignore[misc]
-        about, sizes = read_about(index.data / "ncs_centred"), parts_of(index.data)
-    return {
-        "vectors": about.kind if about else "exact", "disk_bytes": sizes,
-        "cold_open_s": round(opened, 3), "cold_first_s": round(first, 3), "resident_bytes": resident,
-        "query_ms": _percentiles([1000 * seconds for seconds in whole]),
-        "stages_ms": {name: _percentiles([each.get(name, 0.0) for each in staged]) for name in staged[0]},
-    }  # fmt: skip
-
-
-def parts_of(data: Path) -> dict[str, int]:
-    """Bytes of each part of a generation: folders, and files outside of them."""
-    sizes: dict[str, int] = {}
-    for path in sorted(data.rglob("*")):
-        if path.is_file():
-            name = re.sub(r"\.(ids|offsets|npy|txt|json)(\.npy)?$", "", path.relative_to(data).parts[0])
-            sizes[name] = sizes.get(name, 0) + path.stat().st_size
-    return sizes
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    """Of the fastest of three calls."""
-    spent = []
-    for _ in range(3):
-        start = time.perf_counter()
-        call()
-        spent.append(time.perf_counter() - start)
-    return min(spent)
-
-
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    return {f"p{p}": round(float(np.percentile(values, p)), 3) for p in (50, 95)}
+    asked = apart(ask, args.out, args.queries)
+    if args.limit:
+        asked["bounded"] = ask_within(args.out, args.queries, size_of(args.limit))
+    return {**about, "functions": args.functions, **built, **asked}
 
 
 def keep(path: Path, report: dict[str, Any]) -> None:
@@ -160,15 +107,31 @@ def table(report: dict[str, Any]) -> str:
     whole = {"whole": report["query_ms"], **report["stages_ms"]}
     asked = [[name, f"{each['p50']:.2f}", f"{each['p95']:.2f}"] for name, each in whole.items()]
     held = [[k, *(f"{each[n] / 2**20:.0f}" for n in each)] for k, each in report["resident_bytes"].items()]
+    pages = sorted(report.get("mapped_bytes", {}).items(), key=lambda each: -each[1])[:10]
+    pages = [[name, f"{size / 2**20:.0f}"] for name, size in pages]
     return "\n\n".join((
         f"{report['documents']:,} documents, {report['copies']:,} copies, {report['words']:,} words, "
         f"{report['vocabulary']:,} distinct, vectors {report['vectors']}, load {report['load']:.1f}",
         aligned(["build", "s", "s a million", "peak GiB", "own GiB"], stages),
         aligned(["on disk", "MiB", "bytes a document"], sizes),
         aligned(["resident MiB", "all", "own", "files"], held),
-        f"cold: opened in {report['cold_open_s']:.2f} s, first answer after {report['cold_first_s']:.2f} s",
+        aligned(["pages of files, the most", "MiB"], pages),
+        f"cold: opened in {report['cold_open_s']:.2f} s, first answer after {report['cold_first_s']:.2f} s, "
+        f"questions asked for the first time {report['first_time_ms']['p50']:.1f} ms",
         aligned(["warm question, ms", "p50", "p95"], asked),
+        *_bounded(report),
     ))  # fmt: skip
+
+
+def _bounded(report: dict[str, Any]) -> list[str]:
+    if "bounded" not in report:
+        return []
+    found = report["bounded"]
+    p50, p95 = (found["first_time_ms"][p] for p in ("p50", "p95"))
+    return [
+        f"with {found['limit'] / 2**20:,.0f} MiB of memory, pages of files included: first answer after "
+        f"{found['cold_first_s']:.2f} s, a question asked for the first time {p50:.1f} ms (p95 {p95:.1f})"
+    ]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 from evaluation.machine import peak_memory
 
+HEAD = re.compile(r"[0-9a-f]+-[0-9a-f]+ ")
 KEYS = {"all": "VmRSS", "own": "RssAnon", "files": "RssFile"}
 
 
@@ -37,3 +38,23 @@ def memory() -> dict[str, int]:
         return {"all": peak_memory()}
     kilobytes = dict(re.findall(r"(\w+):\s*(\d+) kB", status))
     return {name: int(kilobytes[key]) * 1024 for name, key in KEYS.items()}
+
+
+def mapped(data: Path) -> dict[str, int]:
+    """Resident bytes of each file of an index's data folder, by its name there; nothing where the system does not tell.
+
+    Pages of files that are read and not mapped (SQLite's) are the system's cache and not in it.
+    """
+    try:
+        lines = Path("/proc/self/smaps").read_text().splitlines()
+    except OSError:  # not Linux
+        return {}
+    found: dict[str, int] = {}
+    name, root = "", f"{data.resolve()}/"
+    for line in lines:
+        if HEAD.match(line):
+            path = line.split(maxsplit=5)[5:]
+            name = path[0].removeprefix(root) if path and path[0].startswith(root) else ""
+        elif name and line.startswith("Rss:"):
+            found[name] = found.get(name, 0) + int(line.split()[1]) * 1024
+    return {name: size for name, size in sorted(found.items()) if size}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs import read_ahead
 from ncs.read_ahead import PAGE, WILL_NEED, ReadAhead
 from ncs.types import FIELDS
 from ncs.word_table import WordTable
@@ -60,3 +61,27 @@ def test_a_mapped_table_gives_the_words_that_one_in_memory_gives(tmp_path: Path)
         rows = draw.permutation(2_000)[:size].astype(np.int64)
         (ids, offsets), (read, starts) = whole.select_rows(FIELDS, rows), from_disk.select_rows(FIELDS, rows)
         assert (read.tolist(), starts.tolist()) == (ids.tolist(), offsets.tolist())
+
+
+@mapped_only
+def test_pages_are_asked_for_again_once_the_process_has_waited_for_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    so_far = 0
+    monkeypatch.setattr(read_ahead, "waited", lambda: so_far)
+    ahead = ReadAhead(mapped(tmp_path, 100_000))
+    first, other = np.array([10]), np.array([90_000])
+    ahead.ask(first, first + 1)
+    ahead.ask(other, other + 1)
+    assert ahead._asked.sum() == 2
+    so_far += read_ahead.MISSING
+    ahead.ask(other, other + 1)
+    assert ahead._asked.sum() == 2
+    so_far += read_ahead.MISSING + 1
+    ahead.ask(other, other + 1)
+    assert ahead._asked.sum() == 1
+
+
+@mapped_only
+def test_the_system_tells_how_often_a_process_has_waited() -> None:
+    assert read_ahead.waited() >= 0
