@@ -1,9 +1,12 @@
 """An index in Milvus against itself in its folder: are the first ten hits the same, what does a question take.
 
-    bin/benchmark milvus INDEX --store milvus://HOST:19530/NAME [--questions 200] [--kill-after N] [--json FILE]
+    bin/benchmark milvus INDEX --store milvus://HOST:19530/NAME [--questions 200] [--kill-after N]
+        [--update 40 200 800] [--json FILE]
 
 Questions are made of the index's own documents (ncs.sampling). Without --store Milvus Lite serves a temporary file.
 --kill-after: the first publication is killed when so many documents are there; the next one goes on with it.
+--update: after so many files of the index's sources were edited at random it is updated with its store, for each number
+from the index as it is; the index is linked, not changed, and the sources get back as they were.
 """
 
 from __future__ import annotations
@@ -17,15 +20,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation.bench_update import linked
 from evaluation.machine import commit, machine, peak_memory
+from evaluation.milvus_updates import same_candidates, updates
+from evaluation.milvus_updates import told as update_told
 from ncs.index import Index
 from ncs.mains import ending
-from ncs.milvus.collection import collection_of
+from ncs.milvus.collection import collections
 from ncs.milvus.index import MilvusIndex
 from ncs.milvus.publish import Published, publish
 from ncs.milvus.target import Target, connected
@@ -43,13 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--store")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--kill-after", type=int, default=0)
+    parser.add_argument("--update", type=int, nargs="+", default=[], metavar="N")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--publish-only", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.publish_only:
         publish(args.index, Target.of(args.store))
         return 0
-    with tempfile.TemporaryDirectory() as room:
+    with tempfile.TemporaryDirectory() as room, linked(args.index) as folder:
         target = Target.of(args.store or str(Path(room, "code.db")))
         result: dict[str, Any] = {
             "commit": commit(),
@@ -57,11 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             "store": "lite" if not args.store else "server",
         }
         if args.kill_after:
-            result["killed"] = _killed(args.index, target, args.kill_after)
+            result["killed"] = _killed(folder, target, args.kill_after)
         start = time.perf_counter()
-        done = publish(args.index, target)
+        done = publish(folder, target)
         result["publication"] = _published(done, time.perf_counter() - start)
-        result["questions"] = _compared(args.index, target, args.questions)
+        result |= _compared(folder, target, args.questions)
+        if args.update:
+            result["updates"] = updates(folder, target, args.update, partial(_compared, folder, target, args.questions))
         result["load"] = os.getloadavg()[0]
         result["peak_memory_bytes"] = peak_memory()
     _tell(result)
@@ -78,23 +88,21 @@ def _killed(index: Path, target: Target, after: int) -> dict[str, Any]:
     """A publication in a process of its own, killed; Milvus must be a server, as a file has one reader."""
     command = [sys.executable, "-m", "evaluation.bench_milvus", str(index), "--store", target.shown, "--publish-only"]
     process = subprocess.Popen(command)
-    with Index.load(index) as opened, connected(target) as client:
-        name = collection_of(target, opened.manifest)
-        while process.poll() is None and not (client.has_collection(name) and _has(client, name, after)):
+    with connected(target) as client:
+        while process.poll() is None and _count(client, target) < after:
             time.sleep(0.5)
         process.kill()
         process.wait()
-        return {"documents": _count(client, name), "ended_by": process.returncode}
+        return {"documents": _count(client, target), "ended_by": process.returncode}
 
 
-def _has(client: Any, name: str, row: int) -> bool:
-    client.load_collection(name)
-    return bool(client.get(name, ids=[row], output_fields=["row"]))
-
-
-def _count(client: Any, name: str) -> int:
-    client.load_collection(name)
-    return int(client.query(name, filter="row >= 0", output_fields=["count(*)"])[0]["count(*)"])
+def _count(client: Any, target: Target) -> int:
+    """Documents in the one collection that there is."""
+    names = collections(client, target.alias)
+    if not names:
+        return 0
+    client.load_collection(names[0])
+    return int(client.query(names[0], filter="key >= 0", output_fields=["count(*)"])[0]["count(*)"])
 
 
 def _compared(folder: Path, target: Target, wanted: int) -> dict[str, Any]:
@@ -115,7 +123,7 @@ def _compared(folder: Path, target: Target, wanted: int) -> dict[str, Any]:
             equal += len(expected & {id for id, _ in found["milvus"]})
             hits += len(expected)
             same_order += found["folder"] == found["milvus"]
-        return {
+        told = {
             "documents": len(ours),
             "asked": len(drawn),
             "hits": hits,
@@ -123,6 +131,7 @@ def _compared(folder: Path, target: Target, wanted: int) -> dict[str, Any]:
             "same_order_and_scores": same_order,
             "p50_ms": {name: round(statistics.median(each), 1) for name, each in milliseconds.items()},
         }
+        return {"questions": told, "candidates": same_candidates(ours, theirs, [questions[at] for at in drawn])}
 
 
 def _tell(result: dict[str, Any]) -> None:
@@ -137,6 +146,10 @@ def _tell(result: dict[str, Any]) -> None:
     ]
     if "killed" in result:
         lines.append(f"a publication killed at {result['killed']['documents']:,} documents was gone on with")
+    lines += [
+        update_told(made, done["seconds"] * asked["documents"] / max(1, done["written"]))
+        for made in result.get("updates", ())
+    ]
     print("\n".join(lines))  # noqa: T201
 
 

@@ -17,7 +17,7 @@ from ncs.delta.seen_files import save_seen
 from ncs.errors import BadInput, NcsError
 from ncs.fitting import Clock, Sources, counts_of, dense_rankers, fit_all, versions, words_part
 from ncs.folder import open_folder
-from ncs.freshness import Recipe, known_files
+from ncs.freshness import Ready, Recipe, known_files
 from ncs.generations import Generation, new_generation
 from ncs.kept import Kept, words_held
 from ncs.manifest import current_generation
@@ -88,7 +88,7 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
             also = Kept(learnt) if kept and learnt else None
             with closing(collected.words):
                 told = recipe.track, clock, sources, learnt, _trainer(recipe), also
-                learn(collected, generation, config, requested, *told)
+                learn(collected, generation, config, requested, *told, recipe.ready)
             if recipe.scheduler is not None:
                 _discard(folder)
     except MovedError:
@@ -155,11 +155,12 @@ def learn(
     learnt: Path | None = None,
     trainer: Trainer | None = None,
     kept: Kept | None = None,
+    ready: Ready | None = None,
 ) -> None:
     """Words into rankers; then the generation is complete.
 
     learnt: the folder of an index whose word vectors are taken over instead of training. trainer: what runs fastText.
-    kept: what else is not learnt anew.
+    kept: what else is not learnt anew. ready: told before the generation is complete.
     """
     from ncs.calibration import calibrated
     from ncs.embeddings import chosen
@@ -191,6 +192,8 @@ def learn(
     counts |= {"calibration": calibration, "embeddings": embeddings.method, "training": training}
     counts |= {"map": points} if points else {}
     notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes, *tuned, *said)
+    if ready:
+        ready(folder)
     generation.commit(config=asdict(config), counts=counts, notes=notes, versions=versions())
 
 

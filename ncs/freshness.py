@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ncs.store import Store
 
 
+Ready = Callable[[Path], None]
+"""Told of the folder of all new files just before they become the index; it may add to them."""
+
+
 class Knows(Protocol):
     """Who can tell that a content has not changed since it was seen."""
 
@@ -42,6 +46,7 @@ class Recipe:
     """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
     memory: int | None = None
     """Bytes that the build may hold, all processes together (ncs.memory)."""
+    ready: Ready | None = None
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""

@@ -106,7 +106,7 @@ def new_generation(folder: Path, *, needed_bytes: int = 0) -> Iterator[Generatio
     try:
         with unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with _write_lock(folder):
+        with write_lock(folder):
             try:
                 with unwritable(folder):
                     generation = _begin(folder, needed_bytes)
@@ -160,8 +160,14 @@ def _refuse_foreign(folder: Path) -> None:
         raise BadInput(f"{folder} is not empty and no ncs index; choose another folder with -i")
 
 
+def unread(folder: Path) -> bool:
+    """Whether nobody reads a generation before the one that answers, as far as is known: a build removes others."""
+    current = current_generation(folder)
+    return all(not GENERATION.fullmatch(name) or name == current for name in os.listdir(folder))  # noqa: PTH208
+
+
 @contextmanager
-def _write_lock(folder: Path) -> Iterator[None]:
+def write_lock(folder: Path) -> Iterator[None]:
     """Hold the lock of the one build that writes; the system lets go of it when that process dies, however it dies."""
     from filelock import FileLock, Timeout
 

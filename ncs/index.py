@@ -16,7 +16,7 @@ from ncs.errors import BadInput
 from ncs.filters import shown_at
 from ncs.fitting import FITTED, Clock
 from ncs.folder import Hold, Manifest, open_folder, reading
-from ncs.freshness import Recipe, changes_since, known_files, recipe_of
+from ncs.freshness import Ready, Recipe, changes_since, known_files, recipe_of
 from ncs.generations import new_generation
 from ncs.places import Places
 from ncs.progress import Track, silent
@@ -93,6 +93,7 @@ class Index:
         scheduler: str | None = None,
         give_up: float = 1800,
         memory: int | None = None,
+        ready: Ready | None = None,
     ) -> Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
@@ -101,12 +102,13 @@ class Index:
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
         or "local" (ncs.cluster); then everything is read, and what takes longer than give_up seconds on two workers is
         left out and named. memory: bytes that the build may hold, all its processes together; half of the machine's
-        by default, and the result is the same. Raises SourceError, IndexBusy, and
+        by default, and the result is the same. ready: told of the new files before they become the index.
+        Raises SourceError, IndexBusy, and
         BadInput where the sources hold no function or the memory is too little for them.
         """
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
         config = config or BuildConfig()
-        make(Recipe(paths, config, workers, force, track, scheduler, give_up, memory), Path(folder))
+        make(Recipe(paths, config, workers, force, track, scheduler, give_up, memory, ready), Path(folder))
         return cls.load(folder)
 
     @classmethod
@@ -119,6 +121,7 @@ class Index:
         force: bool = False,
         whole: bool = False,
         track: Track = silent,
+        ready: Ready | None = None,
     ) -> tuple[Index, Changes]:
         """Bring an index up to date with its sources: only files that changed are read.
 
@@ -126,12 +129,13 @@ class Index:
         which little changed, what changed is made beside the rest (ncs.delta), and what is counted stays too; else, or
         with `whole`, all else is made anew. So the ranking equals that of a whole build that learnt the same. Where
         nothing changed nothing is written, but for what an ignore file, an archive or a bare repository says anew.
-        Raises what `load` and `build` raise, and BadInput for an index that was not made of files.
+        ready is told of new files before they become the index. Raises what `load` and `build` raise, and BadInput for
+        an index that was not made of files.
         """
         folder = Path(folder)
         with cls.load(folder) as standing:
             manifest = standing.manifest
-            recipe = replace(recipe_of(manifest, folder), workers=workers, force=force, track=track)
+            recipe = replace(recipe_of(manifest, folder), workers=workers, force=force, track=track, ready=ready)
             if not retrain and not whole:
                 from ncs.delta.making import update
 

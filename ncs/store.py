@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Heading: TypeAlias = tuple[str, str, str, int, int, str, str, str, str]
+"""id, repository, path, start and end line, language, kind, name, qualified name."""
 NAME, DIGESTS = "documents.sqlite", "digests.npy"
 LINE = re.compile("[1-9][0-9]{0,11}")
 PLACE = "repositories.name, files.path, start_line, end_line, qualified_name"
@@ -44,6 +46,9 @@ SELECT_DOCUMENTS = f"""
 SELECT_PACKED = f"""
     SELECT documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
     {LABELS} WHERE row >= ? AND row < ? ORDER BY row"""  # noqa: S608
+SELECT_HEADINGS = f"""
+    SELECT row, documents.id, {PLACE}, languages.label, kinds.label, documents.name FROM documents {JOIN}
+    {LABELS} WHERE row IN {ROWS}"""  # noqa: S608
 SELECT_COPIES_FROM = f"""
     SELECT digest, repositories.name, files.path, copies.start_line, copies.end_line, copies.qualified_name
     FROM copies JOIN documents ON documents.row = copies.row {JOIN.replace("= file ", "= copies.file ")}
@@ -139,6 +144,12 @@ class Store:
         """Ids of rows, in the order asked for."""
         with self._reading():
             found = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
+        return self._in_order(found, rows)
+
+    def headings(self, rows: Sequence[int]) -> list[Heading]:
+        """All that `packed` tells of rows but their contents, which are not read, in the order asked for."""
+        with self._reading():
+            found = {row: _heading(*told) for row, *told in self._select(SELECT_HEADINGS, rows)}
         return self._in_order(found, rows)
 
     def packed(self, start: int, stop: int) -> list[Packed]:
@@ -313,6 +324,21 @@ REMEDY = "build the index again with: ncs build"
 def id_of(stored: str | None, place: Location) -> str:
     """Ids that say where a document stands, as extraction gives them, are not stored."""
     return f"{place.repository}/{place.path}:{place.start_line}" if stored is None else stored
+
+
+def _heading(
+    id: str | None,
+    repository: str,
+    path: str,
+    start: int,
+    end: int,
+    qualified: str,
+    language: str,
+    kind: str,
+    name: str,
+) -> Heading:
+    place = Location(repository, path, start, end, qualified)
+    return id_of(id, place), repository, path, start, end, language, kind, name, qualified
 
 
 def document_of(row: Sequence[Any], copies: Sequence[Location]) -> Document:

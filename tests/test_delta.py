@@ -168,7 +168,10 @@ def assert_same_stores(updated: Index, anew: Index) -> None:
     assert one.packed(0, len(one)) == other.packed(0, len(other))
     assert one.ids(range(len(one))) == other.ids(range(len(other)))
     assert one.locations(range(len(one))) == other.locations(range(len(other)))
+    assert one.headings(range(len(one))) == other.headings(range(len(other)))
     assert one.counts == other.counts
+    every = np.ones(len(one), np.bool_)
+    assert one.tallied("kind", every) == other.tallied("kind", every) == one.counts["kinds"]
     assert one.files()[0].tolist() == other.files()[0].tolist()
     assert one.files()[1] == other.files()[1]
     assert sorted(map(repr, one.copies(0, one.counts["copies"]))) == sorted(

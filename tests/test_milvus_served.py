@@ -18,13 +18,14 @@ import pytest
 from ncs.config import BuildConfig
 from ncs.errors import StoreLost
 from ncs.index import Index
+from ncs.milvus.collection import answering
 from ncs.milvus.index import MilvusIndex
-from ncs.milvus.publish import answering, publish
+from ncs.milvus.publish import publish
 from ncs.milvus.target import Target, connected
 from tests import gitrepo
 from tests.agents import agent, ask
 from tests.serving import served
-from tests.test_milvus import QUESTIONS, free_port, server, sources
+from tests.test_milvus import QUESTIONS, free_port, server, sources, there
 from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")
@@ -37,14 +38,15 @@ from ncs.milvus import publish
 
 upsert, sent, held = MilvusClient.upsert, count(1), sys.argv.pop(1)
 def stopping(self, *what, **more):
-    fifth = next(sent) == 5
-    while fifth and os.path.exists(held):
+    seventh = next(sent) == 7
+    while seventh and os.path.exists(held):
         time.sleep(0.05)
     return upsert(self, *what, **more)
 publish.BATCH, MilvusClient.upsert = 10, stopping
 main()
 """
-"""`ncs` that sends ten documents at a time; before the fifth it waits while a file is there."""
+"""`ncs` that sends ten documents at a time; having said twice what it begins, before the fifth it waits while a file is
+there."""
 Found = tuple[tuple[str, float], ...]
 
 
@@ -106,13 +108,17 @@ def test_updates_killed_while_they_read_and_while_they_publish_leave_the_index_t
             old = found_by(standing)
         gitrepo.write(src / "r1", {"new.py": "def open_a_file_anew(x):\n    return file.open(x)\n"})
         (src / "r2" / "A.java").unlink()
+        for file in src.glob("r1[0-5]/pack/*.py"):  # the ids of its functions are others
+            file.write_text("\n" + file.read_text())
         with served("-i", index, "--store", store, "--workers", "1") as site, asking(site.url) as got:
             killed(command("update", "-i", index, "--store", store), lambda: any(index.glob("data-*.part")))
             with connected(Target.of(store)) as client:
                 before = answering(client, "code")
+                assert before is not None
+                documents = there(client, before)
                 (tmp_path / "held").touch()
                 update = command("update", "-i", index, "--store", store, held=tmp_path / "held")
-                killed(update, lambda: begun(client, before))
+                killed(update, lambda: there(client, before) >= documents + 40)
                 assert answering(client, "code") == before
             count = {text: len(answers) for text, answers in got.items()}
             assert set(count.values()) == {1}, count
@@ -130,8 +136,7 @@ def begun(client: object, before: str | None) -> bool:
     names = [name for name in client.list_collections() if name.startswith("code_") and name != before]  # type: ignore[attr-defined]
     if not names:
         return False
-    found = client.query(names[0], filter="row >= 30", output_fields=["count(*)"])  # type: ignore[attr-defined]
-    return bool(found[0]["count(*)"])
+    return there(client, names[0]) >= 40
 
 
 @pytest.mark.slow

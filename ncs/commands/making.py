@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from ncs import console
 from ncs.commands.options import IndexOption, Quiet, Store, Workers, folder_of, given
 from ncs.errors import BadInput
 from ncs.memory import size_of
+
+if TYPE_CHECKING:
+    from ncs.milvus.publish import Publication
 
 
 def build(
@@ -93,7 +96,7 @@ def build(
     """
     learnt = [f"unif:head={head.resolve()}"] if head else []
     if store and not (sources or add or head):
-        _publish(folder_of(index), store, quiet)
+        _finish(_publication(folder_of(index), store, quiet), quiet)
         return
     if add or (head and not sources):
         _add(sources, [*(add or ()), *learnt], index, quiet)
@@ -117,6 +120,7 @@ def build(
         **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors, warm_start=warm_start),
     )
     folder = index or Path(DEFAULT_NAME)
+    publication = _publication(folder, store, quiet)
     with Index.build(
         sources,
         folder,
@@ -125,12 +129,12 @@ def build(
         force=force,
         track=console.tracker(quiet),
         scheduler=scheduler,
+        ready=publication.ready if publication else None,
         **given(give_up=give_up, memory=size_of(memory) if memory else None),
     ) as built:
         if not quiet:
             console.say_built(built.manifest, folder, verbose)
-    if store:
-        _publish(folder, store, quiet)
+    _finish(publication, quiet)
     if draw:
         _draw(folder, quiet)
 
@@ -150,14 +154,23 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
             console.say(head_told(folder_of(index)))
 
 
-def _publish(folder: Path, store: str, quiet: bool) -> None:
-    from ncs.milvus.publish import publish
+def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | None:
+    """Of an index that is built or updated; None where no store is to have it."""
+    if not store:
+        return None
+    from ncs.milvus.publish import Publication
     from ncs.milvus.target import Target
 
-    done = publish(folder, Target.of(store), track=console.tracker(quiet))
+    return Publication(folder, Target.of(store), console.tracker(quiet))
+
+
+def _finish(publication: Publication | None, quiet: bool) -> None:
+    if publication is None:
+        return
+    done, store = publication.finish(), publication.target.shown
     if not quiet:
-        before = f", {done.there:,} were there" if done.there else ""
-        console.say(f"{done.written:,} documents sent to {store}{before}; ask them with: ncs query --store {store}")
+        told = "".join(f", {n:,} {what}" for n, what in ((done.deleted, "deleted"), (done.there, "were there")) if n)
+        console.say(f"{done.written:,} documents sent to {store}{told}; ask them with: ncs query --store {store}")
 
 
 def update(
@@ -174,14 +187,19 @@ def update(
     """
     from ncs.index import Index
 
+    folder = folder_of(index)
+    publication = _publication(folder, store, quiet)
     updated, changes = Index.update(
-        folder_of(index), retrain=retrain, workers=workers, whole=store is not None, track=console.tracker(quiet)
+        folder,
+        retrain=retrain,
+        workers=workers,
+        track=console.tracker(quiet),
+        ready=publication.ready if publication else None,
     )
     with updated:
         if not quiet:
             console.say_updated(updated.manifest, changes, verbose)
-    if store:
-        _publish(folder_of(index), store, quiet)
+    _finish(publication, quiet)
 
 
 def draw_map(

@@ -54,7 +54,7 @@ BASE = frozenset(
         *("words.counts.npy", "embeddings.npy", "embeddings.json", "structure.json", "digests.npy"),
         *("near_duplicates.npy", "near_duplicates.members.npy", "near_duplicates.names.npy"),
         *("references", "symbols", "places", "files", "bm25", "ncs", "ncs_centred"),
-        *("calibration.json", "tuned.json", MAP, ROOM),
+        *("calibration.json", "tuned.json", "keys", MAP, ROOM),
     }
 )
 """What a base may consist of; what else there is only a whole build can make."""
@@ -106,7 +106,7 @@ def update(folder: Path, standing: Index, recipe: Recipe) -> Changes | None:
             return None
         save_parts(standing.data, generation.path, made)
         save_late(standing.data, generation.path / ROOM, walked.seen)
-        _commit(standing, generation, made, filed, walked, skipped, began)
+        _commit(standing, generation, recipe, made, filed, walked, skipped, began)
         standing.close()  # else what it holds would not be removed now
     return _changes(walked, filed)
 
@@ -231,6 +231,7 @@ def _small(made: Made) -> bool:
 def _commit(
     standing: Index,
     generation: Generation,
+    recipe: Recipe,
     made: Made,
     filed: Filed,
     walked: Walked,
@@ -245,6 +246,8 @@ def _commit(
         with open_store(generation.path) as store:
             points, said = keep_map(generation.folder, generation.path, store)
         told, notes = {**told, "map": points}, tuple(dict.fromkeys((*notes, *said)))
+    if recipe.ready:
+        recipe.ready(generation.path)
     linked = {n: e for n, e in manifest.files.items() if not n.startswith((f"{ROOM}/", f"{MAP}/"))}
     generation.commit(config=manifest.config, counts=told, notes=notes, versions=manifest.versions, linked=linked)
 

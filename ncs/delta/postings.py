@@ -16,6 +16,8 @@ from ncs.lexical import Postings, counts_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.types import Mask
+
     Posting = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
@@ -64,6 +66,14 @@ class StackedPostings(Postings):
             if own[id] >= 0:
                 found[late] += delta.scores({int(own[id]): count}, others)
         return found
+
+    def split(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[Mask, tuple[Postings, NDArray[np.int64]], tuple[Postings, NDArray[np.int64]]]:
+        """Which of these rows the delta holds; then both postings, with the numbers that they have there."""
+        base, delta, _, stack = self._parts()
+        late, early, others = stack.split(rows)
+        return late, (base, early), (delta, others)
 
     def _ordered(self, ids: Sequence[int] | Mapping[int, float]) -> dict[int, float]:
         counts = counts_of(ids)

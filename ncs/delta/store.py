@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ncs.delta.rows import GONE, Stack
 from ncs.errors import IndexDamaged
 from ncs.filters import Matcher
 from ncs.packing import Packed
-from ncs.store import NAME, Store, document_of, id_of
+from ncs.store import NAME, Heading, Store, document_of, id_of
 from ncs.types import Document, Location
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class StackedStore(Store):
         """Ids of rows, in the order asked for."""
         return self._gathered(rows, lambda store, own: dict(zip(own, store.ids(own), strict=True)))
 
+    def headings(self, rows: Sequence[int]) -> list[Heading]:
+        """All that `packed` tells of rows but their contents, in the order asked for."""
+        return self._gathered(rows, lambda store, own: dict(zip(own, store.headings(own), strict=True)))
+
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
         return [_packed(told) for told in self._told(range(start, stop))]
@@ -142,6 +147,13 @@ class StackedStore(Store):
     def labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
         """Which rows have a label, of "language" or "kind", that is wanted, bool [n]."""
         return self._joined(self._base.labelled(column, wanted), self._delta.labelled(column, wanted))
+
+    def tallied(self, column: str, rows: Mask) -> Counter[str]:
+        """How many of some rows have each label of "language" or "kind"."""
+        held = np.zeros(len(self._stack.row), np.bool_)
+        held[self._stack.held] = rows
+        base = self._stack.base
+        return self._base.tallied(column, held[:base]) + self._delta.tallied(column, held[base:])
 
     def _joined(self, early: Mask, late: Mask) -> Mask:
         found: Mask = np.concatenate([early, late])[self._stack.held]

@@ -5,46 +5,44 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-import numpy as np
-
-from ncs.embeddings import Embeddings
-from ncs.encoder import TfidfEncoder
 from ncs.errors import IndexNotFound, IndexVersion
 from ncs.folder import Manifest, reading
 from ncs.index import Index
 from ncs.lexical import Postings
-from ncs.milvus.collection import DENSE, FORMAT, LEXICAL, collection_of
-from ncs.milvus.publish import answering, is_whole
+from ncs.milvus.about import About
+from ncs.milvus.collection import DENSE, LEXICAL, answering, collections
+from ncs.milvus.keys import Keys
+from ncs.milvus.narrowing import Narrowing
 from ncs.milvus.served import MilvusPostings, MilvusVectors, Served
 from ncs.milvus.target import TIMEOUT, Target, connected, remedy, told
+from ncs.places import Places
 from ncs.rankers import DEFAULT_RANKER, RANKERS, Ranker
 from ncs.rankers.bm25 import Bm25Ranker
 from ncs.rankers.ncs import NcsRanker
-from ncs.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from ncs.vectors import VectorIndex
 
 
 class MilvusIndex(Index):
-    """`Index`, with the postings and the vectors of its collection; the rankers over others read the folder's."""
+    """`Index`, with what its collection finds; the rankers over other than these postings and vectors do without."""
 
     def __init__(self, target: Target, folder: Path, data: Path, manifest: Manifest) -> None:
         super().__init__(folder, data, manifest)
         self._connection = ExitStack()
         try:
-            client = self._connection.enter_context(connected(target, existing=True))
+            client, keys = self._connection.enter_context(connected(target, existing=True)), Keys.load(data)
             with told(target):
-                self._served = Served(client, target, _collection(client, target, manifest, len(self)))
+                name = _collection(client, target, data, keys)
+            if keys is None:
+                raise another(target)
+            self._served = Served(client, target, name, keys, Narrowing(keys, self.store, Places.load(data)))
         except BaseException:
             self.close()
             raise
 
     @classmethod
     def open(cls, folder: Path | str, target: Target) -> MilvusIndex:
-        """Raises what Index.load and `connected` raise, and IndexVersion where another index is in the store."""
+        """Raises what Index.load and `connected` raise, and IndexVersion where the store does not hold this index."""
         return reading(Path(folder), partial(cls, target, Path(folder)))
 
     def __enter__(self) -> MilvusIndex:
@@ -58,24 +56,34 @@ class MilvusIndex(Index):
     def ranker(self, name: str = DEFAULT_RANKER) -> Ranker:
         """As in Index; bm25 and ncs_centred, and what is made of them, ask the store."""
         if name not in self._rankers and name in (LEXICAL, DENSE):
-            kind = _Bm25(self._served) if name == LEXICAL else _Ncs(self._served, len(self))
+            kind = _Bm25(self._served) if name == LEXICAL else _Ncs(self._served)
             kind.load(self.data)
             self._rankers[name] = kind
         return super().ranker(name)
 
 
-def _collection(client: Any, target: Target, manifest: Manifest, documents: int) -> str:
-    """The collection that answers; IndexNotFound or IndexVersion where it is not this index's, whole."""
-    name = answering(client, target.alias)
-    if name is None:
+def _collection(client: Any, target: Target, data: Path, keys: Keys | None) -> str:
+    """The collection that holds all documents of this state of an index; IndexNotFound or IndexVersion for none.
+
+    Another than that which answers while it is filled anew, or before the folder's index is replaced.
+    """
+    now = answering(client, target.alias)
+    if now is None:
         raise IndexNotFound(f"{target.shown} has no collection {target.alias}; {remedy(target)}")
-    client.load_collection(name, timeout=TIMEOUT)
-    told_of = is_whole(client, name)
-    if told_of is None or told_of.get("format") != FORMAT:
+    names = collections(client, target.alias)
+    for name in names:
+        client.load_collection(name, timeout=TIMEOUT)
+        about = About.read(client, name)
+        if about is not None and keys is not None and about.holds(data, keys):
+            return name
+    if now not in names or About.read(client, now) is None:
         raise IndexVersion(f"{target.shown} holds a collection of another format; {remedy(target)}")
-    if name != collection_of(target, manifest) or told_of["documents"] != documents:
-        raise IndexVersion(f"{target.shown} holds another build than this folder; {remedy(target)}")
-    return name
+    raise another(target)
+
+
+def another(target: Target) -> IndexVersion:
+    """What is raised where an index was made or updated without its store."""
+    return IndexVersion(f"{target.shown} holds another build than this folder; {remedy(target)}")
 
 
 class _Bm25(Bm25Ranker):
@@ -88,15 +96,10 @@ class _Bm25(Bm25Ranker):
 
 
 class _Ncs(NcsRanker):
-    def __init__(self, served: Served, documents: int) -> None:
+    def __init__(self, served: Served) -> None:
         super().__init__(DENSE, **cast(Any, RANKERS[DENSE][1]))
-        self._served, self._documents = served, documents
+        self._served = served
 
     def load(self, folder: Path) -> None:
-        """The encoder of questions is the folder's."""
-        embeddings = Embeddings.load(folder)
-        idf = np.load(folder / DENSE / "idf.npy", mmap_mode="r", allow_pickle=False)
-        vocabulary = Vocabulary.load(folder)
-        self._encoder = TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
-        vectors = MilvusVectors(self._served, self._documents, embeddings.vectors.shape[1])
-        self._index = cast("VectorIndex", vectors)
+        super().load(folder)
+        self._index = MilvusVectors(self.index, self._served)

@@ -1,4 +1,4 @@
-"""Postings and document vectors that Milvus holds: it searches, scores are computed here from what it stored."""
+"""Postings and document vectors of a folder, for which Milvus finds the candidates; scores are the folder's own."""
 
 from __future__ import annotations
 
@@ -9,71 +9,53 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
-from ncs.lexical import Postings, top
-from ncs.milvus.target import Target, patiently, remedy, told
+from ncs.arrays import distinct
+from ncs.errors import BadInput
+from ncs.lexical import Postings, counts_of, leading
+from ncs.milvus.collection import dimension
+from ncs.milvus.difference import MOST
+from ncs.milvus.keys import Keys
+from ncs.milvus.narrowing import Narrowing
+from ncs.milvus.target import Target, patiently, told
+from ncs.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Mask, Matrix
+    from ncs.vector_kinds import About
 
     Rows = NDArray[np.int64]
 
-MOST = 16_384
-"""Hits that Milvus gives at most."""
 SPARE = 16
-FETCHED = 2_000
-"""Documents asked for at once."""
-KEPT = 20_000
-"""Documents whose vectors are kept, so that one question fetches each once."""
-RANGES, LISTED = 200, 5_000
-"""Stretches of rows, and single rows, that a filter may name."""
 
 
 class Served:
     """A collection that is asked. Every answer is of this collection, whatever the alias says meanwhile."""
 
-    def __init__(self, client: Any, target: Target, name: str) -> None:
+    def __init__(self, client: Any, target: Target, name: str, keys: Keys, narrowing: Narrowing) -> None:
         self._client, self._target, self._name = client, target, name
-        self._kept: dict[int, tuple[dict[int, float], Matrix]] = {}
+        self._keys, self._narrowing = keys, narrowing
 
-    def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> list[int]:
-        """The rows that Milvus finds best, in its order, k of those that are allowed or as many as it gives."""
-        said = "row >= 0" if allowed is None else as_filter(allowed)
+    def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows:
+        """The rows that Milvus finds best, in its order, k of those that are allowed or as many as it gives.
+
+        What it holds beside the documents of this folder is passed over.
+        """
+        said = self._narrowing.said(allowed)
         asked = min(MOST, k + SPARE)
         while True:
             found = self._asked(
-                self._client.search, [query], anns_field=field, limit=asked, filter=said or "row >= 0",
-                output_fields=["row"], search_params={"metric_type": "IP"},
+                self._client.search, [query], anns_field=field, limit=asked, filter=said,
+                output_fields=["key"], search_params={"metric_type": "IP"},
             )[0]  # fmt: skip
-            rows = [int(hit["row"]) for hit in found if hit["distance"] != 0]
+            rows = self._keys.rows(np.array([hit["key"] for hit in found if hit["distance"] != 0], np.int64))
+            rows = rows[rows >= 0]
             if allowed is not None:
-                rows = [row for row in rows if allowed[row]]
+                rows = rows[allowed[rows]]
             if len(rows) >= k or len(found) < asked or asked == MOST:
                 return rows
             asked = min(MOST, 4 * asked)
-
-    def vectors(self, rows: Rows) -> list[tuple[dict[int, float], Matrix]]:
-        """What is stored of these rows: stem -> impact, and the document vector; several threads may ask.
-
-        Raises IndexDamaged where a row is gone.
-        """
-        wanted = rows.tolist()
-        found = {row: kept for row in wanted if (kept := self._kept.get(row))}
-        missing = [row for row in dict.fromkeys(wanted) if row not in found]
-        fresh: dict[int, tuple[dict[int, float], Matrix]] = {}
-        for start in range(0, len(missing), FETCHED):
-            some = missing[start : start + FETCHED]
-            for each in self._asked(self._client.get, ids=some, output_fields=["sparse", "dense"]):
-                fresh[each["row"]] = each["sparse"], np.asarray(each["dense"], np.float32)
-        if len(fresh) < len(missing):
-            raise IndexDamaged(f"{self._target.shown} has lost documents; {remedy(self._target)}")
-        if len(self._kept) + len(fresh) > KEPT:
-            self._kept = {}
-        self._kept.update(fresh)
-        found |= fresh
-        return [found[row] for row in wanted]
 
     def _asked(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         return patiently(partial(self._once, call, *arguments, **more), self._target.seconds)
@@ -92,80 +74,79 @@ class Served:
             return call(self._name, *arguments, timeout=self._target.seconds, **more)
 
 
-def as_filter(allowed: Mask) -> str | None:
-    """Rows as Milvus's filters name them; None for too many of them in too many places.
-
-    >>> as_filter(np.array([True, True, False, True]))
-    'row in [0, 1, 3]'
-    """
-    rows = np.flatnonzero(allowed)
-    if len(rows) <= LISTED:
-        return f"row in {rows.tolist()}"
-    breaks = np.flatnonzero(np.diff(rows) > 1)
-    if len(breaks) >= RANGES:
-        return None
-    firsts, lasts = rows[np.r_[0, breaks + 1]].tolist(), rows[np.r_[breaks, len(rows) - 1]].tolist()
-    return " or ".join(f"(row >= {first} and row <= {last})" for first, last in zip(firsts, lasts, strict=True))
-
-
 @dataclass(frozen=True, slots=True)
 class MilvusPostings(Postings):
-    """Stems, counts and lengths are the folder's; rows and impacts are asked for."""
+    """All is the folder's, but which rows lead."""
 
+    local: Postings | None = None
     served: Served | None = None
 
     @classmethod
     def over(cls, local: Postings, served: Served) -> MilvusPostings:
-        """local: memory-mapped; of it rows and impacts are never read."""
-        nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-        return cls(
-            local.stems, local.offsets, *nothing, local.lengths, local.in_code, counted=local.counted, served=served
-        )
+        """local: memory-mapped; of it stems of the question are read where candidates stand."""
+        arrays = local.offsets, local.rows, local.impacts, local.lengths, local.in_code
+        return cls(local.stems, *arrays, counted=local.counted, local=local, served=served)
 
-    def search_ids(
+    def leading(
         self, ids: Sequence[int] | Mapping[int, float], k: int, *, allowed: Mask | None = None
-    ) -> list[tuple[int, float]]:
+    ) -> tuple[Rows, NDArray[np.float64]]:
         """As Postings does."""
-        counts = ids if isinstance(ids, Mapping) else {id: float(ids.count(id)) for id in ids}
-        query = {id: float(count) for id, count in counts.items() if count}
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        local, served = self._parts()
+        query: dict[int, float] = {}
+        for id, count in counts_of(ids).items():
+            if count:
+                at = dimension(local.stems.word(id))
+                query[at] = query.get(at, 0.0) + float(count)
         if not query or (allowed is not None and not allowed.any()):
-            return []
-        rows = np.unique(np.array(self._served.search("sparse", query, k, allowed), np.int64))
-        return top(rows, self.scores(ids, rows), k)
+            return np.zeros(0, np.int64), np.zeros(0)
+        rows = distinct(served.search("sparse", query, k, allowed))
+        scores = local.scores(ids, rows)
+        having = scores > 0  # not by another stem of the same dimension
+        return leading(rows[having], scores[having], k)
+
+    def df(self, id: int) -> int:
+        """As Postings does."""
+        return self._parts()[0].df(id)
+
+    def share_in_code(self, id: int) -> float:
+        """As Postings does."""
+        return self._parts()[0].share_in_code(id)
 
     def scores(self, ids: Sequence[int] | Mapping[int, float], rows: Rows) -> NDArray[np.float64]:
-        """As Postings does, in the same order of additions."""
-        counts = ids if isinstance(ids, Mapping) else {id: ids.count(id) for id in ids}
-        scores = np.zeros(len(rows))
-        stored = [sparse for sparse, _ in self._served.vectors(rows)] if counts else []
-        for id, count in sorted(counts.items()):
-            impacts = np.array([sparse.get(id, 0.0) for sparse in stored], np.float32)
-            scores += impacts * np.float64(count)
-        return scores
+        """As Postings does."""
+        return self._parts()[0].scores(ids, rows)
 
-    def having(self, id: int) -> Rows:
-        """The rows that have a stem, ascending; of more than MOST the ones that it counts most in."""
-        return np.unique(np.array(self._served.search("sparse", {id: 1.0}, MOST, None), np.int64))
+    def posting(self, id: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """As Postings does."""
+        return self._parts()[0].posting(id)
 
-    def _impact(self, id: int, row: int) -> float:
-        return float(self.scores([id], np.array([row]))[0])
-
-    @property
-    def _served(self) -> Served:
-        if self.served is None:
+    def _parts(self) -> tuple[Postings, Served]:
+        if self.local is None or self.served is None:
             raise ValueError("these postings are not connected")
-        return self.served
+        return self.local, self.served
 
 
-class MilvusVectors:
-    """What of VectorIndex a ranker asks, from Milvus."""
+class MilvusVectors(VectorIndex):
+    """All is the folder's, but which rows are near."""
 
-    def __init__(self, served: Served, documents: int, dim: int) -> None:
-        self._served, self._documents, self.dim = served, documents, dim
+    def __init__(self, local: VectorIndex, served: Served) -> None:
+        self._local, self._served = local, served
 
     def __len__(self) -> int:
         """How many rows."""
-        return self._documents
+        return len(self._local)
+
+    @property
+    def about(self) -> About:
+        """Of the folder's."""
+        return self._local.about
+
+    @property
+    def dim(self) -> int:
+        """Numbers a vector."""
+        return self._local.dim
 
     def search(
         self, queries: Matrix, k: int, *, allowed: Mask | None = None
@@ -174,19 +155,16 @@ class MilvusVectors:
         rows = np.full((len(queries), k), -1, np.int64)
         scores = np.full((len(queries), k), -np.inf, np.float32)
         for at, query in enumerate(np.asarray(queries, np.float32)):
-            found = np.array(self._served.search("dense", query, k, allowed), np.int64)
+            found = self._served.search("dense", query, k, allowed)
             near = self.similarities(query, found)
             order = np.lexsort((found, -near))[:k]
             rows[at, : len(order)], scores[at, : len(order)] = found[order], near[order]
         return rows, scores
 
-    def similarities(self, query: Matrix, rows: Rows) -> NDArray[np.float32]:
-        """The inner product of one query with these rows."""
-        found: NDArray[np.float32] = self.rows(rows) @ query
-        return found
-
     def rows(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]."""
-        if not len(rows):
-            return np.zeros((0, self.dim), np.float32)
-        return np.stack([dense for _, dense in self._served.vectors(rows)])
+        return self._local.rows(rows)
+
+    def filled(self) -> Rows:
+        """The rows that are not zero, rising."""
+        return self._local.filled()
