@@ -1,9 +1,9 @@
 """An index in Milvus against itself in its folder: are the first ten hits the same, what does a question take.
 
-    bin/benchmark milvus INDEX --store milvus://HOST:19530/NAME [--questions 200] [--kill-after N]
+    bin/benchmark milvus INDEX [--store milvus://HOST:19530/NAME] [--questions 200] [--kill-after N]
         [--update 40 200 800] [--json FILE]
 
-Questions are made of the index's own documents (ncs.sampling). Without --store Milvus Lite serves a temporary file.
+Questions are made of the index's own documents (ncs.sampling). Without --store Milvus Lite is started for it.
 --kill-after: the first publication is killed when so many documents are there; the next one goes on with it.
 --update: after so many files of the index's sources were edited at random it is updated with its store, for each number
 from the index as it is; the index is linked, not changed, and the sources get back as they were.
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.bench_update import linked
+from evaluation.lite_server import lite
 from evaluation.machine import commit, machine, peak_memory
 from evaluation.milvus_updates import same_candidates, updates
 from evaluation.milvus_updates import told as update_told
@@ -57,12 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.publish_only:
         publish(args.index, Target.of(args.store))
         return 0
-    with tempfile.TemporaryDirectory() as room, linked(args.index) as folder:
-        target = Target.of(args.store or str(Path(room, "code.db")))
+    with ExitStack() as open_meanwhile:
+        room = Path(open_meanwhile.enter_context(tempfile.TemporaryDirectory()))
+        folder = open_meanwhile.enter_context(linked(args.index))
+        target = Target.of(args.store or open_meanwhile.enter_context(lite(room)) + "/bench")
         result: dict[str, Any] = {
             "commit": commit(),
             "machine": machine(),
-            "store": "lite" if not args.store else "server",
+            "store": "server" if args.store else "Milvus Lite as a server",
         }
         if args.kill_after:
             result["killed"] = _killed(folder, target, args.kill_after)
