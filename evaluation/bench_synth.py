@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     path = args.out / "synth.json"
     if not path.exists():
         built = apart(build, args.index, args.out, args.functions, args.seed, args.workers)
-        path.write_text(json.dumps(built))
+        path.write_text(json.dumps({"built_commit": commit(), **built}))
     elif args.again:
         built = json.loads(path.read_text())
         found = apart(fit_again, args.out)
