@@ -34,7 +34,7 @@ from evaluation.milvus_updates import same_candidates, updates
 from evaluation.milvus_updates import told as update_told
 from ncs.index import Index
 from ncs.mains import ending
-from ncs.milvus.collection import collections
+from ncs.milvus.collection import collections, counted
 from ncs.milvus.index import MilvusIndex
 from ncs.milvus.publish import Published, publish
 from ncs.milvus.target import Target, connected
@@ -106,7 +106,7 @@ def _count(client: Any, target: Target) -> int:
     if not names:
         return 0
     client.load_collection(names[0])
-    return int(client.query(names[0], filter="key >= 0", output_fields=["count(*)"])[0]["count(*)"])
+    return counted(client, names[0])
 
 
 def _compared(folder: Path, target: Target, wanted: int) -> dict[str, Any]:

@@ -22,12 +22,19 @@ def lite(folder: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    with server(folder, port):
+        yield f"milvus://127.0.0.1:{port}"
+
+
+@contextmanager
+def server(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The process, when it answers at a port; killed where it still runs."""
     command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
     try:
         _wait(process, port)
-        yield f"milvus://127.0.0.1:{port}"
+        yield process
     finally:
         process.kill()
         process.wait()

@@ -58,7 +58,7 @@ class TfidfEncoder:
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
         """Unit vectors [stop - start, d]; scipy is imported here."""
-        return encoded(words.stretch(start, stop), self.idf, unit_rows(self.vectors))[0]
+        return next(self.runs(words, [start], stop - start))
 
     def runs(self, words: WordTable, starts: Iterable[int], size: int) -> Iterator[Matrix]:
         """`documents` of `size` rows from each of these on, made here; the word vectors are made unit once for all."""

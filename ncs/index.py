@@ -102,9 +102,8 @@ class Index:
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
         or "local" (ncs.cluster); then everything is read, and what takes longer than give_up seconds on two workers is
         left out and named. memory: bytes that the build may hold, all its processes together; half of the machine's
-        by default, and the result is the same. ready: told of the new files before they become the index.
-        Raises SourceError, IndexBusy, and
-        BadInput where the sources hold no function or the memory is too little for them.
+        by default, and the result is the same. ready: told of the new files before they become the index. Raises
+        SourceError, IndexBusy, and BadInput where the sources hold no function or the memory is too little for them.
         """
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
         config = config or BuildConfig()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from evaluation.lite_server import server
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError
 from ncs.index import Index
@@ -25,7 +24,7 @@ from ncs.lexical import Postings
 from ncs.milvus import narrowing as narrowing_module
 from ncs.milvus import publish as publishing
 from ncs.milvus.about import About
-from ncs.milvus.collection import answering, by_document, dimension
+from ncs.milvus.collection import answering, by_document, counted, dimension
 from ncs.milvus.index import MilvusIndex
 from ncs.milvus.keys import Keys
 from ncs.milvus.narrowing import Narrowing
@@ -38,7 +37,6 @@ from ncs.vocabulary import Vocabulary
 from tests import gitrepo
 from tests.serving import own_port
 from tests.test_cli import ncs
-from tests.waiting import until
 
 QUESTIONS = (
     "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
@@ -75,25 +73,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return room / "index"
 
 
-@contextmanager
-def server(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Milvus Lite as a process of its own, on loopback; killed where it still runs."""
-    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(data), "--host", "127.0.0.1"]
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
-    try:
-        until(lambda: answers(port) or process.poll() is not None)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
-
-
 free_port = own_port
 
 
@@ -107,7 +86,7 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def there(client: Any, name: str) -> int:
     """How many documents a collection has."""
     client.load_collection(name)
-    return int(client.query(name, filter="key >= 0", output_fields=["count(*)"])[0]["count(*)"])
+    return counted(client, name)
 
 
 def target(milvus: str, name: str) -> Target:

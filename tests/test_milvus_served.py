@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from evaluation.lite_server import server
 from ncs.config import BuildConfig
 from ncs.errors import StoreLost
 from ncs.index import Index
@@ -25,7 +26,7 @@ from ncs.milvus.target import Target, connected
 from tests import gitrepo
 from tests.agents import agent, ask
 from tests.serving import served
-from tests.test_milvus import QUESTIONS, free_port, server, sources, there
+from tests.test_milvus import QUESTIONS, free_port, sources, there
 from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.lite_server import server
 from ncs.config import BuildConfig
 from ncs.delta import making, room_of
 from ncs.errors import IndexBusy, IndexVersion, NcsError, StoreLost
@@ -25,7 +26,7 @@ from ncs.milvus.index import MilvusIndex
 from ncs.milvus.publish import Publication, Published, publish
 from ncs.milvus.target import Target, connected
 from tests.test_delta import edit
-from tests.test_milvus import QUESTIONS, free_port, server, sources, there
+from tests.test_milvus import QUESTIONS, free_port, sources, there
 
 LSA = BuildConfig(embeddings="lsa")
 

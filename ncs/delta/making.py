@@ -141,8 +141,10 @@ def _look(
 def _to_remember(standing: Index, walked: Walked) -> bool:
     """Whether what decides which files there are says something else now, though they are the same: unless what was
     seen is kept, each update would walk over everything."""
-    kept = None if walked.seen is None else Remembered.load(standing.data, _began(standing))
-    return kept is not None and walked.seen is not None and not kept.guarded_by(walked.seen.guards)
+    if walked.seen is None:
+        return False
+    kept = Remembered.load(standing.data, _began(standing))
+    return kept is not None and not kept.guarded_by(walked.seen.guards)
 
 
 def _began(standing: Index) -> int:

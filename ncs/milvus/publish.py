@@ -23,7 +23,7 @@ from ncs.generations import unread, write_lock
 from ncs.leftovers import remove_others
 from ncs.manifest import current_generation
 from ncs.milvus.about import About, probes, sums_of
-from ncs.milvus.collection import BATCH, DENSE, collections, create, documents, next_name, ours, swap
+from ncs.milvus.collection import BATCH, DENSE, collections, counted, create, documents, next_name, ours, swap
 from ncs.milvus.difference import Difference, difference
 from ncs.milvus.keys import Keys
 from ncs.milvus.target import TIMEOUT, Target, connected, patiently, told
@@ -175,13 +175,12 @@ def _delete(client: Any, name: str, gone: Numbers) -> None:
 
 
 def _check(client: Any, name: str, target: Target, total: int) -> None:
-    """Milvus Lite looks at every document for it. What is wrong is looked for the next time, as there are no sums."""
-    found = client.query(name, filter="key >= 0", output_fields=["count(*)"], timeout=TIMEOUT)
-    if (counted := int(found[0]["count(*)"])) != total:
+    """What is wrong is looked for the next time, as there are no sums."""
+    if (there := counted(client, name)) != total:
         about = About.read(client, name)
         if about is not None:
             replace(about, sums=About.sums).write(client, name)
-        raise NcsError(f"{target.shown} has {counted:,} documents and should have {total:,}; publish again")
+        raise NcsError(f"{target.shown} has {there:,} documents and should have {total:,}; publish again")
 
 
 def _drop_others(client: Any, alias: str, name: str, standing: Path | None) -> None:
