@@ -31,10 +31,10 @@ from corpora.repo_search import GITHUB
 from corpora.score_sheet import recomputed
 from corpora.slim import slim
 from corpora.stackoverflow import Filters, read_dump
-from ncs.console import tracker
+from ncs.cli.output import tracker
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.extract import language_of
-from ncs.mains import ending
 
 
 @ending("corpora", stopped="the same command goes on from here")

@@ -14,8 +14,8 @@ from corpora.corpus import Corpus
 from corpora.program import read_program
 from ncs.errors import BadInput, SourceError
 from ncs.extract import LANGUAGES, extract, language_of
-from ncs.places import OUTLINES
 from ncs.sources import walk
+from ncs.storage.file_roles import OUTLINES
 from ncs.types import Document, Query
 
 LINES = range(8, 81)

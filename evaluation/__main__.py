@@ -20,9 +20,9 @@ from evaluation.pooling import pooled
 from evaluation.record import Experiment
 from evaluation.settings import grid
 from ncs.errors import BadInput, NcsError
-from ncs.mains import ending
+from ncs.exit_status import ending
 from ncs.progress import silent
-from ncs.rankers import ON_REQUEST, RANKERS
+from ncs.search.rankers import ON_REQUEST, RANKERS
 
 T = TypeVar("T")
 README = Path(__file__).parent / "README.md"

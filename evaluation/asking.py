@@ -13,7 +13,7 @@ from evaluation.latency import embedding_milliseconds, saved_bytes
 from evaluation.metrics import CHALLENGE, challenge_ndcg, evaluate, mean
 from evaluation.settings import said
 from ncs.progress import Track, silent
-from ncs.rankers import Ranker
+from ncs.search.rankers import Ranker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

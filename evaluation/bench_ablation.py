@@ -19,7 +19,7 @@ from evaluation import experiment, machine, stackoverflow
 from evaluation.ablation import Ablation, Column, column, read, systems, table, write
 from evaluation.pooling import pooled
 from ncs.errors import BadInput
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 MEASURES = {"repo_search": "ndcg@10"}
 """Corpus -> what it is measured by; else mrr."""

@@ -27,9 +27,9 @@ from typing import Any
 
 from evaluation.machine import commit, machine
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
-from ncs.manifest import current_generation
+from ncs.storage.manifest import current_generation
 
 LOOK = 0.2
 """Seconds between two looks at an index that is being built."""
@@ -164,9 +164,9 @@ def _parse(folders: Sequence[Path], index: Path, workers: int) -> None:
 def _fasttext(folders: Sequence[Path], index: Path, workers: int) -> None:
     """fastText on the tokens of the index. Its input is written too: a share of a percent of its time."""
     from ncs.config import BuildConfig
-    from ncs.manifest import read_manifest
-    from ncs.skipgram import train
-    from ncs.word_table import WordTable
+    from ncs.learn.fasttext import train
+    from ncs.storage.manifest import read_manifest
+    from ncs.storage.words import WordTable
 
     manifest = read_manifest(index)
     train(WordTable.load(index / manifest.generation), BuildConfig.of(manifest).fasttext, folder=index.parent)
@@ -176,8 +176,8 @@ def _faiss(folders: Sequence[Path], index: Path, workers: int) -> None:
     """One exact index of the vectors, written: the least; above 300,000 a build makes two that look at fewer."""
     import numpy as np
 
-    from ncs.manifest import read_manifest
-    from ncs.vectors import VectorIndex
+    from ncs.storage.manifest import read_manifest
+    from ncs.storage.vectors import VectorIndex
 
     vectors = VectorIndex.load(index / read_manifest(index).generation / "ncs_centred")
     step = 1 << 14
@@ -189,8 +189,8 @@ def _faiss(folders: Sequence[Path], index: Path, workers: int) -> None:
 def _bm25s(folders: Sequence[Path], index: Path, workers: int) -> None:
     """The words of the documents into bm25s's index, stemmed and weighted by field as ours are."""
     from evaluation.lexical_engines import Bm25s
-    from ncs.manifest import read_manifest
-    from ncs.word_table import WordTable
+    from ncs.storage.manifest import read_manifest
+    from ncs.storage.words import WordTable
 
     Bm25s.index(WordTable.load(index / read_manifest(index).generation), index.parent / "bm25s")
 

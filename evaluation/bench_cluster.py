@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.machine import commit, machine
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 SETTINGS = {
     "DASK_LOGGING__DISTRIBUTED": "critical",
@@ -88,13 +88,13 @@ def _tell(result: dict[str, Any]) -> None:
 
 def _read(roots: list[Path], how: str, workers: int) -> dict[str, Any]:
     """One reading in this process and its children, by the pool or at a scheduler's address."""
-    from ncs.cluster.build import read as read_on_cluster
+    from ncs.build.ingest import read
+    from ncs.build.request import Recipe
     from ncs.config import BuildConfig
     from ncs.extract.readers import why_unread
-    from ncs.freshness import Recipe
-    from ncs.reading import read
+    from ncs.scale.dask.build import read as read_on_cluster
     from ncs.sources import Skipped
-    from ncs.store import open_store
+    from ncs.storage.documents import open_store
 
     recipe, skipped = Recipe(tuple(roots), BuildConfig(), workers), Skipped(unwanted=why_unread)
     before, start = _own_cpu(), time.perf_counter()
@@ -161,7 +161,7 @@ def _cluster(
     workers: int, host: str = "127.0.0.1", inside: Callable[[int], list[str]] = lambda number: []
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and workers that have come, each a process of its own. inside: what is put before their command."""
-    from ncs.cluster.tasks import connected
+    from ncs.scale.dask.tasks import connected
 
     with tempfile.TemporaryDirectory() as room:
         told = Path(room, "scheduler.json")

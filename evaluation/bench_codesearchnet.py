@@ -25,7 +25,7 @@ import numpy as np
 from corpora.codesearchnet.shards import finish
 from corpora.codesearchnet.signatures import BANDS, ROW
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 BASELINE = [sys.executable, "-c", "import numpy, faiss"]
 

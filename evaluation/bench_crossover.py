@@ -25,14 +25,14 @@ from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from evaluation.significance import paired_interval
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.index import BuildConfig, Index
-from ncs.mains import ending
-from ncs.places import Places
+from ncs.storage.file_roles import Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.embeddings import Choice
+    from ncs.learn.embeddings import Choice
 
 FORMS: Sequence[Choice] = ("fasttext", "lsa")
 ALONE, WHOLE = "ncs_centred", "hybrid"

@@ -25,9 +25,9 @@ from tempfile import TemporaryDirectory
 from evaluation.ctags import KNOWN, Tag, is_function, plain, read_tags
 from evaluation.machine import commit
 from ncs.errors import SourceError
+from ncs.exit_status import ending
 from ncs.extract import LANGUAGES, extract, language_of
 from ncs.extract.languages import installed
-from ncs.mains import ending
 from ncs.sources import SourceFile, walk
 
 

@@ -30,8 +30,8 @@ from statistics import median
 from evaluation.extract_languages import speeds, table
 from evaluation.machine import commit, machine
 from evaluation.parse_floor import parse_files, start_processes
+from ncs.exit_status import ending
 from ncs.extract import LANGUAGES, extract_files, language_of
-from ncs.mains import ending
 from ncs.sources import SourceFile, count, walk
 
 SAMPLE_BYTES = 5_000_000

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ncs.errors import SourceError
+from ncs.exit_status import ending
 from ncs.extract import FRONTENDS, extract
-from ncs.mains import ending
 from ncs.sources import SourceFile, walk
 from ncs.types import FIELDS, Document, Field
 

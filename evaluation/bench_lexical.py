@@ -27,8 +27,8 @@ import numpy as np
 
 from evaluation.lexical_corpus import prepare
 from evaluation.lexical_engines import ENGINES, PARTS
-from ncs.mains import ending
-from ncs.word_table import WordTable
+from ncs.exit_status import ending
+from ncs.storage.words import WordTable
 
 STARTS, ROUNDS = 5, 4
 

@@ -23,10 +23,10 @@ from evaluation.machine import commit, machine
 from evaluation.made_sources import write_part
 from evaluation.report import aligned
 from evaluation.synthetic import Source, parts
+from ncs.build.memory import shown, size_of
 from ncs.errors import NcsError
-from ncs.folder import open_folder
 from ncs.index import Index
-from ncs.memory import shown, size_of
+from ncs.storage.folder import open_folder
 
 RESULTS = Path(__file__).parent / "results" / "bench_memory.json"
 

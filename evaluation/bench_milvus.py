@@ -3,7 +3,7 @@
     bin/benchmark milvus INDEX [--store milvus://HOST:19530/NAME] [--questions 200] [--kill-after N]
         [--update 40 200 800] [--json FILE]
 
-Questions are made of the index's own documents (ncs.sampling). Without --store Milvus Lite is started for it.
+Questions are made of the index's own documents (ncs.learn.synthetic_queries). Without --store Milvus Lite is started for it.
 --kill-after: the first publication is killed when so many documents are there; the next one goes on with it.
 --update: after so many files of the index's sources were edited at random it is updated with its store, for each number
 from the index as it is; the index is linked, not changed, and the sources get back as they were.
@@ -32,14 +32,14 @@ from evaluation.lite_server import lite
 from evaluation.machine import commit, machine, peak_memory
 from evaluation.milvus_updates import same_candidates, updates
 from evaluation.milvus_updates import told as update_told
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
-from ncs.milvus.collection import collections, counted
-from ncs.milvus.index import MilvusIndex
-from ncs.milvus.publish import Published, publish
-from ncs.milvus.target import Target, connected
-from ncs.sampling import sample
-from ncs.structure import Structure
+from ncs.learn.synthetic_queries import sample
+from ncs.scale.milvus.collection import collections, counted
+from ncs.scale.milvus.index import MilvusIndex
+from ncs.scale.milvus.publish import Published, publish
+from ncs.scale.milvus.target import Target, connected
+from ncs.storage.document_facts import Structure
 
 K = 10
 

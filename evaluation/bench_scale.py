@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from evaluation.report import aligned
 from ncs.errors import BadInput
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 RESULTS = Path(__file__).parent / "results"
 Report = Mapping[str, Any]
@@ -97,7 +97,7 @@ def synth(report: Report) -> Iterator[Figure]:
 
 def vectors(report: Report) -> Iterator[Figure]:
     """Of bench_vectors.json, what `auto` takes, against exact search: the largest."""
-    from ncs.vector_kinds import chosen
+    from ncs.storage.vector_kinds import chosen
 
     run = max(report["runs"], key=lambda run: run["documents"]) if "runs" in report else report
     kind = chosen("auto", run["documents"])

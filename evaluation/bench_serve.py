@@ -32,9 +32,9 @@ from evaluation.http_load import Load, Seen, ask
 from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from ncs.errors import NcsError
+from ncs.exit_status import ending
 from ncs.index import BuildConfig, Index
-from ncs.mains import ending
-from ncs.server.settings import default_workers
+from ncs.serve.http.settings import default_workers
 
 HEALTH = "/health"
 STARTED = "ncs: serving"

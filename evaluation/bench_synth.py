@@ -29,8 +29,8 @@ from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from evaluation.synth_ask import ask, ask_within
 from evaluation.synth_build import build, fit_again
+from ncs.build.memory import size_of
 from ncs.errors import BadInput, NcsError
-from ncs.memory import size_of
 
 RESULTS = Path(__file__).parent / "results" / "bench_synth.json"
 

@@ -8,7 +8,7 @@ TOKEN_BYTES bytes on every side, and neither what the agent writes nor descripti
 search     search_code with the question and default arguments; then the same with next_cursor, page by page. All text
            counts that stands before the end of the first hit that lies in a right file, the hit's code included.
 answers    the same, but the answer that holds this hit counts whole: what an agent pays, who reads it to its end.
-read       `rg --count-matches` with the question's words without grammar (ncs.stopwords), as fixed strings, any case,
+read       `rg --count-matches` with the question's words without grammar (ncs.text.stopwords), as fixed strings, any case,
            any of them. The files in order of matches (ties by path) are read whole. The list of files costs nothing,
            and a right file counts as shown as soon as its turn comes: only the files before it cost.
 lines      the same order, but of each file only the matching lines are shown, as `rg -n` prints them (path:line:text);
@@ -36,16 +36,16 @@ from corpora.repo_search import RepoTask, read
 from evaluation.machine import commit, machine
 from evaluation.report import aligned
 from ncs.errors import BadInput, MissingExtra
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
-from ncs.mcp.bounded import tokens
-from ncs.mcp.listing import tools
-from ncs.mcp.projects import Projects
-from ncs.mcp.settings import DEFAULT_TOKENS, TOKEN_BYTES, Settings
-from ncs.mcp.tools import answer
+from ncs.serve.mcp.bounded import tokens
+from ncs.serve.mcp.listing import tools
+from ncs.serve.mcp.projects import Projects
+from ncs.serve.mcp.settings import DEFAULT_TOKENS, TOKEN_BYTES, Settings
+from ncs.serve.mcp.tools import answer
 from ncs.sources import walk
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from ncs.types import Query
 
 BUDGETS = (2_000, 8_000, 32_000)

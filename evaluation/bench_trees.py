@@ -20,11 +20,11 @@ from pathlib import Path
 
 from evaluation.machine import commit, machine
 from ncs.errors import SourceError
+from ncs.exit_status import ending
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import NOTEBOOK, PAGE, SCRIPT, read, readable, reader_of, why_unread
-from ncs.mains import ending
-from ncs.places import OUTLINES
 from ncs.sources import Skipped, SourceFile, walk
+from ncs.storage.file_roles import OUTLINES
 
 
 @dataclass(slots=True)

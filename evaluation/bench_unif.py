@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: on a busy machine waiting must not spin
 

@@ -31,15 +31,15 @@ import numpy as np
 from evaluation.bench_cold import run
 from evaluation.machine import commit, machine
 from evaluation.random_edits import edited
-from ncs.building import make
+from ncs.build.building import make
+from ncs.build.request import recipe_of
 from ncs.errors import BadInput
-from ncs.file_table import FileTable
-from ncs.freshness import recipe_of
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
+from ncs.learn.word_vectors import retraining_advice
 from ncs.sources import Skipped
-from ncs.tokens import tokenize
-from ncs.word_vectors import retraining_advice
+from ncs.storage.files import FileTable
+from ncs.text.tokens import tokenize
 
 ASKED = 200
 LEARNING = ("embeddings", "calibration")

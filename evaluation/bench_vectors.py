@@ -34,14 +34,14 @@ from evaluation.fresh import apart, forget, memory
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
 from evaluation.mixed_words import mixed
 from evaluation.report import aligned
-from ncs.embeddings import Embeddings
 from ncs.errors import NcsError
 from ncs.index import Index
-from ncs.places import Places
-from ncs.rankers import create_ranker
-from ncs.rankers.ncs import NcsRanker
-from ncs.vectors import VectorIndex
-from ncs.word_table import WordTable
+from ncs.learn.embeddings import Embeddings
+from ncs.search.ncs import NcsRanker
+from ncs.search.rankers import create_ranker
+from ncs.storage.file_roles import Places
+from ncs.storage.vectors import VectorIndex
+from ncs.storage.words import WordTable
 
 KINDS = ("exact", "pq", "ivf", "hnsw", "rabitq")
 DEPTHS = (10, 1000)

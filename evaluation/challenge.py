@@ -18,8 +18,8 @@ from pathlib import Path
 
 from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
 from evaluation.metrics import challenge_ndcg, mean
-from ncs.console import show_table
-from ncs.mains import ending
+from ncs.cli.output import show_table
+from ncs.exit_status import ending
 from ncs.types import Run
 
 AVERAGE = "average"

@@ -26,7 +26,7 @@ from evaluation.csn_training import config_of, partition, read, taught
 from evaluation.distractors import DISTRACTORS, drawn
 from evaluation.learnt_heads import trained_by
 from evaluation.machine import commit, machine
-from ncs.mains import ending
+from ncs.exit_status import ending
 from unif.head import Head, opened
 from unif.reading import code_words
 from unif.settings import Encoder

@@ -20,7 +20,7 @@ import numpy as np
 
 from evaluation.significance import paired_interval
 from ncs.errors import BadInput
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 Values = Mapping[str, float]
 FUSED, TOGETHER = "hybrid with ", "together"

@@ -15,7 +15,7 @@ from evaluation.metrics import evaluate
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.rankers import Ranker
+from ncs.search.rankers import Ranker
 from ncs.types import Qrels
 
 THRESHOLDS = (STRICT_THRESHOLD, PAPER_THRESHOLD)

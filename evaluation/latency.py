@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ncs.rankers.dense import DenseRanker, text_of
-from ncs.rankers.ncs import NcsRanker
+from ncs.search.dense import DenseRanker, text_of
+from ncs.search.ncs import NcsRanker
 
 if TYPE_CHECKING:
     from ncs.index import Index
-    from ncs.rankers import Ranker
+    from ncs.search.rankers import Ranker
     from ncs.types import Query
 
 SAMPLE = 1000

@@ -30,11 +30,11 @@ from evaluation.machine import commit, machine
 from evaluation.reciprocal_ranks import Judge, Ranks, by_qrels, by_similarity
 from evaluation.significance import paired_interval
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.index import BuildConfig, Index
-from ncs.mains import ending
-from ncs.rankers import Ranker
-from ncs.rankers.hybrid import HybridRanker
-from ncs.structure import Structure
+from ncs.search.hybrid import HybridRanker
+from ncs.search.rankers import Ranker
+from ncs.storage.document_facts import Structure
 from unif.ranker import UnifRanker
 
 BASES = ("bm25", "ncs", "ncs_centred", "hybrid")

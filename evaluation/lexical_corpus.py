@@ -14,8 +14,8 @@ import numpy as np
 
 from evaluation.lexical_engines import K1, B, K, weighted_stems
 from ncs.errors import BadInput
+from ncs.storage.words import WordTable
 from ncs.types import FIELDS
-from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def prepare(folders: Sequence[Path], documents: int, questions: int, work: Path)
 
 def read_words(folders: Sequence[Path], work: Path) -> WordTable:
     """The words of all functions below the folders, copies left out."""
-    from ncs.batches import Collector, pack_batch
+    from ncs.build.batches import Collector, pack_batch
     from ncs.extract import extract_files, language_of
     from ncs.sources import walk
 
@@ -72,7 +72,7 @@ def redraw(words: WordTable, rows: NDArray[np.int64]) -> WordTable:
 
 def _questions(words: WordTable, n: int, rng: np.random.Generator) -> list[list[str]]:
     """The first words of doc comments, as people would type them: two to five, without stop words."""
-    from ncs.stopwords import content_words
+    from ncs.text.stopwords import content_words
 
     texts: list[list[str]] = []
     for row in rng.permutation(len(words)):
@@ -89,7 +89,7 @@ def _reference(words: WordTable, texts: Sequence[Sequence[str]]) -> list[list[tu
     """The best ten of each question by bm25s's score of every document, exactly, ties by row."""
     import bm25s
 
-    from ncs.lexical import stem_all, top
+    from ncs.storage.postings import stem_all, top
 
     stems, ids, offsets = weighted_stems(words)
     engine = bm25s.BM25(method="lucene", k1=K1, b=B, dtype="float64")

@@ -13,7 +13,7 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.word_table import WordTable
+    from ncs.storage.words import WordTable
 
 WEIGHTS: Mapping[Field, int] = {field: 3 if field == "name" else 1 for field in FIELDS}
 K1, B, K, PARTS = 1.2, 0.75, 100, 10
@@ -28,7 +28,7 @@ def allowed_rows(n: int) -> NDArray[np.bool_]:
 
 def weighted_stems(words: WordTable) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Stems, and the stem ids of all documents with every field repeated by its weight, flat with offsets."""
-    from ncs.lexical import stem_all
+    from ncs.storage.postings import stem_all
 
     stemmed = stem_all(words.vocabulary)
     stems = sorted(set(stemmed))
@@ -49,17 +49,17 @@ class Engine(Protocol):
 
 
 class Ours:
-    """ncs.lexical."""
+    """ncs.storage.postings."""
 
     @staticmethod
     def index(words: WordTable, folder: Path) -> None:
-        from ncs.lexical_build import build
+        from ncs.storage.postings_builder import build
 
         build(words, weights=WEIGHTS, k1=K1, b=B).save(folder)
 
     @staticmethod
     def open(folder: Path) -> Search:
-        from ncs.lexical import Postings
+        from ncs.storage.postings import Postings
 
         postings = Postings.load(folder)
         mask = allowed_rows(len(postings))
@@ -83,7 +83,7 @@ class Bm25s:
     def open(folder: Path) -> Search:
         import bm25s
 
-        from ncs.lexical import stem_all
+        from ncs.storage.postings import stem_all
 
         engine = bm25s.BM25.load(str(folder), mmap=True, show_progress=False)
         mask = allowed_rows(int(engine.scores["num_docs"])).astype(np.float32)
@@ -120,7 +120,7 @@ class Tantivy:
     def open(folder: Path) -> Search:
         import tantivy
 
-        from ncs.lexical import stem_all
+        from ncs.storage.postings import stem_all
 
         index = tantivy.Index.open(str(folder))
         schema, searcher = index.schema, index.searcher()

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from evaluation.synthetic import KEPT_NAME, PART, RATES, USES, Source, drawn_from, invented
-from ncs.store import open_store
+from ncs.storage.documents import open_store
 
 if TYPE_CHECKING:
     from ncs.types import Document

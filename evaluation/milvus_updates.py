@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from evaluation.bench_update import files_of
 from evaluation.random_edits import edited
 from ncs.index import Index
-from ncs.milvus import publish
-from ncs.milvus.publish import Publication, Published
-from ncs.milvus.target import Target
+from ncs.scale.milvus import publish
+from ncs.scale.milvus.publish import Publication, Published
+from ncs.scale.milvus.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

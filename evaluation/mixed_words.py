@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.storage.words import WordTable, ranges
 from ncs.types import FIELDS, NCS_FIELDS
-from ncs.word_table import WordTable, ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,9 +26,9 @@ from evaluation.asking import System, fitted
 from evaluation.experiment import run_experiment
 from ncs import __version__
 from ncs.errors import BadInput, MissingExtra
+from ncs.exit_status import ending
 from ncs.index import BuildConfig, Index
-from ncs.mains import ending
-from ncs.rankers import read_ranker
+from ncs.search.rankers import read_ranker
 
 if TYPE_CHECKING:
     from ncs.types import Mask

@@ -38,9 +38,9 @@ from corpora.jsonl import write_rows
 from corpora.ncs287 import Question, read_questions
 from evaluation.alike import shared
 from evaluation.question_pairs import WORDS, Pair, Stems, read, stems
-from ncs.aroma import Features, cached_features
 from ncs.errors import BadInput
-from ncs.mains import ending
+from ncs.exit_status import ending
+from ncs.search.aroma import Features, cached_features
 
 LIKE = 0.5
 """Words that two titles share, of all that either has (Jaccard): "hide keyboard" and "how to hide soft keyboard"."""

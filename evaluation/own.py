@@ -11,8 +11,8 @@ from evaluation.significance import interval, paired_interval
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
-    from ncs.feedback import Feedback
     from ncs.index import Index
+    from ncs.search.feedback import Feedback
     from ncs.types import Hit, Location
 
 DEPTH = 100

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from corpora.jsonl import read_rows
-from ncs.aroma import Features, cached_features, readable
-from ncs.lexical import stem_all
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
+from ncs.search.aroma import Features, cached_features, readable
+from ncs.storage.postings import stem_all
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 
 WORDS, FEATURES, SHORTEST = 2, 25, 40
 """Of a question words, of an answer features (less code stands in functions of all kinds, unif.answers) and letters

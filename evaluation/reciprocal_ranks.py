@@ -12,7 +12,7 @@ from corpora.ncs287 import read_questions
 from evaluation.judged import THRESHOLDS
 from evaluation.judges.aroma import judge
 from ncs.index import Index
-from ncs.rankers import Ranker
+from ncs.search.rankers import Ranker
 
 Ranks = dict[str, dict[str, float]]
 """Column -> query id -> reciprocal rank."""

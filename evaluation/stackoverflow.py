@@ -28,11 +28,11 @@ from evaluation import experiment, machine, outputs, record, report
 from evaluation.asking import System, costs
 from evaluation.journal import Journal
 from evaluation.judged import THRESHOLDS, Judged, judge_system
-from ncs.console import say, tracker
+from ncs.cli.output import say, tracker
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
-from ncs.rankers import RANKERS, read_ranker
+from ncs.search.rankers import RANKERS, read_ranker
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from evaluation.fresh import forget, mapped, memory
 from evaluation.limited import run
 from ncs.errors import NcsError
 from ncs.index import Index
-from ncs.vector_kinds import read_about
+from ncs.storage.vector_kinds import read_about
 
 HITS, ASKED = 10, 100
 
@@ -31,7 +31,7 @@ HITS, ASKED = 10, 100
 def ask(folder: Path, queries: Path) -> dict[str, Any]:
     """`ask_once`, then ASKED questions again, the fastest of three, with milliseconds of each stage; bytes on disk."""
     from evaluation.bench_query import _fastest, _staged, read_texts, watched
-    from ncs.rankers.hybrid import HybridRanker
+    from ncs.search.hybrid import HybridRanker
 
     texts = read_texts(queries)[:ASKED]
     start = time.perf_counter()

@@ -15,14 +15,14 @@ from typing import Any
 from evaluation.fresh import memory
 from evaluation.machine import forget_peak_memory, peak_memory
 from evaluation.synthetic import Source, make, parts
-from ncs.batches import Batch, Collected, Collector, pack_batch
-from ncs.building import learn
-from ncs.embeddings import Embeddings
-from ncs.fitting import Clock
-from ncs.generations import new_generation
+from ncs.build.batches import Batch, Collected, Collector, pack_batch
+from ncs.build.building import learn
+from ncs.build.pipeline import Clock
 from ncs.index import BuildConfig, Index
+from ncs.learn.embeddings import Embeddings
 from ncs.progress import silent
-from ncs.rankers import create_ranker, fit_ranker
+from ncs.search.rankers import create_ranker, fit_ranker
+from ncs.storage.generations import new_generation
 
 DENSE = ("ncs", "ncs_centred")
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.places import Places
-from ncs.store import Store, open_store
-from ncs.tokens import tokenize
+from ncs.storage.documents import Store, open_store
+from ncs.storage.file_roles import Places
+from ncs.storage.words import WordTable
+from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Document, Field, Tokens
-from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
     from ncs.index import Index

@@ -24,8 +24,8 @@ from evaluation.machine import commit, machine
 from evaluation.reciprocal_ranks import Ranks, by_similarity
 from evaluation.significance import paired_interval
 from ncs.errors import NcsError
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
 from unif.__main__ import main as train
 
 SO, JAVADOC = ("java_so_threads", "java_so_docs"), ("java_deepcs", "java_tlcodesum")

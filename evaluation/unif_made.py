@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from unif.beginning import Beginning
 from unif.data import Pair, Pairs, Reading, prepare
 from unif.settings import ModelConfig

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ncs.confidence import is_sure
-from ncs.explain import matched_words
-from ncs.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
 from ncs.index import Index
-from ncs.intent import read_intent
-from ncs.rankers.hybrid import HybridRanker
-from ncs.stopwords import STOP_WORDS
-from ncs.tokens import tokenize
+from ncs.learn.confidence import is_sure
+from ncs.search.explain import matched_words
+from ncs.search.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
+from ncs.search.hybrid import HybridRanker
+from ncs.search.question import read_intent
+from ncs.storage.vector_kinds import read_about
+from ncs.text.stopwords import STOP_WORDS
+from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
-from ncs.vector_kinds import read_about
 
 Answer = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ def ask(
     With `min_confidence` less likely hits are left out; where none is left, a note says how likely the best was.
 
     With `explain` there is one key more, explanation: how the question was read (the fields of
-    ncs.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in each hit
+    ncs.search.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in each hit
     (the fields of Reasons): score, unrounded; shares (signal -> what it adds to the score: they add up to it; null
     where the ranker does not say); factors (multiplied into the shares already); words (each word of the question:
     word, met, similarity, fields, idf, shares); names (those that good candidates share: name, repositories, share);
@@ -117,7 +117,7 @@ def ask_similar(
     code: bool = True,
 ) -> Answer:
     """Functions like the one at FILE:LINE: `similar_to` of it."""
-    from ncs.similar import function_at, parse_place
+    from ncs.search.similar import function_at, parse_place
 
     function = function_at(*parse_place(place))
     filters = {"language": language, "repository": repository, "path": path, "kind": kind}
@@ -141,7 +141,7 @@ def similar_to(
     More keys: function (name, path and lines of what was asked for), marked (its names, for the display); a hit has
     reverse (which share of its features the asked function has) and exact_copy.
     """
-    from ncs.aroma import cached_features, similarity
+    from ncs.search.aroma import cached_features, similarity
 
     hits = index.similar(function, k, language=language, repository=repository, path=path, kind=kind)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))

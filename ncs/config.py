@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ncs.build.memory import Corpus
 from ncs.errors import BadInput, IndexVersion
-from ncs.memory import Corpus
-from ncs.rankers import requested_ranker
-from ncs.vector_kinds import chosen
+from ncs.search.rankers import requested_ranker
+from ncs.storage.vector_kinds import chosen
 
 if TYPE_CHECKING:
-    from ncs.embeddings import Choice, FastTextConfig, LsaConfig
-    from ncs.manifest import Manifest
-    from ncs.vector_kinds import Choice as VectorChoice
+    from ncs.learn.embeddings import Choice, FastTextConfig, LsaConfig
+    from ncs.storage.manifest import Manifest
+    from ncs.storage.vector_kinds import Choice as VectorChoice
 
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 
 
 def _default_fasttext() -> FastTextConfig:
-    from ncs.embeddings import FastTextConfig
+    from ncs.learn.embeddings import FastTextConfig
 
     return FastTextConfig()
 
 
 def _default_lsa() -> LsaConfig:
-    from ncs.embeddings import LsaConfig
+    from ncs.learn.embeddings import LsaConfig
 
     return LsaConfig()
 
@@ -37,11 +37,11 @@ class BuildConfig:
     fasttext: FastTextConfig = field(default_factory=_default_fasttext)
     lsa: LsaConfig = field(default_factory=_default_lsa)
     embeddings: Choice = "auto"
-    """Which of the two learns the word vectors; "auto": see ncs.embeddings.chosen."""
+    """Which of the two learns the word vectors; "auto": see ncs.learn.embeddings.chosen."""
     warm_start: str | None = None
-    """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.warm_start)."""
+    """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.learn.warm_start)."""
     vectors: VectorChoice = "auto"
-    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see ncs.vector_kinds.chosen."""
+    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see ncs.storage.vector_kinds.chosen."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
@@ -64,7 +64,7 @@ class BuildConfig:
     @classmethod
     def of(cls, manifest: Manifest) -> BuildConfig:
         """Of an index that stands; raises IndexVersion where this ncs does not know its settings."""
-        from ncs.embeddings import FastTextConfig, LsaConfig
+        from ncs.learn.embeddings import FastTextConfig, LsaConfig
 
         found: dict[str, Any] = dict(manifest.config)
         try:

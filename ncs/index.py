@@ -8,33 +8,33 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ncs.building import SPACE, learn, make, requested_rankers
-from ncs.confidence import Learnt, is_sure
+from ncs.build.building import SPACE, learn, make, requested_rankers
+from ncs.build.delta import room_of
+from ncs.build.pipeline import FITTED, Clock
+from ncs.build.request import Ready, Recipe, changes_since, known_files, recipe_of
 from ncs.config import BuildConfig
-from ncs.delta import room_of
 from ncs.errors import BadInput
-from ncs.filters import shown_at
-from ncs.fitting import FITTED, Clock
-from ncs.folder import Hold, Manifest, open_folder, reading
-from ncs.freshness import Ready, Recipe, changes_since, known_files, recipe_of
-from ncs.generations import new_generation
-from ncs.places import Places
+from ncs.learn.confidence import Learnt, is_sure
 from ncs.progress import Track, silent
-from ncs.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.head_signal import NAME as HEAD_NAME
-from ncs.rankers.hybrid import HybridRanker
-from ncs.rankers.rrf import RrfRanker
-from ncs.rankers.traits import sure_ranking
-from ncs.store import Store, open_store
-from ncs.structure import Structure
-from ncs.tokens import tokenize
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.confidence_features import sure_ranking
+from ncs.search.head_signal import NAME as HEAD_NAME
+from ncs.search.hybrid import HybridRanker
+from ncs.search.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
+from ncs.search.rrf import RrfRanker
+from ncs.storage.document_facts import Structure
+from ncs.storage.documents import Store, open_store
+from ncs.storage.file_roles import Places
+from ncs.storage.filters import shown_at
+from ncs.storage.folder import Hold, Manifest, open_folder, reading
+from ncs.storage.generations import new_generation
+from ncs.storage.words import WordTable
+from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
-from ncs.word_table import WordTable
 
 if TYPE_CHECKING:
-    from ncs.explain.explanation import Explanation
-    from ncs.reading import Changes
+    from ncs.build.ingest import Changes
+    from ncs.search.explain.explanation import Explanation
     from ncs.types import Mask
 
 __all__ = ["FITTED", "SPACE", "BuildConfig", "Index"]
@@ -100,7 +100,7 @@ class Index:
         roots: folders, git repositories (bare ones too) and archives. The index that stood in
         `folder` before answers until this one is complete, and stays if this one fails; files that it
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
-        or "local" (ncs.cluster); then everything is read, and what takes longer than give_up seconds on two workers is
+        or "local" (ncs.scale.dask); then everything is read, and what takes longer than give_up seconds on two workers is
         left out and named. memory: bytes that the build may hold, all its processes together; half of the machine's
         by default, and the result is the same. ready: told of the new files before they become the index. Raises
         SourceError, IndexBusy, and BadInput where the sources hold no function or the memory is too little for them.
@@ -125,7 +125,7 @@ class Index:
         """Bring an index up to date with its sources: only files that changed are read.
 
         Word vectors stay as they were learnt (words that are new have none) but for `retrain`. In a large index of
-        which little changed, what changed is made beside the rest (ncs.delta), and what is counted stays too; else, or
+        which little changed, what changed is made beside the rest (ncs.build.delta), and what is counted stays too; else, or
         with `whole`, all else is made anew. So the ranking equals that of a whole build that learnt the same. Where
         nothing changed nothing is written, but for what an ignore file, an archive or a bare repository says anew.
         ready is told of new files before they become the index. Raises what `load` and `build` raise, and BadInput for
@@ -136,7 +136,7 @@ class Index:
             manifest = standing.manifest
             recipe = replace(recipe_of(manifest, folder), workers=workers, force=force, track=track, ready=ready)
             if not retrain and not whole:
-                from ncs.delta.making import update
+                from ncs.build.delta.making import update
 
                 if (few := update(folder, standing, recipe)) is not None:
                     return cls.load(folder), few
@@ -157,7 +157,7 @@ class Index:
         track: Track = silent,
     ) -> Index:
         """An index of documents at hand instead of source files."""
-        from ncs.batches import Collector, chunks, pack_batch
+        from ncs.build.batches import Collector, chunks, pack_batch
 
         config = config or BuildConfig()
         requested = requested_rankers(config.rankers)
@@ -208,7 +208,7 @@ class Index:
 
     def fitted(self, name: str, *, track: Track = silent, **config: object) -> Ranker:
         """A ranker with these settings, learnt now from the documents of this index; nothing is written."""
-        from ncs.embeddings import Embeddings
+        from ncs.learn.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
         if self._assembled(ranker):
@@ -289,7 +289,7 @@ class Index:
         unfold: bool = False,
     ) -> tuple[list[Hit], Explanation]:
         """`search`, with how the question was read and the reasons of every hit, in the order of the hits."""
-        from ncs.explain.reasons import explain
+        from ncs.search.explain.reasons import explain
 
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
@@ -327,9 +327,9 @@ class Index:
     ) -> list[Hit]:
         """Functions like this one, best first; the score is the share of its features that they have.
 
-        `ncs.similar.function_at` reads one from a file; it need not be of this index. Filters as in `search`.
+        `ncs.search.similar.function_at` reads one from a file; it need not be of this index. Filters as in `search`.
         """
-        from ncs.similar import similar
+        from ncs.search.similar import similar
 
         postings = self._bm25().postings
         found = similar(
@@ -360,7 +360,7 @@ class Index:
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
         """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
-        from ncs.spelling import Known, near
+        from ncs.text.spelling import Known, near
 
         if self._spelled is None:
             self._spelled = Known(self.words().vocabulary.known())
@@ -371,7 +371,7 @@ class Index:
 
     def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
         """The words learnt to be used most like this one, with their cosine; None for a word without a vector."""
-        from ncs.embeddings import Embeddings
+        from ncs.learn.embeddings import Embeddings
 
         vocabulary = self.words().vocabulary
         tokens = tokenize(word)

@@ -56,7 +56,7 @@ class Document:
 
     `words` holds the source's own spellings in source order, one tuple a field
     (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);
-    `ncs.tokens.tokenize` makes words of them. Fields without words are left out.
+    `ncs.text.tokens.tokenize` makes words of them. Fields without words are left out.
     """
 
     id: str

@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from tests.waiting import LONG
 
 T = TypeVar("T")
-START = "import sys; sys.path.pop(0); from ncs.cli import main; main()"
+START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
 """As the `ncs` script starts: the folder it runs in is not where modules are looked for."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from unif.head import Head, Side
 from unif.tokenization import Words
 

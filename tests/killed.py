@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import IndexFolderError
-from ncs.folder import new_generation, open_folder
-from ncs.packing import pack
-from ncs.store import Store
-from ncs.store_writer import StoreWriter
+from ncs.storage.documents import Store
+from ncs.storage.documents_writer import StoreWriter
+from ncs.storage.folder import new_generation, open_folder
+from ncs.storage.packing import pack
 from ncs.types import Document, Location
 
 STEPS: tuple[str, ...] = (

@@ -11,7 +11,7 @@ from evaluation.ablation import OFF, ON, WHOLE, WORDS, Ablation, Column, column,
 from evaluation.readme import BEGIN, END, readme
 from evaluation.record import Build, Experiment, Ranked
 from ncs.errors import BadInput
-from ncs.rankers import create_ranker, read_ranker
+from ncs.search.rankers import create_ranker, read_ranker
 
 QUERIES = ["a", "b", "c", "d"]
 

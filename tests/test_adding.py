@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.adding import add_rankers
+from ncs.build.add_ranker import add_rankers
 from ncs.errors import BadInput, IndexNotFound
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index

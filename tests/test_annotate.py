@@ -27,7 +27,7 @@ from evaluation.annotation.command import Request, opened
 from evaluation.annotation.database import SCHEMA, JudgedAlready, Judgments, is_new
 from evaluation.annotation.pool import Pair, Recipe, pool, runs
 from evaluation.annotation.queries import read_queries
-from ncs.cli import app, main
+from ncs.cli.main import app, main
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
 from ncs.index import BuildConfig, Index

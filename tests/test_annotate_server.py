@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 from evaluation.annotation.app import create_app
 from evaluation.annotation.command import Request, opened
 from evaluation.annotation.database import Judgments
-from ncs.server.settings import Settings
+from ncs.serve.http.settings import Settings
 from tests.annotating import QUERIES, Place, annotating, place
 from tests.waiting import LONG, until
 

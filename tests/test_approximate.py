@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.effort import RECALL
 from ncs.errors import BadInput, IndexDamaged
-from ncs.vector_kinds import Kind, chosen
-from ncs.vectors import FEW, VectorIndex
+from ncs.storage.tune_nprobe import RECALL
+from ncs.storage.vector_kinds import Kind, chosen
+from ncs.storage.vectors import FEW, VectorIndex
 
 if TYPE_CHECKING:
     from ncs.types import Mask, Matrix
@@ -121,7 +121,7 @@ def test_the_first_question_asks_the_system_for_just_the_lists_it_reads(
 def test_a_filter_that_leaves_more_than_few_rows_of_one_corner_still_finds_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ncs.vectors.FEW", 10)
+    monkeypatch.setattr("ncs.storage.vectors.FEW", 10)
     corner = VECTORS @ VECTORS[50] < -0.6  # far from what is asked for: no near list holds any
     assert np.count_nonzero(corner) > 20
     found = index_of("ivf").search(VECTORS[50:51], 20, allowed=corner)[0][0]

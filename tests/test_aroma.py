@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from ncs.aroma import cached_features, features, readable, similarity
-from ncs.aroma.syntax import SYNTAX, Syntax, declares
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
+from ncs.search.aroma import cached_features, features, readable, similarity
+from ncs.search.aroma.syntax import SYNTAX, Syntax, declares
 
 
 def names(code: str, language: str = "java") -> set[object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ncs import arrays
+from ncs.storage import arrays
 
 
 def test_few_pairs_part_things_as_many_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from evaluation.bench_crossover import Crossing, _add, read, sample, table
 from ncs.errors import BadInput
-from ncs.places import Places
-from ncs.vocabulary import Vocabulary
+from ncs.storage.file_roles import Places
+from ncs.text.vocabulary import Vocabulary
 
 
 def places(*sizes: int) -> Places:

@@ -11,8 +11,8 @@ import pytest
 
 from evaluation import bench_lexical
 from evaluation.lexical_corpus import redraw
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 
 def test_redrawn_documents_keep_their_words() -> None:

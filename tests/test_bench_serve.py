@@ -17,7 +17,7 @@ import pytest
 from evaluation import bench_serve
 from evaluation.http_load import Load, Seen, ask
 from ncs.index import Index
-from ncs.places import OUTLINES
+from ncs.storage.file_roles import OUTLINES
 from tests import corpus
 from tests.waiting import LONG
 

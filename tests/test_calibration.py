@@ -15,24 +15,25 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ncs import calibration, confidence, learning, sampling, tuning
 from ncs.answer import ask
-from ncs.calibration import calibrate
-from ncs.cli import app
-from ncs.confidence import DEFAULT, TRAITS, Learnt, Model
-from ncs.embeddings import FastTextConfig
+from ncs.cli.main import app
 from ncs.errors import BadInput, IndexDamaged
-from ncs.feedback import Feedback, read_feedback
-from ncs.hiding import Hiding
 from ncs.index import BuildConfig, Index
-from ncs.learning import Asked
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import HybridRanker
-from ncs.rankers.ncs import NcsRanker
-from ncs.rankers.weights import DEFAULTS
-from ncs.sampling import MOST, sample
-from ncs.store import Store
-from ncs.structure import Structure
+from ncs.learn import calibration, confidence, learning, tuning
+from ncs.learn import synthetic_queries as sampling
+from ncs.learn.calibration import calibrate
+from ncs.learn.confidence import DEFAULT, TRAITS, Learnt, Model
+from ncs.learn.embeddings import FastTextConfig
+from ncs.learn.field_ablation import Hiding
+from ncs.learn.learning import Asked
+from ncs.learn.synthetic_queries import MOST, sample
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.feedback import Feedback, read_feedback
+from ncs.search.hybrid import HybridRanker
+from ncs.search.ncs import NcsRanker
+from ncs.search.weights import DEFAULTS
+from ncs.storage.document_facts import Structure
+from ncs.storage.documents import Store
 
 pytestmark = pytest.mark.slow  # most of them ask an index of the standard library, built once
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.rankers import RANKERS
+from ncs.search.rankers import RANKERS
 from tests import corpus
 from tests.waiting import LONG
 
@@ -194,7 +194,7 @@ def test_a_damaged_index_is_one_line(home: Path, tmp_path: Path) -> None:
 def test_a_query_imports_no_heavy_library(home: Path) -> None:
     program = (
         "import sys; sys.argv = ['ncs', 'query', 'hide soft keyboard', '--json']\n"
-        "from ncs.cli import main\n"
+        "from ncs.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'scipy', 'sklearn', 'torch', 'fasttext', 'javalang', 'tree_sitter', 'rich', 'rapidfuzz'}\n"
@@ -207,7 +207,7 @@ def test_a_query_imports_no_heavy_library(home: Path) -> None:
 def complete(words: str, cwd: Path) -> list[str]:
     """What bash is offered for the last word of a line."""
     at = {"_NCS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    program = "import sys; sys.argv = ['ncs']; from ncs.cli import main; main()"
+    program = "import sys; sys.argv = ['ncs']; from ncs.cli.main import main; main()"
     env = {k: v for k, v in os.environ.items() if not k.startswith("NCS_")} | at
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONG)
@@ -237,7 +237,7 @@ def test_without_an_index_shells_complete_the_languages_there_are(tmp_path: Path
 
 
 def test_completion_installs_itself_for_bash(tmp_path: Path) -> None:
-    command = f"{shlex.join([sys.executable, '-m', 'ncs.cli', '--install-completion', 'bash'])}; exit $?"
+    command = f"{shlex.join([sys.executable, '-m', 'ncs.cli.main', '--install-completion', 'bash'])}; exit $?"
     env = {**os.environ, "HOME": str(tmp_path)}  # it looks at who started it: these tests may have been by no shell
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, check=False, timeout=LONG)
     assert done.returncode == 0

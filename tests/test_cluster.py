@@ -19,18 +19,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs.building import make
-from ncs.cluster import build as cluster_build
-from ncs.cluster.job import Job
-from ncs.cluster.shards import Shard
-from ncs.cluster.tasks import Tasks, _Tried, connected
+from ncs.build.building import make
+from ncs.build.file_cache import made_by
+from ncs.build.request import Recipe
 from ncs.config import BuildConfig
-from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import why_unread
-from ncs.freshness import Recipe
 from ncs.index import Index
-from ncs.reuse import made_by
+from ncs.learn.embeddings import FastTextConfig
+from ncs.scale.dask import build as cluster_build
+from ncs.scale.dask.job import Job
+from ncs.scale.dask.shards import Shard
+from ncs.scale.dask.tasks import Tasks, _Tried, connected
 from ncs.sources import Skipped
 from ncs.sources.addresses import address_of
 from ncs.sources.parts import Part
@@ -157,7 +157,7 @@ def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path
     dead = []
     for _ in range(deaths):
         victim = at_work(cluster)
-        dead.append(f"ncs.cluster.child\0{0}\0{victim.pid}")
+        dead.append(f"ncs.scale.dask.child\0{0}\0{victim.pid}")
         victim.kill()
         victim.wait()
         cluster.workers.remove(victim)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ncs.building import make
-from ncs.cluster.job import Job, do
-from ncs.cluster.kept import Kept
-from ncs.cluster.shards import Shard
-from ncs.reuse import made_by
+from ncs.build.building import make
+from ncs.build.file_cache import made_by
+from ncs.scale.dask.job import Job, do
+from ncs.scale.dask.kept import Kept
+from ncs.scale.dask.shards import Shard
 from ncs.sources.parts import Part
 from tests import dask_processes, gitrepo
 from tests.dask_processes import Cluster
@@ -52,7 +52,7 @@ def pushed(bare: Path, files: dict[str, str], room: Path) -> None:
 
 def client(root: Path, index: Path, cluster: Cluster) -> subprocess.Popen[bytes]:
     code = (
-        "import sys; from pathlib import Path; from ncs.building import make; from tests.test_cluster import recipe\n"
+        "import sys; from pathlib import Path; from ncs.build.building import make; from tests.test_cluster import recipe\n"
         "make(recipe(Path(sys.argv[1]), scheduler=sys.argv[3]), Path(sys.argv[2]))"
     )
     return subprocess.Popen([sys.executable, "-c", code, str(root), str(index), cluster.address])

@@ -11,15 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import encoder, lexical_build
-from ncs.cluster.spread import SpreadWords, from_bytes, to_bytes
-from ncs.embeddings import Embeddings
 from ncs.errors import NcsError
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.ncs import NcsRanker
+from ncs.learn import tfidf as encoder
+from ncs.learn.embeddings import Embeddings
+from ncs.scale.dask.spread import SpreadWords, from_bytes, to_bytes
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.ncs import NcsRanker
+from ncs.storage import postings_builder as lexical_build
+from ncs.storage.words import Arrays, WordTable
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import FIELDS
-from ncs.vocabulary import Vocabulary
-from ncs.word_table import Arrays, WordTable
 from tests import dask_processes
 from tests.dask_processes import Cluster
 
@@ -37,7 +38,7 @@ def cluster() -> Iterator[Cluster]:
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lexical_build, encoder):
         monkeypatch.setattr(module, "CHUNK", 37)
-    monkeypatch.setattr("ncs.rankers.ncs.CHUNK", 37)
+    monkeypatch.setattr("ncs.search.ncs.CHUNK", 37)
 
 
 def table() -> WordTable:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ncs.index import Index
-from ncs.intent import Kind, read_intent
-from ncs.rankers.weights import Settings, Weights, of_kind
+from ncs.search.question import Kind, read_intent
+from ncs.search.weights import Settings, Weights, of_kind
 
 SOURCE = """
 def parse_header(line):

@@ -14,20 +14,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import building, reuse
-from ncs.building import make
-from ncs.delta import files, making, quick, room_of, seen_files
-from ncs.delta.deciding import Held, decide
-from ncs.file_table import FileTable
-from ncs.freshness import Recipe, recipe_of
+from ncs.build import building
+from ncs.build import file_cache as reuse
+from ncs.build.building import make
+from ncs.build.delta import files, making, quick, room_of, seen_files
+from ncs.build.delta.deciding import Held, decide
+from ncs.build.request import Recipe, recipe_of
 from ncs.index import Index
-from ncs.manifest import read_manifest
-from ncs.near_duplicates import NearDuplicates
-from ncs.originals import Originals
-from ncs.places import Places
+from ncs.search.locate_source import Originals
 from ncs.sources import Skipped, SourceFile
 from ncs.sources.seen import RACY
 from ncs.sources.stamps import joined, stamps_of
+from ncs.storage.duplicates import NearDuplicates
+from ncs.storage.file_roles import Places
+from ncs.storage.files import FileTable
+from ncs.storage.manifest import read_manifest
 from tests import gitrepo
 from tests.test_update import QUICK, documents
 

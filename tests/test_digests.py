@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from ncs.digests import Digests
+from ncs.storage.seen_hashes import Digests
 
 
 def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ncs.cli import app
-from ncs.doctor.findings import Finding, as_dict
-from ncs.doctor.installation import requirements
-from ncs.doctor.standing import diagnose, left_out
-from ncs.freshness import changes_since, known_files, recipe_of
+from ncs.build.request import changes_since, known_files, recipe_of
+from ncs.cli.doctor.findings import Finding, as_dict
+from ncs.cli.doctor.installation import requirements
+from ncs.cli.doctor.standing import diagnose, left_out
+from ncs.cli.main import app
 from ncs.index import BuildConfig, Index
 from tests import corpus
 

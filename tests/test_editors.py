@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ncs.answer import ask
-from ncs.editors import editor_command, editor_of, open_hit, to_open
+from ncs.cli.editors import editor_command, editor_of, open_hit, to_open
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.originals import Originals, standing
+from ncs.search.locate_source import Originals, standing
 from tests import gitrepo
 
 CODE = "def open_dock(ship):\n    return ship.moor()\n"

@@ -13,10 +13,11 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from ncs import fasttext_worker, skipgram
-from ncs.embeddings import CROSSOVER, Choice, Embeddings, FastTextConfig, LsaConfig, chosen, unit_rows
 from ncs.errors import BadInput, IndexDamaged
-from ncs.word_table import WordTable
+from ncs.learn import fasttext as skipgram
+from ncs.learn import fasttext_worker
+from ncs.learn.embeddings import CROSSOVER, Choice, Embeddings, FastTextConfig, LsaConfig, chosen, unit_rows
+from ncs.storage.words import WordTable
 from tests.waiting import until
 from tests.words import id_of, table, topics
 
@@ -254,7 +255,7 @@ def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> No
 @LINUX
 def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
     script = (
-        "import os, pathlib, signal, sys; from tests.words import topics; from ncs.embeddings import *\n"
+        "import os, pathlib, signal, sys; from tests.words import topics; from ncs.learn.embeddings import *\n"
         "def kill(items, stage, **more):\n"
         "    for item in items: os.kill(os.getpid(), signal.SIGKILL)\n"
         "config = FastTextConfig(epochs=1000, least_words=0)\n"

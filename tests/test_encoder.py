@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.encoder import TfidfEncoder, centred, inverse_document_frequency, term_counts, tfidf
+from ncs.learn.tfidf import TfidfEncoder, centred, inverse_document_frequency, term_counts, tfidf
 from ncs.types import NCS_FIELDS
 from tests.words import id_of, table
 
 if TYPE_CHECKING:
-    from ncs.encoder import QueryWeights
+    from ncs.learn.tfidf import QueryWeights
+    from ncs.storage.words import WordTable
     from ncs.types import Matrix
-    from ncs.word_table import WordTable
 
 DOCUMENTS = (
     "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard; types: activity",

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from ncs.excerpt import excerpt
-from ncs.explain import marks, matched_words
+from ncs.search.excerpt import excerpt
+from ncs.search.explain import marks, matched_words
 from ncs.types import Document
 
 

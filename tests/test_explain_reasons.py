@@ -13,24 +13,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncs.answer import ask, hit_as_dict
-from ncs.embeddings import FastTextConfig
-from ncs.excerpt import numbered
-from ncs.explain.explanation import Reasons
-from ncs.explain.meeting import meet, query_parts
-from ncs.explain.reasons import explain
-from ncs.explain.table import reading_lines, reasons_lines
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.lexical import stem
-from ncs.places import OUTLINES
-from ncs.rankers import Ranker
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.hybrid import HybridRanker
-from ncs.rankers.ncs import NcsRanker
-from ncs.rankers.wording import K3
-from ncs.stopwords import content_words
-from ncs.structure import Structure
-from ncs.tokens import field_tokens, tokenize
+from ncs.learn.embeddings import FastTextConfig
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.excerpt import numbered
+from ncs.search.expansion import K3
+from ncs.search.explain.explanation import Reasons
+from ncs.search.explain.meeting import meet, query_parts
+from ncs.search.explain.reasons import explain
+from ncs.search.explain.table import reading_lines, reasons_lines
+from ncs.search.hybrid import HybridRanker
+from ncs.search.ncs import NcsRanker
+from ncs.search.rankers import Ranker
+from ncs.storage.document_facts import Structure
+from ncs.storage.file_roles import OUTLINES
+from ncs.storage.postings import stem
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field, Hit
 from tests import corpus
 

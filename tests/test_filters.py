@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ncs.filters import matcher, matching_location, shown_at
+from ncs.storage.filters import matcher, matching_location, shown_at
 from ncs.types import Document, Location
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncs import manifest as manifests
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
-from ncs.folder import DEFAULT_NAME, Hold, Manifest, find_index, new_generation, open_folder, reading
+from ncs.storage import manifest as manifests
+from ncs.storage.folder import DEFAULT_NAME, Hold, Manifest, find_index, new_generation, open_folder, reading
 
 
 def build(folder: Path, text: str = "one") -> Manifest:

@@ -11,8 +11,8 @@ from socket import gethostname
 import pytest
 from typer.testing import CliRunner, Result
 
-from ncs.cli import app
-from ncs.console.formats import chosen
+from ncs.cli.main import app
+from ncs.cli.output.formats import chosen
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests import corpus

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import BadInput
-from ncs.rankers import create_ranker
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.rrf import RrfRanker, fuse
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.rankers import create_ranker
+from ncs.search.rrf import RrfRanker, fuse
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 
 def test_scores_are_sums_of_reciprocal_ranks() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import BadInput, IndexBusy, NcsError
-from ncs.folder import Hold, Manifest, new_generation, open_folder
+from ncs.storage.folder import Hold, Manifest, new_generation, open_folder
 
 
 def build(folder: Path, text: str = "one", config: Mapping[str, object] | None = None) -> Manifest:

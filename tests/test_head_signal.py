@@ -13,19 +13,19 @@ from typing import cast
 import numpy as np
 import pytest
 
-from ncs import vector_kinds
-from ncs.adding import add_rankers
-from ncs.confidence import TUNED, Learnt
-from ncs.embeddings import FastTextConfig
+from ncs.build.add_ranker import add_rankers
 from ncs.errors import BadInput, IndexDamaged
-from ncs.feedback import Feedback
-from ncs.head_calibration import LEAST, WEIGHT, decided, told, why
 from ncs.index import BuildConfig, Index
-from ncs.learning import Gain
-from ncs.rankers.head_signal import FAR, HeadSignal, save_weight, weight_of
-from ncs.rankers.hybrid import HybridRanker
-from ncs.tuning import reset, tune
-from ncs.tuning import told as tuning_told
+from ncs.learn.confidence import TUNED, Learnt
+from ncs.learn.embeddings import FastTextConfig
+from ncs.learn.head_calibration import LEAST, WEIGHT, decided, told, why
+from ncs.learn.learning import Gain
+from ncs.learn.tuning import reset, tune
+from ncs.learn.tuning import told as tuning_told
+from ncs.search.feedback import Feedback
+from ncs.search.head_signal import FAR, HeadSignal, save_weight, weight_of
+from ncs.search.hybrid import HybridRanker
+from ncs.storage import vector_kinds
 from tests.heads import head
 from unif.head import Head
 from unif.ranker import UnifRanker

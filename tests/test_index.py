@@ -16,7 +16,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexNotFound
 from ncs.index import BuildConfig, Index
-from ncs.rankers import ON_REQUEST, RANKERS
+from ncs.search.rankers import ON_REQUEST, RANKERS
 from ncs.types import Query
 from tests import corpus
 

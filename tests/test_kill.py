@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ncs.folder import Hold, Manifest, reading
-from ncs.store import Store
+from ncs.storage.documents import Store
+from ncs.storage.folder import Hold, Manifest, reading
 from tests.waiting import LONG
 
 pytestmark = [

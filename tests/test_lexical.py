@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ncs import lexical, lexical_build
 from ncs.errors import BadInput, IndexDamaged
-from ncs.lexical import Postings, stem
-from ncs.lexical_build import build
+from ncs.storage import postings as lexical
+from ncs.storage import postings_builder as lexical_build
+from ncs.storage.postings import Postings, stem
+from ncs.storage.postings_builder import build
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 Words = Mapping[Field, Sequence[str]]
 K1, B = 1.2, 0.75

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ncs.errors import IndexBusy, NcsError
-from ncs.mains import ending
+from ncs.exit_status import ending
 
 
 def raising(error: BaseException) -> int:
@@ -56,7 +56,7 @@ def test_a_main_function_without_errors_gives_its_own_status() -> None:
 
 def test_a_reader_that_leaves_is_no_error() -> None:
     program = (
-        "import sys\nfrom ncs.mains import ending\n"
+        "import sys\nfrom ncs.exit_status import ending\n"
         "@ending('prog')\ndef main():\n"
         "    while True:\n        print('x' * 1000)\n"
         "sys.exit(main())"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ncs.cli import command
-from ncs.manpage import commands, manpage
+from ncs.cli.main import command
+from ncs.cli.manpage import commands, manpage
 
 NAMES = [name for name, _ in commands(command())]
 

@@ -10,14 +10,14 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from ncs.cli import app as cli
+from ncs.build.map import SIDE, make_map, project, sample
+from ncs.cli.main import app as cli
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
-from ncs.map import SIDE, make_map, project, sample
-from ncs.map_files import VECTORS, Map
-from ncs.server.app import create_app
-from ncs.server.settings import Settings
-from ncs.vectors import VectorIndex
+from ncs.serve.http.app import create_app
+from ncs.serve.http.settings import Settings
+from ncs.storage.map_files import VECTORS, Map
+from ncs.storage.vectors import VectorIndex
 from tests import corpus
 
 pytest.importorskip("openTSNE", reason="the extra `map` is not installed")

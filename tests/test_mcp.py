@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ncs.index import Index
-from ncs.mcp.settings import LEAST_TOKENS, TOKEN_BYTES
+from ncs.serve.mcp.settings import LEAST_TOKENS, TOKEN_BYTES
 from tests import corpus
 from tests.agents import Said, agent, ask
 
@@ -235,7 +235,7 @@ def test_calls_that_come_together_are_answered_like_those_that_come_alone(sessio
 
 
 def test_without_the_extra_the_command_names_what_to_install() -> None:
-    hidden = "import sys; sys.path.pop(0); sys.modules['mcp_types'] = None; from ncs.cli import main; main()"
+    hidden = "import sys; sys.path.pop(0); sys.modules['mcp_types'] = None; from ncs.cli.main import main; main()"
     started = [sys.executable, "-c", hidden, "mcp"]
     found = subprocess.run(started, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     assert found.returncode == 2

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.mcp.bounded import Row, fill
-from ncs.mcp.clean import clean, lines_of
-from ncs.mcp.projects import Projects
-from ncs.mcp.settings import LEAST_TOKENS, TOKEN_BYTES, Settings
-from ncs.mcp.tools import answer
+from ncs.serve.mcp.bounded import Row, fill
+from ncs.serve.mcp.clean import clean, lines_of
+from ncs.serve.mcp.projects import Projects
+from ncs.serve.mcp.settings import LEAST_TOKENS, TOKEN_BYTES, Settings
+from ncs.serve.mcp.tools import answer
 from tests import corpus
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=240)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
-from ncs.mcp.install import CLIENTS, command, instructions
+from ncs.serve.mcp.install import CLIENTS, command, instructions
 from tests import corpus
 from tests.agents import ask
 from tests.waiting import LONG

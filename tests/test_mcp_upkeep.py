@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from ncs.index import Index
-from ncs.mcp.project import BUILDING, Project
-from ncs.mcp.settings import Settings
-from ncs.word_vectors import PENDING
+from ncs.learn.word_vectors import PENDING
+from ncs.serve.mcp.project import BUILDING, Project
+from ncs.serve.mcp.settings import Settings
 from tests import corpus
 from tests.agents import Said, agent, ask, command, until
 from tests.waiting import LONG, processes

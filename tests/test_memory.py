@@ -15,14 +15,14 @@ from evaluation.bench_memory import keep, table, told
 from evaluation.limited import ROOM, Ran, run
 from evaluation.made_sources import IDENTIFIER, RESERVED, write_part
 from evaluation.synthetic import Source
-from ncs import word_vectors
+from ncs.build.memory import OWN, WORKER, Budget, Corpus, expected, size_of
 from ncs.config import BuildConfig
-from ncs.embeddings import Embeddings, FastTextConfig
 from ncs.errors import BadInput
-from ncs.folder import open_folder
 from ncs.index import Index
-from ncs.memory import OWN, WORKER, Budget, Corpus, expected, size_of
-from ncs.store import Store
+from ncs.learn import word_vectors
+from ncs.learn.embeddings import Embeddings, FastTextConfig
+from ncs.storage.documents import Store
+from ncs.storage.folder import open_folder
 from ncs.types import NCS_FIELDS
 from tests.words import topics
 

@@ -20,20 +20,20 @@ from evaluation.lite_server import server
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError
 from ncs.index import Index
-from ncs.lexical import Postings
-from ncs.milvus import narrowing as narrowing_module
-from ncs.milvus import publish as publishing
-from ncs.milvus.about import About
-from ncs.milvus.collection import answering, by_document, counted, dimension
-from ncs.milvus.index import MilvusIndex
-from ncs.milvus.keys import Keys
-from ncs.milvus.narrowing import Narrowing
-from ncs.milvus.publish import publish
-from ncs.milvus.target import Target, connected
-from ncs.places import Places
-from ncs.rankers.bm25 import Bm25Ranker
+from ncs.scale.milvus import narrowing as narrowing_module
+from ncs.scale.milvus import publish as publishing
+from ncs.scale.milvus.about import About
+from ncs.scale.milvus.collection import answering, by_document, counted, dimension
+from ncs.scale.milvus.index import MilvusIndex
+from ncs.scale.milvus.keys import Keys
+from ncs.scale.milvus.narrowing import Narrowing
+from ncs.scale.milvus.publish import publish
+from ncs.scale.milvus.target import Target, connected
+from ncs.search.bm25 import Bm25Ranker
+from ncs.storage.file_roles import Places
+from ncs.storage.postings import Postings
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
-from ncs.vocabulary import Vocabulary
 from tests import gitrepo
 from tests.serving import own_port
 from tests.test_cli import ncs

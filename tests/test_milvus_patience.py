@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ncs.errors import BadInput, StoreLost
-from ncs.milvus.target import patiently
+from ncs.scale.milvus.target import patiently
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from evaluation.lite_server import server
 from ncs.config import BuildConfig
 from ncs.errors import StoreLost
 from ncs.index import Index
-from ncs.milvus.collection import answering
-from ncs.milvus.index import MilvusIndex
-from ncs.milvus.publish import publish
-from ncs.milvus.target import Target, connected
+from ncs.scale.milvus.collection import answering
+from ncs.scale.milvus.index import MilvusIndex
+from ncs.scale.milvus.publish import publish
+from ncs.scale.milvus.target import Target, connected
 from tests import gitrepo
 from tests.agents import agent, ask
 from tests.serving import served

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from evaluation.lite_server import server
+from ncs.build.delta import making, room_of
 from ncs.config import BuildConfig
-from ncs.delta import making, room_of
 from ncs.errors import IndexBusy, IndexVersion, NcsError, StoreLost
-from ncs.generations import write_lock
 from ncs.index import Index
-from ncs.milvus import difference as differing
-from ncs.milvus import publish as publishing
-from ncs.milvus.about import About
-from ncs.milvus.collection import answering, collections
-from ncs.milvus.index import MilvusIndex
-from ncs.milvus.publish import Publication, Published, publish
-from ncs.milvus.target import Target, connected
+from ncs.scale.milvus import difference as differing
+from ncs.scale.milvus import publish as publishing
+from ncs.scale.milvus.about import About
+from ncs.scale.milvus.collection import answering, collections
+from ncs.scale.milvus.index import MilvusIndex
+from ncs.scale.milvus.publish import Publication, Published, publish
+from ncs.scale.milvus.target import Target, connected
+from ncs.storage.generations import write_lock
 from tests.test_delta import edit
 from tests.test_milvus import QUESTIONS, free_port, sources, there
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import minhash
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.minhash import ALIKE, ALONE, similarities
-from ncs.near_duplicates import MEMBERS, NearDuplicates
-from ncs.rerank.diversity import saturated
+from ncs.search.signals.diversity import saturated
+from ncs.storage import minhash
+from ncs.storage.duplicates import MEMBERS, NearDuplicates
+from ncs.storage.minhash import ALIKE, ALONE, similarities
 from tests.words import table
 
 

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from evaluation.own import Judged, Missed, judge, told
-from ncs.cli import app
+from ncs.cli.main import app
 from ncs.errors import BadInput
-from ncs.feedback import Feedback
 from ncs.index import Index
+from ncs.search.feedback import Feedback
 from tests import corpus
 
 LINES = """# the user's own

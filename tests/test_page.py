@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
+from ncs.build.map import make_map
 from ncs.extract import extract
-from ncs.feedback import read_feedback
 from ncs.index import Index
-from ncs.map import make_map
+from ncs.search.feedback import read_feedback
 from tests import corpus
 from tests.browser import Window, chromium, heard, until, window
 from tests.serving import own_port, served

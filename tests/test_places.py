@@ -10,7 +10,7 @@ import pytest
 
 from ncs.errors import IndexDamaged
 from ncs.index import Index
-from ncs.places import ASIDE, EXAMPLE, SOURCE, TEST, Places, role, title
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SOURCE, TEST, Places, role, title
 from ncs.types import Document
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker
-from ncs.rankers.postranked import PostrankedRanker
-from ncs.rerank.postrank import Facts, grades, postrank
-from ncs.stopwords import content_words
-from ncs.tokens import field_tokens, tokenize
+from ncs.search.baselines.postrank import Facts, grades, postrank
+from ncs.search.baselines.postranked import PostrankedRanker
+from ncs.search.rankers import create_ranker
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Document
 
 

@@ -17,7 +17,7 @@ import pytest
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
+from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
 from tests import embeddings_server, heads, tinybert
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")

@@ -12,14 +12,14 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
-from ncs.lexical import stem_all
-from ncs.rankers import create_ranker
-from ncs.rankers.bm25 import WEIGHTS, Bm25Ranker
-from ncs.stopwords import content_words
-from ncs.tokens import field_tokens, tokenize
+from ncs.search.bm25 import WEIGHTS, Bm25Ranker
+from ncs.search.rankers import create_ranker
+from ncs.storage.postings import stem_all
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 QUESTIONS = (
     "how do I read a text file line by line",

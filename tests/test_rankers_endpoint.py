@@ -14,8 +14,8 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker
-from ncs.rankers.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
+from ncs.search.baselines.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
+from ncs.search.rankers import create_ranker
 from ncs.types import Document, Hit
 from tests.embeddings_server import Server, serving, vector
 
@@ -191,7 +191,7 @@ def test_an_index_built_with_a_server_asks_it_for_the_question_only(server: Serv
 
 
 def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ncs.rankers.endpoint.RETRIES", 0)
+    monkeypatch.setattr("ncs.search.baselines.endpoint.RETRIES", 0)
     with Server() as gone:
         url = gone.url
     opened = EndpointModel(endpoint_ranker(url=url).config)

@@ -13,10 +13,10 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker
-from ncs.rankers.cooccurrence import Cooccurrence
-from ncs.rankers.enhanced import EnhancedRanker
-from ncs.rankers.pairs import code_words, normalised, read_pairs
+from ncs.search.baselines.enhanced import EnhancedRanker
+from ncs.search.cooccurrence import Cooccurrence
+from ncs.search.pairs import code_words, normalised, read_pairs
+from ncs.search.rankers import create_ranker
 from ncs.types import Document
 
 PAIRS = [

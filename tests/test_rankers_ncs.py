@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.embeddings import Embeddings
 from ncs.errors import BadInput, IndexDamaged
-from ncs.rankers import create_ranker
-from ncs.rankers.ncs import NcsRanker
+from ncs.learn.embeddings import Embeddings
+from ncs.search.ncs import NcsRanker
+from ncs.search.rankers import create_ranker
 from tests.words import id_of, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.word_table import WordTable
+    from ncs.storage.words import WordTable
 
 DOCUMENTS = (
     "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard",
@@ -168,7 +168,7 @@ def test_asking_imports_neither_scipy_nor_scikit_learn_nor_fasttext(
 ) -> None:
     save(fitted(words, embeddings), words, embeddings, tmp_path)
     script = (
-        "import sys, pathlib; from ncs.rankers import create_ranker; r = create_ranker('ncs')\n"
+        "import sys, pathlib; from ncs.search.rankers import create_ranker; r = create_ranker('ncs')\n"
         "r.load(pathlib.Path(sys.argv[1])); assert r.search('hide keyboard', 2)\n"
         "print([m for m in ('scipy', 'sklearn', 'fasttext', 'tempfile') if m in sys.modules])"
     )

@@ -14,9 +14,9 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker
-from ncs.rankers.dense import DenseRanker, text_of
-from ncs.rankers.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
+from ncs.search.baselines.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
+from ncs.search.dense import DenseRanker, text_of
+from ncs.search.rankers import create_ranker
 from ncs.types import Document, Hit
 from tests import tinybert
 
@@ -206,7 +206,7 @@ def test_the_text_of_a_document_holds_its_documentation_once() -> None:
 
 def test_neither_torch_nor_the_models_library_is_imported_until_a_model_is_opened() -> None:
     script = (
-        "import sys; from ncs.rankers import create_ranker\n"
+        "import sys; from ncs.search.rankers import create_ranker\n"
         "create_ranker('transformers', model='x'); create_ranker('endpoint', url='http://localhost/v1')\n"
         "print([m for m in ('torch', 'transformers', 'sentence_transformers', 'openai') if m in sys.modules])"
     )

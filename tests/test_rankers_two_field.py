@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.packing import pack
-from ncs.rankers import create_ranker
-from ncs.rankers.lucene import one_byte_lengths, standard_tokens
-from ncs.rankers.two_field import TwoFieldRanker
-from ncs.store import Store
-from ncs.store_writer import StoreWriter
-from ncs.tokens import tokenize
+from ncs.search.baselines.lucene import one_byte_lengths, standard_tokens
+from ncs.search.baselines.two_field import TwoFieldRanker
+from ncs.search.rankers import create_ranker
+from ncs.storage.documents import Store
+from ncs.storage.documents_writer import StoreWriter
+from ncs.storage.packing import pack
+from ncs.text.tokens import tokenize
 from ncs.types import Document
 
 QUESTIONS = (

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncs.lexical import Postings, stem
-from ncs.lexical_build import build
-from ncs.rankers.wording import Wording, worded
+from ncs.search.expansion import Wording, worded
+from ncs.storage.postings import Postings, stem
+from ncs.storage.postings_builder import build
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 DOCUMENTS: Sequence[Mapping[Field, Sequence[str]]] = (
     {"name": ("lowercase", "text"), "doc": ("handy", "string")},

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs import read_ahead
-from ncs.read_ahead import PAGE, WILL_NEED, ReadAhead
+from ncs.storage import read_ahead
+from ncs.storage.read_ahead import PAGE, WILL_NEED, ReadAhead
+from ncs.storage.words import WordTable
 from ncs.types import FIELDS
-from ncs.word_table import WordTable
 from tests.words import table
 
 mapped_only = pytest.mark.skipif(WILL_NEED is None, reason="this system cannot be asked")

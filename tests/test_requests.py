@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ncs.cli import app
+from ncs.cli.main import app
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker, read_ranker
+from ncs.search.rankers import create_ranker, read_ranker
 from tests import corpus
 
 

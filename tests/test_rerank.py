@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.references import References, ReferencesBuilder, batch_references
-from ncs.rerank import consensus, diversity, naming
-from ncs.rerank.direction import OPPOSITES, direction, ways
+from ncs.search.signals import consensus, diversity, naming
+from ncs.search.signals.direction import OPPOSITES, direction, ways
+from ncs.storage.uses import References, ReferencesBuilder, batch_references
 from ncs.types import Document
 from tests.words import table
 

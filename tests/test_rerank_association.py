@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from ncs.lexical_build import build
-from ncs.rerank.association import agreement, associated
+from ncs.search.signals.association import agreement, associated
+from ncs.storage.postings_builder import build
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 Documents = Sequence[Mapping[Field, Sequence[str]]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ncs.rerank.priors import BODY, UNFINISHED, bodies, quality
-from ncs.stems import Stems
+from ncs.search.signals.priors import BODY, UNFINISHED, bodies, quality
+from ncs.text.stems import Stems
 from tests.words import table
 
 LONG = " ".join(["open read close send"] * 3)  # twelve words

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ncs.lexical import stem_all
-from ncs.rerank.proximity import DEPTH, agreement
-from ncs.stems import Stems
+from ncs.search.signals.proximity import DEPTH, agreement
+from ncs.storage.postings import stem_all
+from ncs.text.stems import Stems
 from tests.words import table
 
 IDF = {"pars": 3.0, "date": 2.0, "file": 1.0}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ncs.index import Index
-from ncs.rankers.hybrid import HybridRanker
-from ncs.rerank.soft_match import agreement
+from ncs.search.hybrid import HybridRanker
+from ncs.search.signals.soft_match import agreement
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 from tests import corpus
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from ncs.errors import IndexDamaged
-from ncs.fine import Fine, FineWriter, Grid
-from ncs.scanned import Scanned
-from ncs.stretched import MOST, Stretch
-from ncs.vectors import VectorIndex
+from ncs.storage.fine import Fine, FineWriter, Grid
+from ncs.storage.scanned import Scanned
+from ncs.storage.stretched import MOST, Stretch
+from ncs.storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
+    from ncs.storage.vector_kinds import Kind
     from ncs.types import Matrix
-    from ncs.vector_kinds import Kind
 
 ROWS, DIM = 12_000, 30
 

@@ -12,12 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from ncs.cli import app as cli
-from ncs.feedback import read_feedback
+from ncs.cli.main import app as cli
 from ncs.index import Index
-from ncs.server.app import create_app
-from ncs.server.examples import AnswerShape, DocumentShape, HitShape, IndexShape
-from ncs.server.settings import MOST_BODY, MOST_K, MOST_QUERY, Settings
+from ncs.search.feedback import read_feedback
+from ncs.serve.http.app import create_app
+from ncs.serve.http.examples import AnswerShape, DocumentShape, HitShape, IndexShape
+from ncs.serve.http.settings import MOST_BODY, MOST_K, MOST_QUERY, Settings
 from tests import corpus
 from tests.waiting import LONG, until
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ncs.errors import BadInput
-from ncs.server.guard import Guard
-from ncs.server.page import policy
-from ncs.server.refusals import Refusal, of_error, to_json
-from ncs.server.serving import told
-from ncs.server.settings import Settings, feedback_files, named, read_token
+from ncs.serve.http.guard import Guard
+from ncs.serve.http.page import policy
+from ncs.serve.http.refusals import Refusal, of_error, to_json
+from ncs.serve.http.serving import told
+from ncs.serve.http.settings import Settings, feedback_files, named, read_token
 
 TOKEN = "0123456789abcdef0123"
 

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from ncs.feedback import read_feedback
 from ncs.index import Index
-from ncs.server.settings import MOST_BODY
+from ncs.search.feedback import read_feedback
+from ncs.serve.http.settings import MOST_BODY
 from tests import corpus
 from tests.serving import Served, own_port, served
 from tests.waiting import LONG, put, until

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ncs.answer import ask_similar
-from ncs.aroma import features, similarity
 from ncs.errors import BadInput, SourceError
 from ncs.index import BuildConfig, Index
-from ncs.similar import SHARED, candidates, function_at, parse_place, similar, without
-from ncs.tokens import field_tokens
+from ncs.search.aroma import features, similarity
+from ncs.search.similar import SHARED, candidates, function_at, parse_place, similar, without
+from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
 from tests import corpus
 from tests.test_cli import ncs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ncs.spelling import REMEMBERED, Known, near
-from ncs.vocabulary import Vocabulary
+from ncs.text.spelling import REMEMBERED, Known, near
+from ncs.text.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary.of(["file", "fill", "keyboard", "keyboards", "keyword", "naïve", "tile", "to", "zip"])
 

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.lexical import stem_all
-from ncs.stems import Stems
-from ncs.vocabulary import Vocabulary
+from ncs.storage.postings import stem_all
+from ncs.text.stems import Stems
+from ncs.text.vocabulary import Vocabulary
 
 WORDS = ["abilities", "ability", "dying", "file", "filed", "files", "hide", "hiding", "only", "open", "opener", "ties"]
 

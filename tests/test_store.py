@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
-from ncs.packing import pack, pack_body, unpack_body
-from ncs.store import Store
-from ncs.store_writer import StoreWriter
+from ncs.storage.documents import Store
+from ncs.storage.documents_writer import StoreWriter
+from ncs.storage.packing import pack, pack_body, unpack_body
 from ncs.types import Document, Field, Location
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import IndexDamaged
-from ncs.symbols import EXACT, FOLDED, PREFIX, QUALIFIED, Symbol, Symbols, asked_symbols
+from ncs.storage.definitions import EXACT, FOLDED, PREFIX, QUALIFIED, Symbol, Symbols, asked_symbols
 
 DEFINITIONS = (
     ("setPadding", "View.setPadding", "method"),

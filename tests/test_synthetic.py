@@ -16,7 +16,7 @@ from evaluation.mixed_words import mixed
 from evaluation.synthetic import Source, make, parts, stream
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.places import Places
+from ncs.storage.file_roles import Places
 from ncs.types import FIELDS, NCS_FIELDS, Document, Field
 
 VERBS = ["open", "close", "read", "write", "hide", "show", "start", "stop", "find", "send"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.tokens import LONGEST_LITERAL, field_tokens, literal_tokens, spans, tokenize
+from ncs.text.tokens import LONGEST_LITERAL, field_tokens, literal_tokens, spans, tokenize
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from textual.widgets import Input
 
 from ncs.answer import Answer
 from ncs.config import BuildConfig
-from ncs.embeddings import FastTextConfig
 from ncs.index import Index
-from ncs.tui.app import SearchApp
-from ncs.tui.searching import Searcher
+from ncs.learn.embeddings import FastTextConfig
+from ncs.serve.tui.app import SearchApp
+from ncs.serve.tui.searching import Searcher
 from tests.waiting import LONG
 from tests.waiting import until as wait_until
 

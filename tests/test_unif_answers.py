@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs.aroma import features, similarity
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
+from ncs.search.aroma import features, similarity
 from unif.answers import FEWEST, Asked, judged_lists, read_answers
 from unif.ranker import UnifRanker
 from unif.settings import TranslationConfig

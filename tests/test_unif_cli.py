@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs import cli
+from ncs.cli import main as cli
 from ncs.index import Index
 from tests.heads import head
 
@@ -79,7 +79,7 @@ def test_wrong_use_is_told_in_one_line(
 
 
 def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> None:
-    script = "import sys; sys.modules['torch'] = None; from ncs.cli import main; main()"
+    script = "import sys; sys.modules['torch'] = None; from ncs.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", script, "train", "cnn", "-i", str(tmp_path), "--out", str(tmp_path / "run")],
         capture_output=True, text=True, check=False,

@@ -15,8 +15,8 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.index import Index
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document, Field
-from ncs.vocabulary import Vocabulary
 from unif import drawing, questions, run, settings
 from unif.beginning import Reads
 from unif.data import Pair, Pairs, Reading, prepare

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs.adding import add_rankers
+from ncs.build.add_ranker import add_rankers
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from tests.heads import WORDS, head, side
 from tests.words import table
 from unif.__main__ import main

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import BadInput
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from tests.words import table
 from unif import forward
 from unif.beginning import Beginning, begin, reads

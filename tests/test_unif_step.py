@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from unif.beginning import Beginning
 from unif.data import Pair, Pairs, Reading, prepare
 from unif.settings import ModelConfig, TrainConfig

@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
+from ncs.learn.embeddings import FastTextConfig
 from ncs.types import Document
 from unif.asked import OWN, asked, own
 from unif.data import Texts, Writer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary
 from unif.source_words import source_words
 from unif.tokenization import Bpe, Tokens, Words, learn_bpe, learn_words, load_tokens, n_grams
 

@@ -13,10 +13,10 @@ from scipy.sparse import csr_matrix
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.rankers.bm25 import Bm25Ranker
-from ncs.rankers.head_signal import HeadSignal
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.head_signal import HeadSignal
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
-from ncs.vocabulary import Vocabulary
 from unif.head import Head, Side, opened, tokens_of
 from unif.impacts import K1, B, saturated, table_impacts
 from unif.ranker import UnifRanker
@@ -113,8 +113,8 @@ def test_what_words_weigh_is_what_bm25_gives_them_but_for_idf(index: Index) -> N
 
 def _counted(index: Index) -> csr_matrix:
     """By hand from the texts: names count three times, all else once."""
-    from ncs.lexical import stem_all
-    from ncs.tokens import tokenize
+    from ncs.storage.postings import stem_all
+    from ncs.text.tokens import tokenize
 
     counts = np.zeros((len(TEXTS), len(STEMS)), np.float32)
     for row, (name, doc) in enumerate(TEXTS.items()):

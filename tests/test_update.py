@@ -14,18 +14,19 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from ncs import early, reuse
 from ncs.answer import Answer, ask
-from ncs.building import make
+from ncs.build import file_cache as reuse
+from ncs.build import first_segment as early
+from ncs.build.building import make
+from ncs.build.request import Recipe
 from ncs.config import BuildConfig
-from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, SourceError
-from ncs.file_table import FileEntry, FileTable
-from ncs.freshness import Recipe
 from ncs.index import Index
-from ncs.manifest import read_manifest
+from ncs.learn.embeddings import FastTextConfig
+from ncs.learn.word_vectors import PENDING
+from ncs.storage.files import FileEntry, FileTable
+from ncs.storage.manifest import read_manifest
 from ncs.types import NCS_FIELDS, Document
-from ncs.word_vectors import PENDING
 from tests import corpus, gitrepo
 from tests.test_cli import ncs
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.vectors import VectorIndex
+from ncs.storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from ncs.types import Matrix

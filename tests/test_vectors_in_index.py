@@ -12,9 +12,9 @@ import pytest
 from ncs.answer import describe
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.rankers import create_ranker
-from ncs.rankers.dense import DenseRanker, text_of
-from ncs.vector_kinds import read_about
+from ncs.search.dense import DenseRanker, text_of
+from ncs.search.rankers import create_ranker
+from ncs.storage.vector_kinds import read_about
 from tests import corpus
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Letters:
 def test_vectors_of_a_model_are_searched_approximately_where_there_are_many(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ncs.vector_kinds.EXACT", 3)
+    monkeypatch.setattr("ncs.storage.vector_kinds.EXACT", 3)
     ranker = DenseRanker("transformers", {"model": "letters"}, lambda _: Letters(), needs="model")
     with Index.load(folders["exact"]) as index:
         ranker.fit_documents(index.store)

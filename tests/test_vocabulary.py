@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import FIELDS, Field
-from ncs.vocabulary import Vocabulary
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 WORDS = st.lists(st.text(alphabet="abcéж读_", min_size=1, max_size=4), unique=True, max_size=30)
 DOCUMENTS = st.lists(
@@ -88,7 +88,7 @@ def test_a_cut_vocabulary_is_refused(tmp_path: Path) -> None:
 def test_words_put_aside_on_disk_give_the_same_files_and_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ncs.word_table_builder.SPILL_WORDS", 7)
+    monkeypatch.setattr("ncs.storage.words_builder.SPILL_WORDS", 7)
     documents = [[[f"w{(i * j) % 13}" for j in range(i % 5)] for _ in FIELDS] for i in range(40)]
     folders = [tmp_path / "memory", tmp_path / "disk"]
     for folder in folders:

@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from ncs import warm_start
-from ncs.embeddings import Embeddings, LsaConfig
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
+from ncs.learn import warm_start
+from ncs.learn.embeddings import Embeddings, LsaConfig
 from tests.words import table
 
 
@@ -60,7 +60,7 @@ def test_the_standard_library_is_read_without_tests_and_installed_packages(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         stem = Path(name).stem
         (tmp_path / name).write_text(f"def {stem}_word():\n    return 1\n")
-    monkeypatch.setattr("ncs.warm_start.sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
+    monkeypatch.setattr("ncs.learn.warm_start.sysconfig.get_paths", lambda: {"stdlib": str(tmp_path)})
     words = set(warm_start.other_words("stdlib").vocabulary)
     assert {"zipper", "client"} <= words
     assert not {"alien", "zip"} & words

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from ncs.build.watch import AGAIN, LOOK, Follower, watch
 from ncs.config import BuildConfig
-from ncs.embeddings import FastTextConfig
 from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract
-from ncs.folder import new_generation
 from ncs.index import Index
-from ncs.manifest import read_manifest
-from ncs.watching import AGAIN, LOOK, Follower, watch
+from ncs.learn.embeddings import FastTextConfig
+from ncs.storage.folder import new_generation
+from ncs.storage.manifest import read_manifest
 from tests.waiting import LONG, put, until
 
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))

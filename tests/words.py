@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
-from ncs.word_table import WordTable
-from ncs.word_table_builder import WordTableBuilder, batch_words
 
 
 def table(*documents: str, field: Field = "doc") -> WordTable:

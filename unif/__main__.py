@@ -19,12 +19,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from ncs.console import tracker
+from ncs.cli.output import tracker
 from ncs.errors import MissingExtra
-from ncs.folder import find_index
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
 from ncs.progress import silent
+from ncs.storage.folder import find_index
 from unif.settings import (
     CHOICES,
     Encoder,

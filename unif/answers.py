@@ -1,7 +1,7 @@
 """The default ranker's lists judged by known answers: which functions of an index hold what an answer's code holds.
 
 Who has questions with answers (a Stack Exchange dump) has labels for the functions of any index without asking anybody:
-a function answers as far as it holds the structural features of the answer (ncs.aroma; Cambronero et al. 2019).
+a function answers as far as it holds the structural features of the answer (ncs.search.aroma; Cambronero et al. 2019).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpora.jsonl import parse_row, read_lines
-from ncs.aroma import Feature, Features, features, readable
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.rankers.hybrid import HybridRanker
-from ncs.rankers.pairs import normalised
+from ncs.search.aroma import Feature, Features, features, readable
+from ncs.search.hybrid import HybridRanker
+from ncs.search.pairs import normalised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +119,7 @@ class _Judge:
                     self._numbers.setdefault(feature, len(self._numbers))
 
     def held(self, rows: Sequence[int], question: Asked) -> NDArray[np.float64]:
-        """The share of the nearest answer that each row's function holds (ncs.aroma.similarity), [len(rows)]."""
+        """The share of the nearest answer that each row's function holds (ncs.search.aroma.similarity), [len(rows)]."""
         fresh = [row for row in rows if row not in self._rows]
         for row, document in zip(fresh, self._store.documents(fresh), strict=True):
             own = features(document.code, document.language) if readable(document.language) else {}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised, read_questions
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
+from ncs.search.pairs import normalised, read_questions
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from ncs.types import FIELDS
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.encoder import inverse_document_frequency, term_counts
 from ncs.errors import BadInput
+from ncs.learn.tfidf import inverse_document_frequency, term_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.word_table import WordTable
+    from ncs.storage.words import WordTable
     from unif.head import Head
 
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.word_table import ranges
+from ncs.storage.words import ranges
 from unif.questions import Questions
 
 if TYPE_CHECKING:

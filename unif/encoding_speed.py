@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ncs.encoder import CHUNK
+from ncs.learn.tfidf import CHUNK
 from ncs.types import NCS_FIELDS
 from unif.head import tokens_of
 from unif.source_words import source_words

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from corpora.program import read_program
 from ncs.progress import Track
-from ncs.rankers.pairs import normalised
-from ncs.stopwords import content_words
-from ncs.tokens import field_tokens, tokenize
+from ncs.search.pairs import normalised
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import Field
 from unif.data import Reading
 from unif.impacts import READ

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.embeddings import unit_rows
-from ncs.encoder import term_counts
 from ncs.errors import BadInput, IndexDamaged
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
+from ncs.learn.embeddings import unit_rows
+from ncs.learn.tfidf import term_counts
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from unif.counts import counts_of, relative_weights
 from unif.forward import encode
 from unif.source_words import source_words
@@ -28,9 +28,9 @@ from unif.translation import FOLDER, Translation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.words import WordTable
+    from ncs.text.vocabulary import Vocabulary
     from ncs.types import Matrix
-    from ncs.vocabulary import Vocabulary
-    from ncs.word_table import WordTable
 
 FORMAT = 2
 NAME = "head"

@@ -1,7 +1,7 @@
 """What the words of functions weigh by BM25's rule: fields, repetition and length counted as the ranker bm25 does.
 
 A weighted mean of word vectors counts a word as often as it stands there, wherever that is, and a long function is the
-mean of much. Here the weight of a word in a function is, as in `ncs.lexical_build` but for idf, which heads learn:
+mean of much. Here the weight of a word in a function is, as in `ncs.storage.postings_builder` but for idf, which heads learn:
 
     tf / (tf + K1 * (1 - B + B * length / mean length)),    tf and length of the fields by WEIGHTS
 """
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.rankers.bm25 import WEIGHTS
+from ncs.search.bm25 import WEIGHTS
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.word_table import WordTable
+    from ncs.storage.words import WordTable
     from unif.tokenization import Tokens
 
 K1, B = 1.2, 0.75

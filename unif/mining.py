@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from ncs.minhash import ALIKE
+from ncs.storage.minhash import ALIKE
 from unif.data import NOWHERE, Texts
 from unif.objective import centred
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.approximate import sample_size
-from ncs.encoder import CHUNK, centred
 from ncs.errors import BadInput, IndexDamaged
+from ncs.learn.tfidf import CHUNK, centred
 from ncs.progress import Track, silent
-from ncs.rankers import built_room
-from ncs.rankers.head_signal import HeadSignal
-from ncs.tokens import tokenize
+from ncs.search.head_signal import HeadSignal
+from ncs.search.rankers import built_room
+from ncs.storage.approximate import sample_size
+from ncs.storage.vector_kinds import chosen
+from ncs.storage.vectors import VectorIndex
+from ncs.text.tokens import tokenize
 from ncs.types import NCS_FIELDS
-from ncs.vector_kinds import chosen
-from ncs.vectors import VectorIndex
 from unif.head import NAME, Head, opened, tokens_of
 from unif.impacts import document_impacts, table_impacts
 from unif.translated import Translated
@@ -27,10 +27,10 @@ from unif.translated import Translated
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.embeddings import Embeddings
-    from ncs.store import Store
+    from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import Store
+    from ncs.storage.words import WordTable
     from ncs.types import Document, Field, Mask, Matrix
-    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
 

@@ -15,15 +15,15 @@ from corpora.jsonl import Row, parse_row, read_lines
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised
-from ncs.tokens import field_tokens, tokenize
+from ncs.search.pairs import normalised
+from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Field
 from unif.data import Pair, Reading
 from unif.source_words import source_words
 
 if TYPE_CHECKING:
-    from ncs.store import Store
-    from ncs.word_table import WordTable
+    from ncs.storage.documents import Store
+    from ncs.storage.words import WordTable
     from unif.beginning import Reads
 
 CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")

@@ -1,7 +1,7 @@
 """The last stage of a head that translates: it learns what the default ranker's lists lack, and not what they have.
 
 Each list (`unif.answers`) has the default ranker's scores s and the share h of an answer that each function holds. The
-head is trained where it will stand, added to s with the weight that it will count (ncs.rankers.head_signal):
+head is trained where it will stand, added to s with the weight that it will count (ncs.search.head_signal):
 
     loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), functions drawn from the index among them
@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-from ncs.rankers.head_signal import FAR
-from ncs.stopwords import content_words
-from ncs.tokens import tokenize
+from ncs.search.head_signal import FAR
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from unif.counts import counts_of
 from unif.impacts import table_impacts
 from unif.tokenization import Stems
@@ -32,8 +32,8 @@ from unif.translating_draw import dropped
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.vocabulary import Vocabulary
-    from ncs.word_table import WordTable
+    from ncs.storage.words import WordTable
+    from ncs.text.vocabulary import Vocabulary
     from unif.answers import JudgedList
 
 WEIGHT = 0.3

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.embeddings import Embeddings
-from ncs.encoder import inverse_document_frequency
 from ncs.errors import BadInput
+from ncs.learn.embeddings import Embeddings
+from ncs.learn.tfidf import inverse_document_frequency
 from ncs.progress import Track, silent
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
-from ncs.vocabulary import Vocabulary
 from unif.data import READING, Pairs, Reading, Writer, prepare
 from unif.reading import CODE, functions
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.index import Index
-    from ncs.store import Store
+    from ncs.storage.documents import Store
+    from ncs.storage.words import WordTable
     from ncs.types import Matrix
-    from ncs.word_table import WordTable
     from unif.beginning import Beginning
     from unif.sources import Sources
     from unif.teacher import Lists

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ncs.tokens import tokenize
+from ncs.text.tokens import tokenize
 
 
 def source_words(code: str, language: str) -> list[str]:

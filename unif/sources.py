@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.rankers.pairs import normalised, read_questions
-from ncs.tokens import tokenize
+from ncs.search.pairs import normalised, read_questions
+from ncs.text.tokens import tokenize
 from ncs.types import NCS_FIELDS
 from unif.beginning import reads
 from unif.data import Pair, Reading

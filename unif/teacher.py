@@ -22,7 +22,7 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.rankers import read_ranker
+from ncs.search.rankers import read_ranker
 from unif.asked import asked
 from unif.data import NOWHERE
 

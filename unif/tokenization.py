@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ncs.errors import MissingExtra
-from ncs.lexical import stem_all
-from ncs.vocabulary import Vocabulary
+from ncs.storage.postings import stem_all
+from ncs.text.vocabulary import Vocabulary
 
 FILE = "tokens.json"
 SHORTEST, LONGEST = 3, 6

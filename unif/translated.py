@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.rankers.head_signal import SAMPLE
+from ncs.search.head_signal import SAMPLE
 from unif.impacts import document_impacts
 from unif.translation import Translation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.words import WordTable
     from ncs.types import Field
-    from ncs.word_table import WordTable
 
     Scores = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from corpora.codesearchnet.documentation import first_paragraph
 from corpora.codesearchnet.signatures import LEAST, SET, alike, identifiers
 from corpora.pairs import Pair
 from ncs.extract import LANGUAGES
-from ncs.rankers.pairs import normalised
+from ncs.search.pairs import normalised
 
 Reason = Literal["code", "near duplicate", "documentation"]
 

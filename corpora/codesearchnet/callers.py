@@ -18,7 +18,7 @@ from corpora.codesearchnet.functions import CodeFunction
 from corpora.codesearchnet.namesakes import LEAST, MOST
 from corpora.codesearchnet.reading import SOURCE, functions, question
 from corpora.pairs import Pair
-from ncs.tokens import tokenize
+from ncs.text.tokens import tokenize
 
 MEANINGS = 5
 """Documentations of a name: one that more people describe otherwise (get item, on create) says nothing by itself."""

@@ -16,7 +16,7 @@ from corpora.codesearchnet.functions import LANGUAGES, corpus_files, corpus_lang
 from corpora.corpus import Corpus
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
-from ncs.rankers import DEFAULT_RANKER
+from ncs.search.rankers import DEFAULT_RANKER
 from ncs.types import Document, Query, Run
 
 if TYPE_CHECKING:

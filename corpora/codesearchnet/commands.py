@@ -27,7 +27,7 @@ from corpora.codesearchnet.rules import Rules
 from corpora.jsonl import read_rows
 from corpora.pairs import Pair, write_pairs
 from corpora.trec import read_run
-from ncs.console import show_table, tracker
+from ncs.cli.output import show_table, tracker
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 

@@ -17,8 +17,8 @@ import numpy as np
 from corpora.codesearchnet.functions import CodeFunction
 from corpora.codesearchnet.reading import SOURCE, functions, question
 from corpora.pairs import Pair
-from ncs.rankers.pairs import normalised
-from ncs.tokens import tokenize
+from ncs.search.pairs import normalised
+from ncs.text.tokens import tokenize
 
 LEAST, MOST = 2, 200
 """Words of a name that says what a function does, and functions of a name that still does."""

@@ -12,13 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from evaluation.annotation.database import JudgedAlready
 from evaluation.annotation.desk import Desk, State
 from ncs import __version__
-from ncs.server.edge import Edge
-from ncs.server.faults import handle
-from ncs.server.guard import Guard
-from ncs.server.metrics import Metrics
-from ncs.server.page import policy
-from ncs.server.refusals import Refusal, to_json
-from ncs.server.settings import Settings
+from ncs.serve.http.edge import Edge
+from ncs.serve.http.faults import handle
+from ncs.serve.http.guard import Guard
+from ncs.serve.http.metrics import Metrics
+from ncs.serve.http.page import policy
+from ncs.serve.http.refusals import Refusal, to_json
+from ncs.serve.http.settings import Settings
 
 PAGE = Path(__file__).parent / "page.html"
 MOST_NOTES = 2_000
@@ -66,7 +66,7 @@ def create_app(desk: Desk, settings: Settings, token: str | None = None) -> Edge
     api = FastAPI(title="ncs annotate", version=__version__, docs_url=None, redoc_url=None)
     api.include_router(router)
     handle(api)
-    api.state.service = desk  # by this name ncs.server.faults asks which paths to hide
+    api.state.service = desk  # by this name ncs.serve.http.faults asks which paths to hide
     metrics = Metrics([route.path for route in router.routes if hasattr(route, "path")])
     return Edge(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
 

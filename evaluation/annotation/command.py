@@ -15,7 +15,7 @@ from evaluation.annotation.queries import read_queries
 from ncs.errors import BadInput, MissingExtra
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.server.settings import Settings
+from ncs.serve.http.settings import Settings
 
 PORT = 8766
 
@@ -89,7 +89,7 @@ def serve(
     """Show the page on this machine until SIGTERM or ctrl-C. Raises MissingExtra without the extra `server`."""
     try:
         from evaluation.annotation.app import create_app
-        from ncs.server.serving import listen, run
+        from ncs.serve.http.serving import listen, run
     except ImportError as error:
         raise MissingExtra(f"ncs annotate needs {error.name}; pip install 'neural-code-search[server]'") from error
     settings = Settings({}, port=port, quiet=quiet)

@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.annotation.answers import Answer
 from evaluation.annotation.pool import Pair, Recipe
 from ncs.errors import BadInput, NcsError
-from ncs.packing import to_bytes, to_str
+from ncs.storage.packing import to_bytes, to_str
 from ncs.types import Query
 
 APPLICATION = 0x6E637361

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.rankers import RANKERS
+from ncs.search.rankers import RANKERS
 from ncs.types import Document, Query, Run
 
 DEFAULT_RANKERS = ("bm25", "ncs", "hybrid")

@@ -1,6 +1,6 @@
 """The automatic judge: does a function hold enough of the answer's code to answer the question, too?
 
-Similarity by Aroma's features (ncs.aroma): which share of the features of the answer's code the function has.
+Similarity by Aroma's features (ncs.search.aroma): which share of the features of the answer's code the function has.
 Cambronero et al., "When deep learning met code search" (FSE 2019), section 4, take a hit for right from .25 on.
 Long functions pass that by holding everything, so the strict threshold is reported beside it
 (`python -m evaluation.judges.calibrate` shows what each lets pass).
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ncs.aroma import cached_features, features, readable, similarity
 from ncs.errors import BadInput
+from ncs.search.aroma import cached_features, features, readable, similarity
 
 __all__ = ["PAPER_THRESHOLD", "STRICT_THRESHOLD", "VERSION", "Judge", "features", "judge", "passing", "similarity"]
 

@@ -24,10 +24,10 @@ from evaluation.judged import index_identity
 from evaluation.judges.aroma import VERSION
 from evaluation.judges.calibration import Rates, Similarities, measure, rates
 from evaluation.report import aligned
-from ncs.console import tracker
+from ncs.cli.output import tracker
 from ncs.errors import BadInput
+from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.mains import ending
 
 
 def table(found: Sequence[Rates]) -> str:

@@ -11,8 +11,8 @@ from corpora.ncs287 import Question
 from evaluation.examples import Example, listed_qrels
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, judge, passing
 from ncs.index import Index
-from ncs.places import OUTLINES
 from ncs.progress import Track, silent
+from ncs.storage.file_roles import OUTLINES
 from ncs.types import Document
 
 THRESHOLDS = (0.1, 0.2, PAPER_THRESHOLD, 0.3, 0.4, 0.5, STRICT_THRESHOLD, 0.7, 0.8, 0.9)
@@ -29,7 +29,7 @@ class Similarities:
     random: Sequence[float]
     """Functions drawn from the index, one value for each question."""
     around: Sequence[float]
-    """Documents drawn that are no functions (`ncs.places.OUTLINES`); there may be none."""
+    """Documents drawn that are no functions (`ncs.storage.file_roles.OUTLINES`); there may be none."""
     bm25: Sequence[float]
     """Functions among the first hits of bm25 for the question, without its listed ones."""
 

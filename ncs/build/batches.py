@@ -1,0 +1,238 @@
+"""What travels from extraction to the index: batches of documents, packed where they were made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.storage.seen_hashes import Digests
+from ncs.storage.files import BROKEN, FAILED, FileTable, FileTableBuilder
+from ncs.storage.packing import Packed, pack
+from ncs.storage.uses import References, ReferencesBuilder, batch_references
+from ncs.storage.documents_writer import StoreWriter
+from ncs.text.tokens import literal_tokens, tokenize
+from ncs.types import FIELDS, Document, Location
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.files import FileEntry
+    from ncs.storage.uses import BatchReferences
+
+SPLIT, LONGEST_NAME = 100_000, 40
+"""Spellings whose words are kept in mind, up to so many letters each: 25 MB. Longer ones are prose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents of some files: rows for the store, words for the table. Cheap to send to another process."""
+
+    packed: Sequence[Packed]
+    digests: Sequence[bytes]
+    locations: Sequence[tuple[str, str, int, int, str]]
+    words: Sequence[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    references: BatchReferences
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Its documents start..stop."""
+        if (start, stop) == (0, len(self.packed)):
+            return self
+        keep = np.zeros(len(self.packed), np.bool_)
+        keep[start:stop] = True
+        names, used, uses = self.references
+        return Batch(
+            self.packed[start:stop],
+            self.digests[start:stop],
+            self.locations[start:stop],
+            *_kept(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep),
+            _kept(names, used, uses[:, None], keep),
+        )
+
+
+def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
+    """Tokenise and compress, in the process that extracted."""
+    return Batch(
+        [pack(document, code=code) for document in documents],
+        [document.digest for document in documents],
+        [(d.repository, d.path, d.start_line, d.end_line, d.qualified_name) for d in documents],
+        *_words(documents),
+        batch_references(documents),
+    )
+
+
+def _words(documents: Iterable[Document]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """Words of every document and field, as `WordTableBuilder.add` takes them."""
+    numbers: dict[str, int] = {}
+    found: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
+    ids: list[int] = []
+    lengths: list[int] = []
+    for document in documents:
+        for name in FIELDS:
+            before, literal = len(ids), name == "literals"
+            known = found[literal]
+            for spelling in document.words.get(name, ()):
+                here = known.get(spelling)
+                if here is None:
+                    tokens = literal_tokens(spelling) if literal else _tokens(spelling)
+                    here = known[spelling] = [numbers.setdefault(token, len(numbers)) for token in tokens]
+                ids += here
+            lengths.append(len(ids) - before)
+    return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)
+
+
+_split: dict[str, list[str]] = {}
+
+
+def _tokens(spelling: str) -> list[str]:
+    """Names come again in other files: they are split once."""
+    if len(spelling) > LONGEST_NAME:
+        return tokenize(spelling)
+    tokens = _split.get(spelling)
+    if tokens is None:
+        if len(_split) >= SPLIT:
+            _split.clear()
+        tokens = _split[spelling] = tokenize(spelling)
+    return tokens
+
+
+def chunks(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+    """Lists of up to `size` documents."""
+    iterator = iter(documents)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What extraction came to."""
+
+    words: WordTable
+    references: References
+    sources: FileTable
+    documents: int
+    copies: int
+    files: int = 0
+    bytes: int = 0
+    broken: Sequence[str] = ()
+    failed: Sequence[str] = ()
+    tally: dict[str, Any] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, Any]:
+        """For the manifest; of broken and failed files the first hundred are named."""
+        return {
+            "documents": self.documents,
+            "copies": self.copies,
+            "files": self.files,
+            "source_bytes": self.bytes,
+            "broken": len(self.broken),
+            "failed": len(self.failed),
+            "broken_files": list(self.broken[:100]),
+            "failed_files": list(self.failed[:100]),
+            **self.tally,
+        }
+
+
+class Collector:
+    """Appends batches to the store and the word table in a folder; an exact duplicate becomes a copy of the first."""
+
+    def __init__(self, folder: Path, code: bool, deduplicate: bool) -> None:
+        self._writer = StoreWriter(folder / "documents.sqlite", code=code)
+        self._folder = folder
+        self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
+        self._references = ReferencesBuilder()
+        self._sources = FileTableBuilder()
+        self._digests = Digests()
+        self._deduplicate = deduplicate
+        self._documents = self._copies = self._files = self._bytes = 0
+        self._repositories: set[str] = set()
+        self._broken: list[str] = []
+        self._failed: list[str] = []
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._writer.close()
+        self._builder.close()
+
+    def add(self, batch: Batch, entries: Sequence[FileEntry] = (), owners: NDArray[np.int64] | None = None) -> None:
+        """The next documents, in order; entries: the files they came from, owners [n]: which of them each did."""
+        keep = np.ones(len(batch.packed), np.bool_)
+        copies = []
+        digests = batch.digests if self._deduplicate else [b""] * len(batch.packed)
+        for i, row in enumerate(self._digests.rows(digests, self._documents)):
+            if row == self._documents:
+                self._documents += 1
+            else:
+                keep[i] = False
+                copies.append((row, Location(*batch.locations[i])))
+        if owners is not None:
+            self._sources.add(entries, owners, keep)
+            self._note(entries)
+        if owners is None:
+            places = [(repository, path) for repository, path, *_ in batch.locations]
+        else:
+            places = [(entries[i].repository, entries[i].path) for i in np.unique(owners)]
+        self._writer.number_files(places)
+        self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
+        for row, location in copies:
+            self._writer.add_copy(row, location)
+        self._copies += len(copies)
+        self._repositories.update(location[0] for location in batch.locations)
+        lengths = batch.lengths.reshape(-1, len(FIELDS))
+        self._builder.add(*_kept(batch.words, batch.ids, lengths, keep))
+        names, used, uses = batch.references
+        self._references.add(*_kept(names, used, uses[:, None], keep))
+
+    def _note(self, entries: Sequence[FileEntry]) -> None:
+        self._files += len(entries)
+        self._bytes += sum(entry.bytes for entry in entries)
+        for state, names in ((BROKEN, self._broken), (FAILED, self._failed)):
+            names += [f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state]
+
+    def finish(self) -> Collected:
+        """Close the store; the words of all batches in one table, which is saved."""
+        tally = dict(self._writer.finish() or {})
+        held = dict(tally.get("repositories", {}))  # one that holds copies only is there too, with 0
+        tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
+        words = self._builder.finish()
+        if os.name == "nt":
+            words.save(self._folder)
+        return Collected(
+            words,
+            self._references.finish(),
+            self._sources.finish(),
+            self._documents,
+            self._copies,
+            self._files,
+            self._bytes,
+            self._broken,
+            self._failed,
+            tally,
+        )
+
+
+def _kept(
+    words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
+) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
+    """The words of the documents that are no copies: what only copies hold must not enter the vocabulary.
+
+    lengths: [documents, fields].
+    """
+    if keep.all():
+        return words, ids, lengths.ravel()
+    left = ids[np.repeat(keep, lengths.sum(axis=1))]
+    held = np.zeros(len(words), np.bool_)
+    held[left] = True
+    numbers = np.cumsum(held, dtype=np.int32) - 1
+    return list(compress(words, held.tolist())), numbers[left], lengths[keep].ravel()

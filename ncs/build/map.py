@@ -1,0 +1,97 @@
+"""An index as a 2-D picture: its document vectors, or a seeded sample of them, by PCA and t-SNE, beside its files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import BadInput, MissingExtra
+from ncs.storage.folder import new_generation
+from ncs.index import Index
+from ncs.storage.map_files import MOST, ROOM, VECTORS, Map
+from ncs.progress import Track, silent
+from ncs.storage.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+
+SIDE = 65_535
+"""Places are whole numbers from 0 to this."""
+COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
+
+
+def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:
+    """Draw an index and write the map into it, as a new generation; one that it had is replaced.
+
+    points: how many documents are drawn, a sample by `seed` where there are more. The same on the same machine.
+    Raises what `Index.load` raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
+    """
+    _needed()
+    folder = Path(folder)
+    Index.load(folder).close()  # before the lock: there is one to draw
+    with new_generation(folder) as generation, Index.load(folder) as standing:
+        began = time.perf_counter()
+        vectors = VectorIndex.load(standing.data / VECTORS)
+        rows = sample(vectors, points, seed)
+        places = project(vectors.rows(rows), seed, track)
+        config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed}
+        made = Map(rows.astype(np.int32), places, config)
+        generation.begin_with(standing.data, without=[ROOM])
+        made.save(generation.path)
+        manifest = standing.manifest
+        seconds = manifest.counts.get("seconds")
+        took = {**(seconds if isinstance(seconds, dict) else {}), ROOM: round(time.perf_counter() - began, 2)}
+        counts = {**manifest.counts, "seconds": took, "map": len(rows)}
+        generation.commit(config=manifest.config, counts=counts, notes=manifest.notes, versions=manifest.versions)
+    return made
+
+
+def sample(vectors: VectorIndex, points: int, seed: int) -> NDArray[np.int64]:
+    """Rows to draw, rising: documents with a vector, all or a sample. Raises BadInput where they are too few."""
+    if points < LEAST:
+        raise BadInput(f"{points} points are no picture; ask for at least {LEAST}")
+    rows = vectors.filled()
+    if len(rows) < LEAST:
+        raise BadInput(f"{len(rows)} documents with vectors are too few for a map; it takes {LEAST}")
+    if len(rows) > points:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, points, replace=False))
+    return rows
+
+
+def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uint16]:
+    """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE, begun with the first two of them."""
+    from sklearn.decomposition import PCA
+
+    tsne = _needed()
+    n, dim = vectors.shape
+    components = min(COMPONENTS, dim, n - 1)
+    (reduced,) = (
+        PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
+        for _ in track(range(1), "PCA", total=1)
+    )
+    (found,) = (
+        tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
+        for _ in track(range(1), "t-SNE", total=1)
+    )
+    return _scaled(np.asarray(found))
+
+
+def _scaled(found: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Both axes by one scale, so that distances stay what they are; the shorter one in the middle."""
+    low, high = found.min(axis=0), found.max(axis=0)
+    middle, scale = (low + high) / 2, max(float((high - low).max()), 1e-9)
+    places: NDArray[np.uint16] = np.rint((found - middle) / scale * SIDE + SIDE / 2).clip(0, SIDE).astype(np.uint16)
+    return places
+
+
+def _needed() -> Any:
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise MissingExtra("a map needs openTSNE; pip install 'neural-code-search[map]'") from error
+    return TSNE

@@ -1,0 +1,63 @@
+"""`ncs serve`: answers over HTTP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ncs.cli import output as console
+from ncs.cli.commands.options import Store, folder_of, given
+
+
+def serve(
+    index: Annotated[
+        list[str] | None,
+        typer.Option("-i", "--index", help="Index folder, or name=FOLDER; repeatable.", show_default=".ncs"),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but loopback lets others read your code.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Name that the server may be called by, behind a proxy; repeatable.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that requests must bear; else $NCS_TOKEN.")
+    ] = None,
+    feedback: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE for thumbs up and down, for `ncs tune`; name=FILE for further indexes; repeatable."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, max=64, help="Processes that search.", show_default="one a core, at most 4")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
+    ] = None,
+    store: Store = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No line a request.")] = False,
+) -> None:
+    """Answer searches over HTTP, on this machine only unless --host says otherwise.
+
+    Example: ncs serve -i .ncs --port 8765
+    """
+    from ncs.errors import BadInput, MissingExtra
+    from ncs.serve.http.settings import Settings, default_workers, feedback_files, named, read_token
+
+    folders = named(index or [os.environ.get("NCS_INDEX") or str(folder_of(None))])
+    if store and len(folders) > 1:
+        raise BadInput("a store holds one index; serve each of several by a server of its own")
+    settings = Settings(
+        folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()),
+        workers=default_workers() if workers is None else workers, quiet=quiet, store=store or "",
+        **given(seconds=time_limit),
+    )  # fmt: skip
+    token = read_token(token_file, os.environ)
+    try:
+        from ncs.serve.http import serving
+    except ImportError as error:
+        raise MissingExtra(f"ncs serve needs {error.name}; pip install 'neural-code-search[server]'") from error
+    serving.serve(settings, token, console.say)

@@ -1,0 +1,82 @@
+"""Opening a hit in somebody's editor, at its line: which argument that takes, by the editor's name."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from ncs.errors import BadInput
+from ncs.search.locate_source import Originals
+
+_PLUS = "vim nvim vi view gvim mvim neovide nano pico emacs emacsclient kak micro joe jed ne mg gedit jmacs"
+_GOTO = "code code-insiders code-oss codium vscodium cursor windsurf positron"
+_COLON = "subl sublime_text zed zeditor hx helix atom lapce pulsar"
+_LINE = "idea pycharm webstorm phpstorm clion goland rider rubymine rustrover studio charm fleet xed mate kate kwrite"
+_SHORT = {"mate": "-l", "kate": "-l", "kwrite": "-l"}
+
+
+def editor_command(editor: str, path: Path, line: int) -> list[str]:
+    """The command that opens a file at a line; of an editor that is not known by name, at its first.
+
+    >>> editor_command("code --wait", Path("a.py"), 7)
+    ['code', '--wait', '-g', 'a.py:7']
+    >>> editor_command("/usr/bin/vim", Path("a.py"), 7)
+    ['/usr/bin/vim', '+7', 'a.py']
+    """
+    try:
+        command = shlex.split(editor)
+    except ValueError:
+        raise BadInput(f"cannot read the editor {editor!r}; set it anew: export EDITOR=vim") from None
+    name = PurePath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
+    if name in _PLUS.split():
+        return [*command, f"+{line}", str(path)]
+    if name in _GOTO.split():
+        return [*command, "-g", f"{path}:{line}"]
+    if name in _COLON.split():
+        return [*command, f"{path}:{line}"]
+    if name in _LINE.split():
+        return [*command, _SHORT.get(name, "--line"), str(line), str(path)]
+    return [*command, str(path)]
+
+
+def editor_of(environment: Mapping[str, str]) -> str:
+    """$VISUAL, else $EDITOR; BadInput where neither names one."""
+    for name in ("VISUAL", "EDITOR"):
+        if editor := environment.get(name, "").strip():
+            return editor
+    raise BadInput("no editor is named; name yours: export EDITOR=vim")
+
+
+def to_open(hit: Mapping[str, Any], originals: Originals) -> tuple[Path, int, str | None]:
+    """File and line of a hit, and what to say of it: a copy of the indexed code where its file is out of reach.
+
+    Raises BadInput where the index keeps no code either.
+    """
+    where = f"{hit['repository']}/{hit['path']}"
+    if stand := originals.stand(hit):
+        changed = None if stand.as_indexed else f"{where} has changed since it was indexed; see: ncs update"
+        return stand.path, stand.line, changed
+    if not hit["code"]:
+        raise BadInput(f"{where} is not to be had here, and the index keeps no code; build it without --no-store-code")
+    path = Path(tempfile.mkdtemp(prefix="ncs-")) / PurePath(hit["path"]).name
+    path.write_text(hit["code"], encoding="utf-8", errors="replace")
+    path.chmod(0o444)
+    return path, 1, f"{where} is no file here (moved, or in an archive or bare repository): the code as indexed opens"
+
+
+def open_hit(hit: Mapping[str, Any], originals: Originals, environment: Mapping[str, str]) -> str | None:
+    """Open it and wait for the editor; what to say of it. Raises BadInput where there is none or it fails."""
+    editor = editor_of(environment)
+    path, line, note = to_open(hit, originals)
+    command = editor_command(editor, path, line)
+    try:
+        status = subprocess.call(command)
+    except OSError as error:
+        raise BadInput(f"cannot start {command[0]}: {error.strerror}; name another: export EDITOR=vim") from None
+    if status:
+        raise BadInput(f"{command[0]} ended with status {status}; the file is {path}, line {line}")
+    return note

@@ -1,0 +1,138 @@
+"""Words into unit vectors: TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from ncs.learn.embeddings import unit_rows
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
+from ncs.types import NCS_FIELDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.words import Arrays, WordTable
+    from ncs.text.vocabulary import Vocabulary
+    from ncs.types import Matrix
+
+QueryWeights = Literal["mean", "idf"]
+CHUNK = 1 << 14  # documents encoded at a time
+
+
+class Encoder(Protocol):
+    """Makes comparable unit vectors of documents and questions; a zero vector where no word has one."""
+
+    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
+        """Unit vectors [stop - start, d] of the documents of these rows."""
+        ...
+
+    def query(self, text: str) -> Matrix:
+        """The unit vector [d] of a question."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TfidfEncoder:
+    """NCS's encoder, u(x) being x / |x|, over the words of NCS_FIELDS.
+
+    document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
+    query, "mean": u(mean of v_w), as published; "idf": as a document of its words. Unknown words are left out.
+    stop_words: False leaves a question's grammar out (documents keep all words).
+
+    The weighting is ours: scikit-learn's idf is log(n / df) + 1, and it wants all documents at once.
+    """
+
+    vocabulary: Vocabulary
+    vectors: Matrix
+    """Word vectors, [len(vocabulary), d]."""
+    idf: NDArray[np.float32]
+    """[len(vocabulary)]; 0 for a word that no document has, or every one."""
+    query_weights: QueryWeights = "mean"
+    stop_words: bool = True
+
+    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
+        """Unit vectors [stop - start, d]; scipy is imported here."""
+        return next(self.runs(words, [start], stop - start))
+
+    def runs(self, words: WordTable, starts: Iterable[int], size: int) -> Iterator[Matrix]:
+        """`documents` of `size` rows from each of these on, made here; the word vectors are made unit once for all."""
+        unit = unit_rows(self.vectors)
+        for start in starts:
+            yield encoded(words.stretch(start, min(start + size, len(words))), self.idf, unit)[0]
+
+    def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
+        """`documents` of CHUNK rows from each of these on; made by workers where the words are a cluster's."""
+        work = partial(encoded, idf=self.idf, unit=unit_rows(self.vectors))
+        return (arrays[0] for arrays in words.each(work, starts, CHUNK))
+
+    def query(self, text: str) -> Matrix:
+        """The unit vector [d] of a question, zero where no word of it has a vector."""
+        _, _, parts = self.parts(text)
+        unit: Matrix = unit_rows(parts.sum(axis=0, keepdims=True))[0]
+        return unit
+
+    def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
+        """The words of a question, the places of the known ones, and what each of these adds to its vector, [known, d].
+
+        Of a repeated word each place adds the same part.
+        """
+        words = tokenize(text)
+        if not self.stop_words:
+            words = content_words(words)
+        known = {at: id for at, word in enumerate(words) if (id := self.vocabulary.id(word)) is not None}
+        ids = np.fromiter(known.values(), np.int64, len(known))
+        vectors = np.asarray(self.vectors[ids], np.float32)
+        if self.query_weights == "idf":
+            _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
+            share = ((1 + np.log(counts)) / counts).astype(np.float32)[numbers]
+            vectors = unit_rows(vectors) * (share * self.idf[ids])[:, None]
+        return words, list(known), vectors
+
+
+def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
+    """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0."""
+    (df,) = words.total(_documents_with, CHUNK)
+    return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
+
+
+def _documents_with(words: WordTable) -> Arrays:
+    """How many documents have each word."""
+    indices = term_counts(words, 0, len(words)).indices
+    return [np.bincount(indices, minlength=len(words.vocabulary)).astype(np.int64)]
+
+
+def encoded(words: WordTable, idf: NDArray[np.float32], unit: Matrix) -> list[Matrix]:
+    """Unit vectors [len(words), d], alone in a list; unit: word vectors as rows of length 1."""
+    return [unit_rows(tfidf(words, idf, 0, len(words)) @ unit)]
+
+
+def term_counts(words: WordTable, start: int, stop: int) -> Any:
+    """Documents x words, scipy CSR of float32: how often each word stands in the NCS_FIELDS of rows start..stop."""
+    from scipy.sparse import csr_matrix
+
+    ids, offsets = words.select(NCS_FIELDS, start, stop)
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, offsets), shape=(stop - start, len(words.vocabulary)))
+    counts.sum_duplicates()
+    return counts
+
+
+def tfidf(words: WordTable, idf: NDArray[np.float32], start: int, stop: int) -> Any:
+    """Documents x words, scipy CSR of float32: (1 + log tf) * idf, for rows start..stop."""
+    matrix = term_counts(words, start, stop)
+    matrix.data = (1 + np.log(matrix.data)) * idf[matrix.indices]
+    return matrix
+
+
+def centred(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
+    """Unit vectors with the mean of all documents taken out, unit again; zero rows stay zero."""
+    for vectors in chunks:
+        empty = ~vectors.any(axis=1)
+        moved = vectors - mean
+        moved[empty] = 0
+        yield unit_rows(moved)

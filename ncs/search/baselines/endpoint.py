@@ -1,0 +1,139 @@
+"""Any server that speaks OpenAI's embeddings API as a ranker: the code of every function is sent to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ncs.errors import BadInput, MissingExtra, NcsError
+from ncs.search.dense import DenseRanker
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Matrix
+
+KEY_VARIABLE = "NCS_ENDPOINT_KEY"
+RETRIES, TIMEOUT = 5, 60.0  # waits grow as the library has them, or as the server says; seconds
+
+
+def endpoint_ranker(
+    name: str = "endpoint",
+    *,
+    url: str | None = None,
+    model: str = "default",
+    query_prefix: str = "",
+    document_prefix: str = "",
+    max_characters: int = 2000,
+    batch: int = 64,
+    key_variable: str = KEY_VARIABLE,
+    dimensions: int | None = None,
+) -> DenseRanker:
+    """A ranker by the address up to, not with, `/embeddings`, as `http://localhost:8080/v1`.
+
+    The key is read from an environment variable, NCS_ENDPOINT_KEY unless `key_variable` names another; only that
+    name is stored. Texts are cut at max_characters, about 512 tokens of code: the server's tokens are not known here.
+    dimensions: ask for shorter vectors, where the model can. Raises BadInput for an address that is none or that has
+    a password in it.
+    """
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput(f"{url!r} is no address; write it as http://localhost:8080/v1")
+        if parts.username or parts.password:
+            raise BadInput(f"the address has a password in it, which would be stored; put a key into ${key_variable}")
+    config = {
+        "url": url,
+        "model": model,
+        "query_prefix": query_prefix,
+        "document_prefix": document_prefix,
+        "max_characters": max_characters,
+        "batch": batch,
+        "key_variable": key_variable,
+        "dimensions": dimensions,
+    }
+    return DenseRanker(name, config, EndpointModel, needs="url")
+
+
+class EndpointModel:
+    """A client of one server."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises MissingExtra without the library."""
+        self._config = config
+        self._client, self._headers = _client(config)
+        self._dim: int | None = config["dimensions"]
+
+    def documents(self, texts: Sequence[str]) -> Matrix:
+        """Vectors [n, d] as the server gave them; raises NcsError for a refusal or an answer that does not fit."""
+        return self._embedded([self._config["document_prefix"] + text for text in texts])
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """As `documents`, for questions."""
+        return self._embedded([self._config["query_prefix"] + text for text in texts])
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def _embedded(self, texts: Sequence[str]) -> Matrix:
+        size = self._config["batch"]
+        vectors = [self._asked(texts[start : start + size]) for start in range(0, len(texts), size)]
+        return np.concatenate(vectors)
+
+    def _asked(self, texts: Sequence[str]) -> Matrix:
+        """One request."""
+        import openai
+
+        url, longest = self._config["url"], self._config["max_characters"]
+        inputs = [text[:longest] if text.strip() else "-" for text in texts]  # servers refuse empty texts
+        extra = {"dimensions": self._config["dimensions"]} if self._config["dimensions"] else {}
+        try:
+            answer = self._client.embeddings.create(
+                input=inputs, model=self._config["model"], encoding_format="float", extra_headers=self._headers, **extra
+            )
+            ordered = sorted(answer.data, key=lambda each: each.index)
+            vectors = [np.array(list(each.embedding), np.float32) for each in ordered]
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise NcsError(f"{url} refused the key; put a valid one into ${self._config['key_variable']}") from error
+        except openai.APIStatusError as error:
+            raise NcsError(f"{url} answered {error.status_code} ({_line(error)}); see the server's own log") from error
+        except openai.APIConnectionError as error:
+            raise NcsError(f"cannot reach {url} ({_line(error)}); start the server or correct the address") from error
+        except (openai.APIError, ValueError, TypeError, AttributeError) as error:
+            raise NcsError(f"{url} gave no embeddings ({_line(error)}); ask another server") from error
+        return self._fitting(vectors, len(texts))
+
+    def _fitting(self, vectors: Sequence[NDArray[np.float32]], n: int) -> Matrix:
+        """As an array; raises NcsError where there are too few or lengths differ, from the first answer on."""
+        url = self._config["url"]
+        if len(vectors) != n:
+            raise NcsError(f"{url} gave {len(vectors)} vectors for {n} texts; ask another server")
+        lengths = {len(vector) for vector in vectors}
+        self._dim = self._dim or max(lengths)
+        if lengths != {self._dim}:
+            raise NcsError(
+                f"{url} gave vectors of {max(lengths - {self._dim})} numbers, not {self._dim}; ask one model"
+            )
+        return np.stack(vectors)
+
+
+def _client(config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """A client, and headers for its requests: nothing of what OPENAI_* variables hold for another server."""
+    try:
+        from openai import Omit, OpenAI
+    except ImportError:
+        raise MissingExtra("endpoints need the extra `endpoint`: pip install 'neural-code-search[endpoint]'") from None
+    key = os.environ.get(config["key_variable"], "")
+    client = OpenAI(base_url=config["url"], api_key=key or "none", max_retries=RETRIES, timeout=TIMEOUT)
+    headers = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    return client, headers if key else {**headers, "Authorization": Omit()}
+
+
+def _line(error: Exception) -> str:
+    """An error's first line, cut."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

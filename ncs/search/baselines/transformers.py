@@ -1,0 +1,174 @@
+"""Any sentence-transformers model as a ranker: E5, BGE, GTE, Contriever, UniXcoder, E5-Mistral and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import BadInput, MissingExtra
+from ncs.search.dense import DenseRanker
+
+if TYPE_CHECKING:
+    from ncs.types import Matrix
+
+POOLINGS = ("mean", "cls", "max", "lasttoken")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What models of one family were trained with: text before questions and documents, pooling of token vectors.
+
+    None: as the model's own files have it, else nothing and the mean.
+    """
+
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    pooling: str | None = None
+
+
+FAMILIES: Mapping[str, Family] = {
+    "e5-mistral": Family(
+        "Instruct: Given a question about programming, retrieve functions that answer it\nQuery: ", "", "lasttoken"
+    ),
+    "e5": Family("query: ", "passage: ", "mean"),
+    "bge": Family("Represent this sentence for searching relevant passages: ", "", "cls"),
+    "gte": Family("", ""),
+    "contriever": Family("", "", "mean"),
+    "unixcoder": Family("", "", "mean"),
+}
+"""The first whose name is a part of the model's (`intfloat/e5-base-v2` -> e5) is taken."""
+NO_FAMILY = Family()
+
+
+def family_of(model: str) -> Family:
+    """The family that the last part of a model's name or path tells.
+
+    >>> family_of("intfloat/multilingual-e5-small").document_prefix, family_of("my/code-model")
+    ('passage: ', Family(query_prefix=None, document_prefix=None, pooling=None))
+    """
+    last = Path(model).name.lower()
+    found = (family for name, family in FAMILIES.items() if re.search(rf"(^|[-_.]){name}($|[-_.])", last))
+    return next(found, NO_FAMILY)
+
+
+def transformers_ranker(
+    name: str = "transformers",
+    *,
+    model: str | None = None,
+    revision: str | None = None,
+    query_prefix: str | None = None,
+    document_prefix: str | None = None,
+    pooling: str | None = None,
+    max_tokens: int = 512,
+    batch: int = 32,
+    dtype: str | None = None,
+    device: str | None = None,
+    download: bool = False,
+) -> DenseRanker:
+    """A ranker by a model's folder or name; without download=True nothing but this machine is asked for it.
+
+    Prefixes and pooling are those of the model's family unless given. dtype: `float16` halves the memory a large
+    model takes; vectors are float32 all the same. device: `cuda`, `cpu`; by default a GPU where there is one.
+    """
+    if pooling not in (None, *POOLINGS):
+        raise BadInput(f"pooling is one of {', '.join(POOLINGS)}, not {pooling!r}")
+    family = family_of(model) if model else NO_FAMILY
+    config = {
+        "model": model,
+        "revision": revision,
+        "query_prefix": family.query_prefix if query_prefix is None else query_prefix,
+        "document_prefix": family.document_prefix if document_prefix is None else document_prefix,
+        "pooling": pooling or family.pooling,
+        "max_tokens": max_tokens,
+        "batch": batch,
+        "dtype": dtype,
+        "device": device,
+        "download": download,
+    }
+    return DenseRanker(name, config, SentenceModel, needs="model")
+
+
+class SentenceModel:
+    """A model of the sentence-transformers library, opened; texts are cut at `max_tokens` of its own tokens."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises MissingExtra without the library, BadInput for a model that is not here or cannot be read."""
+        self._config = config
+        self._model = _opened(config)
+
+    def documents(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors [n, d]."""
+        return self._encoded(texts, "document")
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors [n, d]."""
+        return self._encoded(texts, "query")
+
+    def _encoded(self, texts: Sequence[str], kind: str) -> Matrix:
+        prefix = self._config[f"{kind}_prefix"]
+        # without a prefix of ours, the model's own one for this kind of text, where its files name one
+        encode = getattr(self._model, f"encode_{kind}") if prefix is None else self._model.encode
+        found = encode(
+            list(texts),
+            prompt=prefix,
+            batch_size=self._config["batch"],
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return np.asarray(found, np.float32)
+
+
+def _opened(config: Mapping[str, Any]) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise MissingExtra(
+            "models need the extra `transformers`: pip install 'neural-code-search[transformers]'"
+        ) from None
+    name = config["model"]
+    try:
+        model = SentenceTransformer(
+            str(name) if config["download"] else _folder(str(name), config["revision"]),
+            revision=config["revision"],
+            device=config["device"],
+            local_files_only=not config["download"],
+            trust_remote_code=False,
+            model_kwargs={"dtype": config["dtype"]} if config["dtype"] else None,
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        here = Path(str(name)).is_dir()
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BadInput(
+            f"cannot open the model {name} ({reason if here or config['download'] else 'it is not on this machine'});"
+            " name its folder, or let it be downloaded with download=true"
+        ) from error
+    limit, wanted = model.max_seq_length, int(config["max_tokens"])
+    model.max_seq_length = min(limit, wanted) if limit else wanted
+    if config["pooling"]:
+        _pool(model, config["pooling"])
+    return model
+
+
+def _folder(name: str, revision: str | None) -> str:
+    """Where a model lies on this machine; raises OSError or ValueError where it does not.
+
+    The library asks the network in places even when it is told to use local files only; of a folder it does not.
+    """
+    from huggingface_hub import snapshot_download
+
+    return name if Path(name).is_dir() else str(snapshot_download(name, revision=revision, local_files_only=True))
+
+
+def _pool(model: Any, pooling: str) -> None:
+    """Pool as we say, whatever the model's files say."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    for at, module in enumerate(model):
+        if isinstance(module, Pooling):
+            model[at] = Pooling(model[0].get_embedding_dimension(), pooling_mode=pooling)

@@ -1,0 +1,158 @@
+"""The Elasticsearch baseline of Husain et al. 2019: BM25 of a function's name plus of its whole text, as in Lucene."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.progress import Track, silent
+from ncs.search.baselines.lucene import one_byte_lengths, standard_tokens
+from ncs.search.rankers import built_room
+from ncs.storage.postings import Postings
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import Store
+    from ncs.storage.words import WordTable
+    from ncs.types import Document, Mask
+
+TextField = Literal["name", "text"]
+TEXT_FIELDS: tuple[TextField, ...] = ("name", "text")
+BATCH = 1000  # documents read at a time
+
+
+class TwoFieldRanker:
+    """Husain et al. 2019, section 4.2: a `multi_match` over two fields whose scores are summed.
+
+        score(q, d) = sum over fields f and tokens t of q:  idf_f(t) * tf / (tf + k1 * (1 - b + b * l_f(d) / mean l_f))
+        idf_f(t) = log(1 + (N_f - df + .5) / (df + .5)),  N_f and the mean over the documents that have the field
+
+    as Lucene has it since version 8; before, all scores were k1 + 1 times as high. l_f(d) is what one byte keeps of
+    a length. The name is split into words, the text is the code; tokens are those of Lucene's standard analyser.
+    Its folder holds the postings, terms spelled `name:get` and `text:get`, and `config.json`.
+    """
+
+    def __init__(self, name: str = "two_field", *, k1: float = 1.2, b: float = 0.75) -> None:
+        if not (0 <= k1 < float("inf") and 0 <= b <= 1):
+            raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
+        self.name = name
+        self.k1, self.b = k1, b
+        self.config: Mapping[str, object] = {"k1": k1, "b": b}
+        self._postings: Postings | None = None
+
+    @property
+    def postings(self) -> Postings:
+        """What `fit_documents` made or `load` opened; raises BadInput before."""
+        if self._postings is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
+        return self._postings
+
+    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
+        """Nothing: the text is read, not the words."""
+
+    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+        """Count the tokens of every name and text; raises BadInput where the index keeps no code."""
+        counts = {name: _Counts() for name in TEXT_FIELDS}
+        code = False
+        for document in _documents(store, track, self.name):
+            code = code or bool(document.code)
+            counts["name"].add(tokenize(document.name))
+            counts["text"].add(standard_tokens(document.code))
+        if not code:
+            raise BadInput(f"this index keeps no code, which {self.name!r} reads; build it without --no-store-code")
+        self._postings = _postings(counts, self.k1, self.b)
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
+        terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
+        ids = [id for id in map(self.postings.stems.id, terms) if id is not None]
+        return self.postings.search_ids(ids, k, allowed=allowed)
+
+    def save(self, folder: Path) -> None:
+        """Write into `<folder>/<name>/`."""
+        room = folder / self.name
+        room.mkdir(parents=True, exist_ok=True)
+        self.postings.save(room)
+        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        """Raises BadInput where it was not built, IndexDamaged where files are not whole."""
+        room = built_room(folder, self.name)
+        try:
+            made_with = json.loads((room / "config.json").read_bytes())
+            self.k1, self.b = float(made_with["k1"]), float(made_with["b"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        self.config = {"k1": self.k1, "b": self.b}
+        self._postings = Postings.load(room)
+
+
+def _documents(store: Store, track: Track, stage: str) -> Iterator[Document]:
+    """All documents in row order, some at a time."""
+    for start in track(range(0, len(store), BATCH), stage, total=-(-len(store) // BATCH), unit="batches"):
+        yield from store.documents(range(start, min(start + BATCH, len(store))))
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How often each term of one field stands in each document, in row order."""
+
+    terms: dict[str, int] = field(default_factory=dict)
+    ids: array[int] = field(default_factory=lambda: array("i"))
+    tf: array[int] = field(default_factory=lambda: array("i"))
+    distinct: array[int] = field(default_factory=lambda: array("i"))
+    lengths: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, tokens: Sequence[str]) -> None:
+        """The next document."""
+        counted = Counter(tokens)
+        self.ids.extend(self.terms.setdefault(term, len(self.terms)) for term in counted)
+        self.tf.extend(counted.values())
+        self.distinct.append(len(counted))
+        self.lengths.append(len(tokens))
+
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each count."""
+        distinct = np.frombuffer(self.distinct, np.intc)
+        return np.repeat(np.arange(len(distinct)), distinct)
+
+    def impacts(self, rows: NDArray[np.int64], k1: float, b: float) -> NDArray[np.float64]:
+        """What each count adds to a score."""
+        lengths, tf = np.frombuffer(self.lengths, np.int64), np.frombuffer(self.tf, np.intc)
+        ids, filled = np.frombuffer(self.ids, np.intc), np.count_nonzero(lengths)
+        df = np.bincount(ids, minlength=len(self.terms))
+        idf = np.log1p((filled - df + 0.5) / (df + 0.5))
+        saturation = k1 * (1 - b + b * one_byte_lengths(lengths) / (lengths.sum() / max(1, filled)))
+        found: NDArray[np.float64] = idf[ids] * tf / (tf + saturation[rows])
+        return found
+
+
+def _postings(counts: Mapping[TextField, _Counts], k1: float, b: float) -> Postings:
+    """Both fields in one: scores are sums over terms, so it does not matter which field a term is of."""
+    spelled = {f"{name}:{term}": (name, id) for name in counts for term, id in counts[name].terms.items()}
+    terms = Vocabulary.of(spelled)
+    number = {name: np.zeros(len(each.terms), np.int64) for name, each in counts.items()}
+    for at, term in enumerate(terms):
+        name, id = spelled[term]
+        number[name][id] = at
+    rows = [each.rows() for each in counts.values()]
+    ids = np.concatenate([number[name][np.frombuffer(each.ids, np.intc)] for name, each in counts.items()])
+    impacts = np.concatenate([each.impacts(at, k1, b) for each, at in zip(counts.values(), rows, strict=True)])
+    order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(terms)))])
+    lengths = one_byte_lengths(np.frombuffer(counts["text"].lengths, np.int64)).astype(np.float32)
+    return Postings(
+        terms, offsets, np.concatenate(rows)[order].astype(np.int32), impacts[order].astype(np.float32), lengths
+    )

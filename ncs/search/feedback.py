@@ -1,0 +1,145 @@
+"""A user's own questions, the functions that answer them and those that do not: lines, or TREC qrels and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ncs.errors import BadInput
+from ncs.storage.documents import Store
+
+DOWN = "# down"
+"""What a thumb down begins with: a comment to whoever reads right functions only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A question, the rows that answer it, and rows that somebody judged not to; one of both may be empty."""
+
+    text: str
+    rows: tuple[int, ...]
+    wrong: tuple[int, ...] = ()
+
+
+def read_feedback(path: Path, store: Store, *, qrels: Path | None = None) -> list[Feedback]:
+    """One Feedback a question, in the order of the file; lines of one question are one.
+
+    path: lines of a question, a tab, and its function: an id, path:line or a qualified name; further tabs, further
+    functions. With qrels (TREC: query id, 0, document, grade; grades over 0 count), lines of a query id, a tab and
+    the question. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
+    of 0; of two judgments of one function the later holds. Other lines that start with # and empty ones are passed
+    over, and thumbs down for what is no longer there.
+    Raises BadInput, with file and line, for what cannot be read or found.
+    """
+    find = _Finder(store)
+    judged = _judged(qrels, find) if qrels else None
+    found: dict[str, dict[int, bool]] = {}
+    for where, line in _lines(path):
+        if line.startswith("#"):
+            for text, row in _down(line, find) if judged is None else ():
+                found.setdefault(text, {})[row] = False
+            continue
+        first, tab, rest = line.partition("\t")
+        if not (tab and first.strip() and rest.strip()):
+            wanted = "a query id, a tab, the question" if qrels else "a question, a tab, the id of its function"
+            raise BadInput(f"{where}: not {wanted}; separate them with one tab")
+        text = rest.strip() if qrels else first.strip()
+        if judged is None:
+            targets = [target.strip() for target in rest.split("\t") if target.strip()]
+            rows = {row: True for target in targets for row in find(target, where)}
+        else:
+            rows = judged.get(first.strip(), {})
+        if rows:
+            found.setdefault(text, {}).update(rows)
+    return [Feedback(text, _which(rows, True), _which(rows, False)) for text, rows in found.items()]
+
+
+def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
+    return tuple(row for row, is_right in rows.items() if is_right is right)
+
+
+def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
+    """(Question, row) of a thumb down; nothing for any other comment, or where the function has gone."""
+    before, _, rest = line.partition("\t")
+    text, _, target = rest.partition("\t")
+    if before == DOWN and text.strip() and target.strip():
+        with suppress(BadInput):
+            yield from ((text.strip(), row) for row in find(target.strip(), line))
+
+
+def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
+    """Query id -> row -> whether its grade is over 0; what has another one and is not there is passed over."""
+    judged: dict[str, dict[int, bool]] = {}
+    for where, line in _lines(path):
+        if line.startswith("#"):
+            continue
+        parts = line.split()
+        if len(parts) != 4 or not parts[3].lstrip("-").isdigit():
+            raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
+        right = int(parts[3]) > 0
+        with nullcontext() if right else suppress(BadInput):
+            judged.setdefault(parts[0], {}).update(dict.fromkeys(find(parts[2], where), right))
+    return judged
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """(FILE, line N; the line) of every line that says something."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}; name a file of questions") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not UTF-8; save it as UTF-8") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield f"{path}, line {number}", line
+
+
+class _Finder:
+    """Rows of what people call a function; places and names are read on first use."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names: dict[str, list[int]] | None = None
+
+    def __call__(self, target: str, where: str) -> list[int]:
+        """An id; path:line anywhere in the function, the path or the end of it; a qualified name or the end of it."""
+        row = self._store.row_of(target)
+        rows = [row] if row is not None else self._at(target) or self._named(target)
+        if not rows:
+            raise BadInput(
+                f"{where}: this index has no function {target!r}; write an id, path:line or a qualified name"
+                " as ncs query shows them"
+            )
+        return rows
+
+    def _at(self, target: str) -> list[int]:
+        path, _, line = target.rpartition(":")
+        if not (path and line.isdigit()):
+            return []
+        file, places = self._store.files()
+        numbers = [
+            number
+            for number, place in enumerate(map("/".join, places))
+            if place == path or place.endswith(f"/{path.lstrip('/')}")
+        ]
+        rows = np.flatnonzero(np.isin(file, numbers)).tolist()
+        spans = [
+            (place.end_line - place.start_line, row)
+            for place, row in zip(self._store.locations(rows), rows, strict=True)
+            if place.start_line <= int(line) <= place.end_line
+        ]
+        return [min(spans)[1]] if spans else []
+
+    def _named(self, target: str) -> list[int]:
+        if self._names is None:
+            self._names = {}
+            for row, (_, qualified, _) in enumerate(self._store.names()):
+                parts = qualified.split(".")
+                for start in range(len(parts)):
+                    self._names.setdefault(".".join(parts[start:]), []).append(row)
+        return self._names.get(target.replace("::", ".").replace("#", "."), [])

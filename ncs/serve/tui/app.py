@@ -1,0 +1,192 @@
+"""The interactive search: a prompt, hits while one types, and the code of the chosen one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.widgets import Footer, Input, OptionList, Static
+
+from ncs.cli.editors import open_hit
+from ncs.cli.output.streams import light_background, visible
+from ncs.errors import NcsError
+from ncs.serve.tui import pictures
+from ncs.serve.tui.searching import Searcher
+
+TYPING = 0.12
+"""Seconds without a key after which the question is asked."""
+LONGEST = 1000
+"""Characters of a question."""
+WIDE = 120
+"""Columns from which on code stands beside the hits."""
+HINT = "say what the function does, or its name"
+
+
+class SearchApp(App[None]):
+    """Keys go to the prompt, but for those that choose a hit and do something with it."""
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  (its type is textual's)
+        (0, "-narrow"),
+        (WIDE, "-wide"),
+    ]
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
+        Binding("enter", "open", "open", priority=True),
+        Binding("tab", "explain", "why", priority=True),
+        Binding("ctrl+y", "copy", "copy place", priority=True),
+        Binding("escape", "clear", "clear", priority=True),
+        Binding("ctrl+c", "quit", "leave", priority=True),
+        Binding("up", "choose(-1)", "up", priority=True, show=False),
+        Binding("down", "choose(1)", "down", priority=True, show=False),
+        Binding("pageup", "scroll(-1)", "page up", priority=True, show=False),
+        Binding("pagedown", "scroll(1)", "page down", priority=True, show=False),
+    ]
+
+    def __init__(self, searcher: Searcher) -> None:
+        super().__init__()
+        self.theme = "textual-light" if light_background() else "textual-dark"
+        self._searcher = searcher
+        self._answer: Mapping[str, Any] = {"query": "", "hits": []}
+        self._explaining = False
+
+    def compose(self) -> ComposeResult:
+        """Prompt, status, hits and code, keys."""
+        yield Input(placeholder=HINT, max_length=LONGEST, compact=True, id="prompt")
+        yield Static(id="status", markup=False)
+        with Container(id="found"):
+            hits = OptionList(id="hits", markup=False, compact=True)
+            hits.can_focus = False
+            yield hits
+            with Container(id="chosen"):
+                yield Static(id="about", markup=False)
+                with VerticalScroll(id="preview", can_focus=False):
+                    yield Static(id="code", markup=False)
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Say what can be asked."""
+        self.query_one("#prompt", Input).focus()
+        self._say(self._welcome())
+
+    def _welcome(self) -> str:
+        return f"{self._searcher.documents:,} documents; answers come while you type"
+
+    @on(Input.Changed)
+    def typed(self, event: Input.Changed) -> None:
+        """Another question: whatever is asked or about to be asked is dropped."""
+        self.ask(event.value)
+
+    @work(exclusive=True)
+    async def ask(self, text: str, chosen: str | None = None) -> None:
+        """Once nobody types any more, ask and show; a newer question ends this one, and its answer is not shown."""
+        if not text.strip():
+            self._show({"query": "", "hits": []}, None)
+            self._say(self._welcome())
+            return
+        await asyncio.sleep(TYPING)
+        try:
+            answer = await self._searcher.ask(text, explain=self._explaining)
+        except NcsError as error:
+            self._show({"query": text, "hits": []}, None)
+            self._say(str(error))
+            return
+        self._show(answer, chosen)
+        found = f"{len(answer['hits'])} hits: confidence, name, place" if answer["hits"] else ""
+        self._say("; ".join(filter(None, (found, *answer["notes"]))))
+
+    def _show(self, answer: Mapping[str, Any], chosen: str | None) -> None:
+        """These hits, the chosen one among them or else the first."""
+        self._answer = answer
+        hits = self.query_one("#hits", OptionList)
+        hits.set_options([pictures.row(hit) for hit in answer["hits"]])
+        ids = [hit["id"] for hit in answer["hits"]]
+        hits.highlighted = (ids.index(chosen) if chosen in ids else 0) if ids else None
+        self._preview()
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self) -> None:
+        """The chosen hit: where it stands, its code, or why it is one."""
+        hit, about, code = self._chosen, self.query_one("#about", Static), self.query_one("#code", Static)
+        if hit is None:
+            about.update("")
+            code.update("")
+            return
+        about.update(pictures.about(hit))
+        preview = self.query_one("#preview", VerticalScroll)
+        if self._explaining and "explanation" in hit:
+            code.update(pictures.explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
+        else:
+            code.update(pictures.code(hit, self._answer["query"]))
+        preview.scroll_home(animate=False)
+
+    @property
+    def _chosen(self) -> Mapping[str, Any] | None:
+        at, hits = self.query_one("#hits", OptionList).highlighted, self._answer["hits"]
+        return hits[at] if at is not None and at < len(hits) else None
+
+    def action_choose(self, by: int) -> None:
+        """The next hit, or the one before."""
+        hits = self.query_one("#hits", OptionList)
+        if hits.option_count and hits.highlighted is not None:
+            hits.highlighted = min(max(hits.highlighted + by, 0), hits.option_count - 1)
+
+    def action_scroll(self, by: int) -> None:
+        """A page of the code."""
+        preview = self.query_one("#preview", VerticalScroll)
+        preview.scroll_relative(y=by * max(1, preview.size.height - 1), animate=False)
+
+    def action_explain(self) -> None:
+        """Why the chosen hit is one, instead of its code; and back."""
+        self._explaining = not self._explaining
+        hit = self._chosen
+        if hit is None or not self._explaining or "explanation" in hit:
+            self._preview()
+        else:
+            self.ask(self._answer["query"], hit["id"])
+
+    def action_open(self) -> None:
+        """The chosen hit in the editor, at its line; this waits until the editor ends."""
+        if (hit := self._chosen) is None:
+            return
+        try:
+            with self.suspend():
+                note = open_hit(hit, self._searcher.originals(), os.environ)
+        except SuspendNotSupported:
+            note = "this terminal cannot be lent to an editor; ctrl-y copies the place"
+        except NcsError as error:
+            note = str(error)
+        if note:
+            self._say(note)
+
+    def action_copy(self) -> None:
+        """path:line of the chosen hit into the clipboard, by the terminal (OSC 52)."""
+        if (hit := self._chosen) is not None:
+            place = self._searcher.place(hit)
+            self.copy_to_clipboard(place)
+            self._say(f"copied: {place}")
+
+    def action_clear(self) -> None:
+        """Begin anew."""
+        self._explaining = False
+        self.query_one("#prompt", Input).value = ""
+
+    def _say(self, line: str) -> None:
+        self.query_one("#status", Static).update(Content(visible(" ".join(line.split()))))
+
+
+def run(folder: Path) -> None:
+    """Search the index in `folder` until somebody leaves. Raises what Index.load raises."""
+    searcher = Searcher(folder)
+    try:
+        SearchApp(searcher).run()
+    finally:
+        searcher.close()

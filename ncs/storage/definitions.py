@@ -1,0 +1,185 @@
+"""Which document defines which name: `View.setPadding`, `hide_soft_keyboard`, `HttpClient::post`, `parseJson(`."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+from ncs.build.delta import room_of
+from ncs.errors import IndexDamaged
+from ncs.storage.arrays import load_arrays, save_arrays
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Mask
+
+ROOM = "symbols"
+FILES = ("rows", "offsets", "spelled", "scopes")
+SHORT = 3
+"""Letters up to which a name is not taken as the start of longer ones."""
+MOST = 2_000
+"""Definitions of one name that are looked at: there may be as many `toString` as classes."""
+
+EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
+"""How well a name is the one asked for: spelled so; so but for case and underscores; the start of a longer one."""
+GUESSED = 0.3
+"""What of that a name is worth that only a capital letter makes one."""
+QUALIFIED = 0.25
+"""Added where what is asked before the name (`View.`) encloses the definition; taken off where it does not."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that a question asks for: `View.setPadding` has the qualifiers ("View",)."""
+
+    name: str
+    qualifiers: tuple[str, ...] = ()
+    certain: bool = True
+    """False where only a capital letter inside the question speaks for it: `how to restart an Activity`."""
+
+
+def folded(name: str) -> str:
+    """A name without case and separators: what names that differ in style have in common.
+
+    >>> folded("hide_soft_keyboard"), folded("hideSoftKeyboard"), folded("__init__")
+    ('hidesoftkeyboard', 'hidesoftkeyboard', 'init')
+    """
+    return "".join(tokenize(name)) or name.lower()
+
+
+def asked_symbols(text: str) -> list[Symbol]:
+    """Names in a question that only code has: joined by dots, with humps, underscores or a bracket; or the only word.
+
+    >>> asked_symbols("View.setPadding"), asked_symbols("close the file")
+    ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
+    >>> [(symbol.name, symbol.certain) for symbol in asked_symbols("where is parseJson( called by Gson")]
+    [('parseJson', True), ('Gson', False)]
+    """
+    alone = len(text.split()) == 1
+    found: dict[Symbol, None] = {}
+    for match in _PATH.finditer(text):
+        names = _NAME.findall(match.group())
+        called = text[match.end() : match.end() + 1] == "("
+        before = text[: match.start()].rstrip()
+        capital = names[0][0].isupper() and len(names[0]) > 1 and before != "" and not before.endswith((".", "?", "!"))
+        joined = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
+        certain = alone or called or joined or any(_HUMP.search(name) for name in names)
+        if certain or capital:
+            found[Symbol(names[-1], tuple(names[:-1]), certain)] = None
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
+    definition the CRC-32 of its name as spelled and of its innermost scope, folded, uint32: enough to compare.
+    On disk in `<folder>/symbols/`, memory-mapped when loaded.
+    """
+
+    names: Vocabulary
+    rows: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    spelled: NDArray[np.uint32]
+    scopes: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> Symbols:
+        """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
+        met: dict[str, int] = {"": -1}  # a definition takes twelve bytes; its name those it has, once
+        keys, spelled, scopes = array("i"), array("I"), array("I")
+        for name, qualified, kind in definitions:
+            keys.append(met.setdefault("" if kind in _NAMELESS else folded(name), len(met) - 1))
+            spelled.append(crc32(name.encode("utf-8", "replace")))
+            scopes.append(_scope(qualified))
+        del met[""]
+        names = Vocabulary.of(met)
+        numbers = np.full(len(met) + 1, -1, np.int64)
+        for id, name in enumerate(names):
+            numbers[met.get(name, -1)] = id
+        numbers[-1] = -1
+        ids = numbers[np.frombuffer(keys, np.intc)] if keys else np.zeros(0, np.int64)
+        rows = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
+        offsets = np.zeros(len(names) + 1, np.int64)
+        np.cumsum(np.bincount(ids[ids >= 0], minlength=len(names)), out=offsets[1:])
+        marks = (np.array(values, np.uint32)[rows] for values in (spelled, scopes))
+        return cls(names, rows.astype(np.int32), offsets, *marks)
+
+    def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
+        qualified as asked. Prefixes are looked at only where there is no definition."""
+        rows, spellings, scopes, whole = self.definitions(folded(symbol.name))
+        spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
+        weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
+        if symbol.qualifiers:
+            weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
+        if not symbol.certain:
+            weights = weights * GUESSED
+        if allowed is not None:
+            weights, rows = weights[allowed[rows]], rows[allowed[rows]]
+        order = np.argsort(rows, kind="stable")
+        return rows[order], weights[order]
+
+    def definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
+        """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
+        scopes; and whether it is the whole name."""
+        id = self.names.id(key)
+        ids = (
+            self.names.starting(key) if id is None and len(key) > SHORT else range(id or 0, 0 if id is None else id + 1)
+        )
+        return *self.of_names(ids, MOST), id is not None
+
+    def of_names(self, ids: range, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first definitions of some names that stand side by side: rows, spellings, scopes."""
+        start, stop = int(self.offsets[ids.start]), int(self.offsets[ids.stop])
+        here = slice(start, min(stop, start + most))
+        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
+
+    def save(self, folder: Path) -> None:
+        """Write `<folder>/symbols/`."""
+        save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
+
+    @classmethod
+    def load(cls, folder: Path) -> Symbols:
+        """Of an index: with what came since it was built (ncs.build.delta)."""
+        if room := room_of(folder):
+            from ncs.build.delta.symbols import StackedSymbols
+
+            return StackedSymbols.of_rooms(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> Symbols:
+        """Raises IndexDamaged where files are missing or do not fit each other."""
+        room = folder / ROOM
+        names, (rows, offsets, spelled, scopes) = load_arrays(room, FILES)
+        found = Symbols(names, rows, offsets, spelled, scopes)
+        if len(found.offsets) != len(found.names) + 1 or len(found.rows) != found.offsets[-1]:
+            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
+        return found
+
+
+_NAMELESS = frozenset({"initializer", "block"})
+
+
+def _scope(qualified_name: str) -> int:
+    """The CRC-32 of the innermost scope, folded; 0 for a name without one."""
+    scope = qualified_name.rpartition(".")[0].rpartition(".")[2]
+    return _folded_crc(scope) if scope else 0
+
+
+def _folded_crc(name: str) -> int:
+    return crc32(folded(name).encode("utf-8", "replace"))

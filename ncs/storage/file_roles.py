@@ -1,0 +1,182 @@
+"""Where documents stand: which file, whose repository, whether it is a test; what their files' names say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.build.delta import room_of
+from ncs.errors import IndexDamaged
+from ncs.storage.arrays import load_arrays, save_arrays
+from ncs.storage.postings import stem_all
+from ncs.storage.words import ranges
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.documents import Store
+
+ROOM = "places"
+OUTLINES = frozenset({"class", "module", "block"})
+"""Kinds of documents that ncs.extract.outside makes."""
+SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
+"""Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
+configures and builds it, read as text (ncs.extract.texts)."""
+
+_OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
+_OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
+_OF_OTHERS = "vendor vendored third_party thirdparty generated node_modules compat _compat"
+_FOLDERS: Mapping[str, int] = {
+    **dict.fromkeys(_OF_TESTS.split(), TEST),
+    **dict.fromkeys(_OF_EXAMPLES.split(), EXAMPLE),
+    **dict.fromkeys(_OF_OTHERS.split(), ASIDE),
+}
+_TEST_FILE = re.compile(
+    r"^test_|_tests?$|[.-](test|spec)s?$|_spec$|^tests?$|^conftest$"
+    r"|(?<=[a-z0-9])(Tests?|TestCase|Spec)$|^Test(?=[A-Z])"
+)
+_ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$|^_?compat$")
+_NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
+_LEAST = 4
+"""Letters that a question's word must have to match the start of a longer one: `auth` in `authentication`."""
+
+
+def role(path: str) -> int:
+    """What a file is for, told by its path alone.
+
+    >>> role("src/net/http.py"), role("src/androidTest/java/A.java"), role("web/LoginTest.java"), role("x/types.pyi")
+    (0, 1, 1, 3)
+    >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
+    (4, 0)
+    """
+    from ncs.extract.texts import is_configuration  # at the build only: a query need not import it
+
+    *folders, name = path.split("/")
+    bare, _, extension = name.rpartition(".")
+    bare = bare or name
+    if _TEST_FILE.search(bare):
+        return TEST
+    if extension == "pyi" or _ASIDE_FILE.search(bare):
+        return ASIDE
+    own = SETTINGS if is_configuration(path) else SOURCE
+    return max((own, *(_FOLDERS.get(folder.lower(), SOURCE) for folder in folders)), key=_WEIGHT.__getitem__)
+
+
+_WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
+
+
+def title(path: str) -> list[str]:
+    """The stems of a file's own name; of its folder's where the name says nothing.
+
+    >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py")
+    (['cooki', 'jar'], ['session'])
+    """
+    at = PurePosixPath(path)
+    name = at.name.partition(".")[0] or at.name
+    if name in _NAMELESS and at.parent.name:
+        name = at.parent.name
+    return stem_all(tokenize(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files] of each file;
+    titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`.
+    A file without a path, as in corpora of bare functions, is its own row's: it has no title and no neighbours.
+    On disk in `<folder>/places/`, memory-mapped when loaded.
+    """
+
+    file: NDArray[np.int32]
+    repository: NDArray[np.int32]
+    role: NDArray[np.int8]
+    named: NDArray[np.bool_]
+    """[n_files]: whether the file has a path."""
+    outline: NDArray[np.bool_]
+    """[n]: whether a row is no function but a class or the top level of a file."""
+    title_ids: NDArray[np.int32]
+    title_offsets: NDArray[np.int64]
+    stems: Vocabulary
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return len(self.file)
+
+    @classmethod
+    def of(cls, store: Store) -> Places:
+        """Read from the documents."""
+        file, places = store.files()
+        repositories: dict[str, int] = {}
+        owner = [repositories.setdefault(repository, len(repositories)) for repository, _ in places]
+        builder = WordTableBuilder()
+        builder.add(*batch_words([[title(path)] for _, path in places]))
+        table = builder.finish()
+        return cls(
+            file.astype(np.int32),
+            np.array(owner, np.int32),
+            np.array([role(path) for _, path in places], np.int8),
+            np.array([bool(path) for _, path in places], np.bool_),
+            store.of_kinds(OUTLINES),
+            table.ids,
+            table.offsets,
+            table.vocabulary,
+        )
+
+    def title_match(self, words: Mapping[str, float], files: NDArray[np.int32]) -> NDArray[np.float64]:
+        """How well each of these files' names is what the question's stems say, 0 to 1, [len(files)].
+
+        words: stem -> weight. The root of the weighted share of the question that the name holds, times the share
+        of the name that the question holds: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
+        """
+        begins = self.title_offsets[files]
+        lengths = self.title_offsets[files + 1] - begins
+        ids = self.title_ids[ranges(begins, lengths)]
+        owners = np.repeat(np.arange(len(files)), lengths)
+        total = sum(words.values())
+        asked, held = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
+        for stem, weight in words.items():
+            alike = np.zeros(len(self.stems), np.bool_)
+            alike[self._alike(stem)] = True
+            met = alike[ids]
+            held |= met
+            asked += weight * (np.bincount(owners[met], minlength=len(files)) > 0)
+        precision = np.bincount(owners[held], minlength=len(files)) / np.maximum(lengths, 1)
+        return np.sqrt(asked / total) * precision if total else asked
+
+    def _alike(self, stem: str) -> list[int]:
+        """Ids of stems that are this one, start with it, or that it starts with."""
+        if len(stem) < _LEAST:
+            id = self.stems.id(stem)
+            return [] if id is None else [id]
+        shorter = [self.stems.id(stem[:n]) for n in range(_LEAST - 1, len(stem))]
+        return [*self.stems.starting(stem), *(id for id in shorter if id is not None)]
+
+    def save(self, folder: Path) -> None:
+        """Write `<folder>/places/`."""
+        save_arrays(folder / ROOM, self.stems, {name: getattr(self, name) for name in FILES})
+
+    @classmethod
+    def load(cls, folder: Path) -> Places:
+        """Of an index: with what came since it was built. Raises IndexDamaged where files are missing or do not fit."""
+        return cls.of_folder(room_of(folder) or folder)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Places:
+        """Raises IndexDamaged where files are missing or do not fit each other."""
+        room = folder / ROOM
+        stems, arrays = load_arrays(room, FILES)
+        file, repository, role, named, outline, ids, offsets = arrays
+        found = cls(file, repository, role, named, outline, ids, offsets, stems)
+        if not len(found.repository) == len(found.role) == len(found.named) == len(found.title_offsets) - 1:
+            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
+        return found
+
+
+FILES: Sequence[str] = ("file", "repository", "role", "named", "outline", "title_ids", "title_offsets")

@@ -1,0 +1,196 @@
+"""Which files an index was made of: where each lies, what it held, and which documents came from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ncs.build.delta import room_of
+from ncs.errors import IndexDamaged
+from ncs.storage.arrays import load_arrays, save_arrays
+from ncs.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.sources import SourceFile
+
+ROOM = "files"
+DIGEST_BYTES = 16
+READ, BROKEN, FAILED = 0, 1, 2
+TEXTS = ("repository", "path", "place", "stamp")
+NUMBERS = ("digest", "bytes", "state", "rows", "copies")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file as it was read. digest: of its content. state: READ, BROKEN (syntax errors) or FAILED (gave nothing)."""
+
+    repository: str
+    path: str
+    place: str
+    stamp: str
+    digest: bytes
+    bytes: int
+    state: int = READ
+
+    @classmethod
+    def of(cls, file: SourceFile) -> FileEntry:
+        """Of a file that was read."""
+        place, stamp = file.origin or ("", "")
+        return cls(file.repository, file.path, place, stamp, digest_of(file.data), len(file.data))
+
+
+def digest_of(data: bytes) -> bytes:
+    """What tells contents apart."""
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable:
+    """The files of an index in the order they were read.
+
+    rows, copies: int64 [n + 1]; file i gave the documents rows[i]..rows[i + 1] and, of those that other files had
+    given before, the copies[i]..copies[i + 1]-th copies of the store. On disk in `<folder>/files/`.
+    """
+
+    entries: Sequence[FileEntry]
+    rows: NDArray[np.int64]
+    copies: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many files."""
+        return len(self.entries)
+
+    def save(self, folder: Path) -> None:
+        """Write `<folder>/files/`; texts as JSON strings, since a path may hold a line's end."""
+        columns = {name: [json.dumps(getattr(entry, name)) for entry in self.entries] for name in TEXTS}
+        texts = Vocabulary.of({text for column in columns.values() for text in column})
+        number = {text: i for i, text in enumerate(texts)}
+        arrays = {name: np.array([number[text] for text in column], np.int32) for name, column in columns.items()}
+        digests = np.frombuffer(b"".join(entry.digest for entry in self.entries), np.uint8)
+        save_arrays(
+            folder / ROOM,
+            texts,
+            {
+                **arrays,
+                "digest": digests.reshape(-1, DIGEST_BYTES),
+                "bytes": np.array([entry.bytes for entry in self.entries], np.int64),
+                "state": np.array([entry.state for entry in self.entries], np.uint8),
+                "rows": self.rows,
+                "copies": self.copies,
+            },
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> FileTable | None:
+        """Of an index: with what came since it was built (ncs.build.delta)."""
+        if room := room_of(folder):
+            from ncs.build.delta.files import whole_table
+
+            return whole_table(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> FileTable | None:
+        """None where the index keeps none (made of documents at hand, or by an older ncs); raises IndexDamaged."""
+        room = folder / ROOM
+        if not room.is_dir():
+            return None
+        texts, arrays = load_arrays(room, (*TEXTS, *NUMBERS))
+        entries = Entries(texts, arrays, room)
+        if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1 or any(len(a) != len(entries) for a in arrays[:7]):
+            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
+        return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]))
+
+
+class Entries(Sequence[FileEntry]):
+    """Files as they lie on disk: each is read when it is asked for, all at once when they are gone through."""
+
+    def __init__(self, texts: Vocabulary, columns: Sequence[NDArray[Any]], room: Path) -> None:
+        """columns: TEXTS, as numbers of texts, then digest, bytes and state."""
+        self._texts, self._columns, self._room = texts, columns, room
+        self._known: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    @overload
+    def __getitem__(self, at: int) -> FileEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[FileEntry]: ...
+    def __getitem__(self, at: int | slice) -> FileEntry | list[FileEntry]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        repository, path, place, stamp = (self.text(int(column[at])) for column in self._columns[: len(TEXTS)])
+        digest, size, state = self._columns[4][at], self._columns[5][at], self._columns[6][at]
+        return FileEntry(repository, path, place, stamp, digest.tobytes(), int(size), int(state))
+
+    def text(self, number: int) -> str:
+        """One of the texts."""
+        return str(self._known[number] if self._known is not None else self._read(self._texts.word(number)))
+
+    def _read(self, line: str) -> Any:
+        if line[:1] == line[-1:] == '"' and "\\" not in line:  # a text that JSON leaves as it is
+            return line[1:-1]
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+
+    def __iter__(self) -> Iterator[FileEntry]:
+        if self._known is None:
+            self._known = self._read(f"[{','.join(self._texts)}]")
+        known = self._known
+        try:
+            columns = [[known[i] for i in column.tolist()] for column in self._columns[: len(TEXTS)]]
+        except IndexError as error:
+            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+        digests = np.ascontiguousarray(self._columns[4]).tobytes()
+        parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
+        numbers = (self._columns[5].tolist(), self._columns[6].tolist())
+        return (FileEntry(*each) for each in zip(*columns, parts, *numbers, strict=True))
+
+    def owners(self) -> tuple[NDArray[np.int64], list[str]]:
+        """Of each file the number of its repository in a list of their names."""
+        texts, numbers = np.unique(self._columns[0], return_inverse=True)
+        return numbers, [self.text(int(text)) for text in texts]
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """How long each is."""
+        return np.asarray(self._columns[5])
+
+    @property
+    def states(self) -> NDArray[np.uint8]:
+        """READ, BROKEN or FAILED."""
+        return np.asarray(self._columns[6])
+
+
+class FileTableBuilder:
+    """Collects files in order, with how many documents and copies each gave."""
+
+    def __init__(self) -> None:
+        self._entries: list[FileEntry] = []
+        self._counts: list[NDArray[np.int64]] = []
+
+    def add(self, entries: Iterable[FileEntry], owners: NDArray[np.int64], kept: NDArray[np.bool_]) -> None:
+        """The next files; owners [n]: which of them each document came from; kept [n]: no copy."""
+        entries = list(entries)
+        self._entries += entries
+        size = len(entries)
+        counts = [np.bincount(owners[which], minlength=size) for which in (kept, ~kept)]
+        self._counts.append(np.array(counts, np.int64).reshape(2, size))
+
+    def finish(self) -> FileTable:
+        """All of them."""
+        counts = np.concatenate(self._counts, axis=1) if self._counts else np.zeros((2, 0), np.int64)
+        offsets = np.zeros((2, counts.shape[1] + 1), np.int64)
+        np.cumsum(counts, axis=1, out=offsets[:, 1:])
+        return FileTable(self._entries, offsets[0], offsets[1])

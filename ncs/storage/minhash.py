@@ -1,0 +1,214 @@
+"""Near duplicates found by MinHash: functions of one name made of almost the same words.
+
+A function is the multiset of its code's words: comments and what encloses it are left out, and the n-th use of a
+word is an element of its own (token multisets as in Allamanis 2019, "The adverse effects of code duplication").
+Candidates share a band of their MinHash signatures (Broder 1997; banding as in Leskovec et al., "Mining of Massive
+Datasets", section 3.4); then every pair is counted exactly. Rows of one cluster are at least ALIKE like its first row,
+and of its name: without that, `onDescriptorRead` would be a near duplicate of `onDescriptorWrite`, whose other words
+are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.storage.arrays import distinct, parts_of
+from ncs.storage.external_sort import temporary
+from ncs.types import FIELDS, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from ncs.storage.words import WordTable
+
+    Ids = NDArray[np.int32]
+    Rows = NDArray[np.int64]
+    Hashes = NDArray[np.uint64]
+
+ALIKE = 0.8
+"""Jaccard similarity from which on two functions are near duplicates."""
+LEAST = 20
+"""Words; what is shorter has no near duplicates: `min` and `max` differ in a sign that is no word."""
+CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
+BANDS, WIDTH = 12, 5
+"""Of two functions .8 alike 99 % share a band, of two .5 alike 32 %."""
+CHUNK = 20_000
+"""Rows, or pairs, that memory holds the elements of at once."""
+ROUNDS = 12
+LOW = np.uint64(0xFFFFFFFF)
+ALONE = -1
+
+
+def marks_of(words: Iterable[str]) -> Hashes:
+    """A hash of each word's letters: unlike its id it is the same whatever other words there are."""
+    digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, np.uint64)
+
+
+def cluster(
+    words: WordTable, marks: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
+) -> None:
+    """Write the clusters of these rows, ascending, into `clusters`, where they are ALONE.
+
+    marks: of all words; names: of these rows. Rows of a name must be all here, or none of them.
+    """
+    at = _compared(words, rows, names)
+    rows, names = rows[at], names[at]
+    pairs = rows[_candidates(Signatures.of(words, marks, rows, names, folder), names)]
+    pairs = pairs[similarities(words, pairs) >= ALIKE]
+    _stars(words, pairs, clusters)
+
+
+def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
+    """A hash of each row's name, its words in their order, and of its kind, [len(words)]."""
+    names = _names(words, marks)
+    return names if kinds is None else _mixed(names ^ kinds.astype(np.uint64))
+
+
+def similarities(words: WordTable, pairs: Rows) -> NDArray[np.float64]:
+    """The Jaccard similarity of the word multisets of each pair of rows [n, 2], [n]."""
+    found = np.zeros(len(pairs))
+    for start in range(0, len(pairs), CHUNK):
+        chunk = pairs[start : start + CHUNK]
+        sizes = []
+        elements = []
+        for side in (0, 1):
+            ids, offsets = words.select_rows(CODE, chunk[:, side])
+            sizes.append(np.diff(offsets))
+            elements.append(_numbered(ids, sizes[side]))
+        both = np.sort(np.concatenate(elements))  # an element of a pair is there twice where both sides have it
+        shared = np.bincount((both[1:][both[1:] == both[:-1]] >> np.uint64(44)).astype(np.int64), minlength=len(chunk))
+        found[start : start + CHUNK] = shared / np.maximum(sizes[0] + sizes[1] - shared, 1)
+    return found
+
+
+def _numbered(ids: Ids, sizes: Rows) -> Hashes:
+    """A number for each word of documents of these sizes: 20 bits of the document's number, 12 of how often the word
+    was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
+    owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
+    keys = np.sort((owners << np.uint64(32)) | ids.astype(np.uint64))
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
+    nth = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    nth = np.minimum(nth, 4095).astype(np.uint64)
+    found: Hashes = ((keys >> np.uint64(32)) << np.uint64(44)) | (nth << np.uint64(32)) | (keys & np.uint64(0xFFFFFFFF))
+    return found
+
+
+def _compared(words: WordTable, among: Rows, names: Hashes) -> Rows:
+    """Which of these rows have at least LEAST words and a name that another such row has: what is alone in its name
+    is in no bucket."""
+    rows = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(sizes >= LEAST for sizes in _sizes(words, among))]))
+    ordered = np.sort(names[rows])
+    shared = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(shared):
+        return rows[:0]
+    at = np.minimum(np.searchsorted(shared, names[rows]), len(shared) - 1)
+    found: Rows = rows[shared[at] == names[rows]]
+    return found
+
+
+def _sizes(words: WordTable, rows: Rows) -> Iterator[Rows]:
+    """Words of code of these rows, CHUNK of them at a time."""
+    columns = [FIELDS.index(field) for field in CODE]
+    for start in range(0, len(rows), CHUNK):
+        yield words.lengths(rows[start : start + CHUNK])[:, columns].sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Of m rows the smallest hashes by BANDS * WIDTH functions, uint32 [m, BANDS * WIDTH]; and keys, uint64
+    [BANDS, m]: those of a band and the row's name as one number."""
+
+    hashes: NDArray[np.uint32]
+    keys: Hashes
+
+    @classmethod
+    def of(cls, words: WordTable, marks: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
+        """Of these rows, whose names are given; in temporary files of the folder."""
+        hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
+        keys = temporary((BANDS, len(rows)), np.uint64, folder)
+        rng = np.random.default_rng(0)
+        factors = rng.integers(1, 2**63, BANDS * WIDTH, np.uint64) | np.uint64(1)
+        for start in range(0, len(rows), CHUNK):
+            here = slice(start, start + CHUNK)
+            ids, offsets = words.select_rows(CODE, rows[here])
+            numbered = _numbered(ids, np.diff(offsets))
+            elements = _mixed(
+                marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+            )
+            for number, factor in enumerate(factors):
+                hashes[here, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), offsets[:-1])
+            for band in range(BANDS):
+                key = names[here]
+                for column in hashes[here, band * WIDTH : (band + 1) * WIDTH].T:
+                    key = _mixed(key ^ column.astype(np.uint64))
+                keys[band, here] = key
+        return cls(hashes, keys)
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Every bit of each value spread over all 64 (splitmix64; what is added first keeps 0 from staying 0)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Hashes = values ^ (values >> np.uint64(31))
+    return mixed
+
+
+def _names(words: WordTable, marks: Hashes) -> Hashes:
+    names = np.zeros(len(words), np.uint64)
+    for start in range(0, len(words), CHUNK):
+        ids, offsets = words.select(("name",), start, min(start + CHUNK, len(words)))
+        sizes = np.diff(offsets)
+        owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
+        places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
+        np.add.at(names, owners, _mixed(_mixed(marks[ids] + np.uint64(1)) + places))
+    return names
+
+
+def _candidates(signatures: Signatures, names: Hashes) -> Rows:
+    """Pairs of positions that share a name and a band, [n, 2]: each with the one before it in the bucket and the first.
+
+    Not all pairs, of which a bucket of a thousand has half a million; the twelve bands make up for it.
+    """
+    found = np.zeros(0, np.uint64)  # both positions as one number, which sorts as they do
+    for keys in signatures.keys if len(names) else ():
+        order = np.argsort(keys, kind="stable").astype(np.uint64)
+        ordered = keys[order]
+        same = ordered[1:] == ordered[:-1]
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        first = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
+        later = order[1:][same]
+        befores = (order[:-1][same], first[1:][same])
+        found = distinct(np.concatenate([found, *((before << np.uint64(32)) | later for before in befores)]))
+    likely = [np.zeros((0, 2), np.int64)]
+    for start in range(0, len(found), CHUNK):
+        pairs = np.stack([found[start : start + CHUNK] >> np.uint64(32), found[start : start + CHUNK] & LOW], axis=1)
+        pairs = pairs.astype(np.int64)
+        pairs = pairs[names[pairs[:, 0]] == names[pairs[:, 1]]]
+        agree = (signatures.hashes[pairs[:, 0]] == signatures.hashes[pairs[:, 1]]).mean(axis=1)
+        likely.append(pairs[agree >= ALIKE - 0.2])  # four standard deviations of sixty draws
+    return np.concatenate(likely)
+
+
+def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
+    """Write what hangs together by pairs into `clusters`: the first row left over takes all that are like it."""
+    rows, numbers = np.unique(pairs, return_inverse=True)
+    part = parts_of(numbers.reshape(-1, 2), len(rows))
+    for _ in range(ROUNDS):
+        if not len(rows):
+            return
+        heads = rows[np.unique(part, return_index=True)[1]]
+        _, numbers = np.unique(part, return_inverse=True)
+        head = heads[numbers]
+        taken = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        many = np.bincount(numbers, taken)[numbers] > 1
+        clusters[rows[taken & many]] = head[taken & many]
+        rows, part = rows[~taken], part[~taken]

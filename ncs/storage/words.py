@@ -1,0 +1,170 @@
+"""Which words of a corpus stand in which field of which document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.build.delta import room_of
+from ncs.storage.read_ahead import ReadAhead
+from ncs.text.vocabulary import Vocabulary
+from ncs.types import FIELDS, Field
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+COUNTS = "words.counts.npy"
+"""How often each word of the vocabulary stands in documents, int64."""
+IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
+SPILL_WORDS = 1 << 20
+"""Words that are counted or renumbered at a time."""
+FEW = 5_000
+"""Rows up to which they are a question's candidates, and not all there are."""
+
+
+class WordTable:
+    """Documents x fields -> word ids, in document order, as one flat array and its offsets.
+
+    ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
+    On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
+    room: where a build may put what is too large for memory; None: nowhere.
+    """
+
+    room: Path | None = None
+
+    def __init__(self, vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+        self.vocabulary = vocabulary
+        self.ids = ids
+        self.offsets = offsets
+        self._pages: tuple[ReadAhead, ReadAhead] | None = None
+
+    def __len__(self) -> int:
+        """How many documents."""
+        return (len(self.offsets) - 1) // len(FIELDS)
+
+    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
+        """Word ids of one field of one document, in source order."""
+        at = row * len(FIELDS) + FIELDS.index(field)
+        return self.ids[self.offsets[at] : self.offsets[at + 1]]
+
+    def select(
+        self, fields: Sequence[Field], start: int = 0, stop: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The words of these fields joined per document, in the order given, for rows start..stop.
+
+        Returns ids int32 [m] and offsets int64 [stop - start + 1].
+        """
+        stop = len(self) if stop is None else stop
+        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        begins = bounds[:-1].reshape(-1, len(FIELDS))
+        lengths = np.diff(bounds).reshape(-1, len(FIELDS))
+        columns = [FIELDS.index(field) for field in fields]
+        begins, lengths = begins[:, columns], lengths[:, columns]
+        offsets = np.zeros(stop - start + 1, np.int64)
+        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
+
+    def select_rows(
+        self, fields: Sequence[Field], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """`select` for some rows in any order: ids int32 [m] and offsets int64 [len(rows) + 1]."""
+        if len(rows) <= FEW:
+            self._read_ahead(rows)
+        at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
+        begins, lengths = self.offsets[at], self.offsets[at + 1] - self.offsets[at]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
+
+    def _read_ahead(self, rows: NDArray[np.int64]) -> None:
+        """Have the pages of these rows read at once where they are not in memory."""
+        offsets, ids = self._pages = self._pages or (ReadAhead(self.offsets), ReadAhead(self.ids))
+        if len(rows) and offsets.mapped:
+            first = rows * len(FIELDS)
+            offsets.ask(first, first + len(FIELDS) + 1)
+            ids.ask(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many words each field of these rows has, [len(rows), len(FIELDS)]."""
+        at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
+        found: NDArray[np.int64] = self.offsets[at + 1] - self.offsets[at]
+        return found
+
+    def part(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """All words of rows start..stop, and how many each field of them has, [(stop - start) * len(FIELDS)]."""
+        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
+
+    def each(self, work: Work, starts: Iterable[int], size: int) -> Iterator[Arrays]:
+        """What `work` makes of `size` documents from each of these rows on, in order; a cluster's table has it made."""
+        for start in starts:
+            yield work(self.stretch(start, min(start + size, len(self))))
+
+    def total(self, work: Work, size: int) -> Arrays:
+        """The sum of what `work` makes of all documents, `size` at a time; of whole numbers, as order may not count."""
+        return reduce(added, self.each(work, range(0, max(1, len(self)), size), size))
+
+    def close(self) -> None:
+        """Let go of what a table of a cluster holds there."""
+
+    def stretch(self, start: int, stop: int) -> WordTable:
+        """The documents of rows start..stop alone."""
+        return cut(*self.part(start, stop), self.vocabulary)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How often each word of the vocabulary stands in documents."""
+        found = np.zeros(len(self.vocabulary), np.int64)
+        for start in range(0, len(self.ids), SPILL_WORDS):
+            found += np.bincount(self.ids[start : start + SPILL_WORDS], minlength=len(found))
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary and both arrays."""
+        self.vocabulary.save(folder)
+        np.save(folder / IDS, self.ids)
+        np.save(folder / OFFSETS, self.offsets)
+
+    @classmethod
+    def load(cls, folder: Path) -> WordTable:
+        """Of an index: with what came since it was built (ncs.build.delta)."""
+        if room := room_of(folder):
+            from ncs.build.delta.words import StackedWords
+
+            return StackedWords.of_room(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> WordTable:
+        """Memory-mapped."""
+        ids = np.asarray(np.load(folder / IDS, mmap_mode="r", allow_pickle=False))
+        offsets = np.asarray(np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False))
+        return WordTable(Vocabulary.of_folder(folder), ids, offsets)
+
+
+Arrays = Sequence["NDArray[Any]"]
+Work = Callable[[WordTable], Arrays]
+"""What is made of some documents as if there were no others; to be sent elsewhere it must be of a module's top."""
+
+
+def cut(ids: NDArray[np.int32], lengths: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> WordTable:
+    """A table of what `WordTable.part` gives."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return WordTable(vocabulary, ids, offsets)
+
+
+def added(*found: Arrays) -> Arrays:
+    """The sums of arrays that stand at the same place."""
+    return [sum(arrays[1:], start=arrays[0]) for arrays in zip(*found, strict=True)]
+
+
+def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
+    ends = np.cumsum(lengths)
+    positions: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)
+    positions += np.repeat(begins - (ends - lengths), lengths)
+    return positions

@@ -1,0 +1,50 @@
+"""The stems of a vocabulary's words as numbers, noted as words are met: a warm question stems nothing again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.storage.postings import stem_all
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.text.vocabulary import Vocabulary
+
+
+class Stems:
+    """Word id -> number of its stem. Four bytes a word; several threads may ask at once.
+
+    >>> from ncs.text.vocabulary import Vocabulary
+    >>> stems = Stems(Vocabulary.of(["file", "files", "hide"]))
+    >>> stems.numbers(np.array([2, 1, 0])).tolist(), stems.of(["filed"]).tolist()
+    ([1, 0, 0], [0])
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._numbers: dict[str, int] = {}
+        self._known = np.full(len(vocabulary), -1, np.int32)
+        self._lock = threading.Lock()
+
+    def numbers(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The numbers of some words' stems, [len(ids)]: equal ones are one stem."""
+        found = self._known[ids]
+        if (found < 0).any():
+            new = np.unique(ids[found < 0])
+            self._known[new] = self.of_stems(stem_all(self._vocabulary.word(int(id)) for id in new))
+            found = self._known[ids]
+        return found
+
+    def of(self, words: Iterable[str]) -> NDArray[np.int32]:
+        """The numbers of the stems of words, which need not be in the vocabulary."""
+        return self.of_stems(stem_all(words))
+
+    def of_stems(self, stems: Iterable[str]) -> NDArray[np.int32]:
+        """The numbers of stems."""
+        with self._lock:
+            return np.array([self._numbers.setdefault(stem, len(self._numbers)) for stem in stems], np.int32)

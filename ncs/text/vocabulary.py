@@ -1,0 +1,150 @@
+"""The words of a corpus, numbered in alphabetical order."""
+
+from __future__ import annotations
+
+import mmap
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.build.delta import room_of
+from ncs.errors import IndexDamaged
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SOUGHT = 500
+"""Words up to which each is looked up in the file."""
+
+
+class Vocabulary:
+    """Word <-> id. Ids follow the byte order of the words, so they never depend on the order of reading.
+
+    On disk: `vocabulary.txt` (UTF-8, a word a line) and `vocabulary.npy` (where each line starts).
+    A lookup is a binary search in the memory-mapped file, so loading costs nothing.
+    """
+
+    def __init__(self, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
+        self._text = text
+        self._starts = starts
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Vocabulary:
+        """From distinct words in any order.
+
+        >>> v = Vocabulary.of(["soft", "hide"])
+        >>> len(v), v.id("hide"), v.id("nope"), v.word(1), list(v)
+        (2, 0, None, 'soft', ['hide', 'soft'])
+        """
+        lines = sorted(word.encode() for word in words)
+        starts = np.zeros(len(lines) + 1, np.int64)
+        np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
+        return cls(b"".join(line + b"\n" for line in lines), starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(bytes(self._text[:]).decode().split("\n")[:-1])
+
+    def __contains__(self, word: str) -> bool:
+        return self.id(word) is not None
+
+    def word(self, id: int) -> str:
+        """The word of an id."""
+        return bytes(self._text[self._starts[id] : self._starts[id + 1] - 1]).decode()
+
+    def id(self, word: str) -> int | None:
+        """The id of a word, None where it is unknown."""
+        wanted = word.encode(errors="replace")
+        low = self.first_from(wanted)
+        found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
+        return low if found else None
+
+    def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
+        """The ids of some words, -1 for those that are unknown. Of many all words are read: looking in a list is
+        quicker than in a file."""
+        if len(words) < SOUGHT:
+            return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
+        lines = bytes(self._text[:]).split(b"\n")
+        lines.pop()
+        sought = [word.encode(errors="replace") for word in words]
+        at = [bisect_left(lines, word) for word in sought]
+        return np.array(
+            [i if i < len(lines) and lines[i] == w else -1 for i, w in zip(at, sought, strict=True)], np.int32
+        )
+
+    def first_from(self, word: str | bytes) -> int:
+        """The id of the first word that does not come before this one."""
+        wanted = word.encode(errors="replace") if isinstance(word, str) else word
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def starting(self, prefix: str) -> range:
+        """The ids of all words with this prefix: they stand side by side.
+
+        >>> v = Vocabulary.of(["hid", "hide", "hiding", "soft"])
+        >>> v.starting("hid"), v.starting("x")
+        (range(0, 3), range(4, 4))
+        """
+        start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
+        return range(self.first_from(start), self.first_from(end))
+
+    def save(self, folder: Path) -> None:
+        """Write `vocabulary.txt` and `vocabulary.npy`."""
+        (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
+        np.save(folder / "vocabulary.npy", self._starts)
+
+    def is_gone(self, id: int) -> bool:
+        """Whether no document has this word any more."""
+        return False
+
+    def size(self) -> int:
+        """How many words documents have."""
+        return len(self)
+
+    def known(self) -> list[str]:
+        """All words that documents have, in byte order."""
+        return list(self)
+
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers that are in the order of the words, [len(ids)]."""
+        return ids.astype(np.float64)
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocabulary:
+        """Of an index: with the words that came since it was built (ncs.build.delta)."""
+        if room := room_of(folder):
+            from ncs.build.delta.vocabulary import StackedVocabulary
+
+            return StackedVocabulary.load(folder, room)
+        return cls.of_folder(folder)
+
+    @staticmethod
+    def of_folder(folder: Path) -> Vocabulary:
+        """Memory-mapped; raises IndexDamaged where the two files disagree."""
+        starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
+        path = folder / "vocabulary.txt"
+        if path.stat().st_size != starts[-1]:
+            raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
+        if not starts[-1]:
+            return Vocabulary(b"", starts)
+        with path.open("rb") as file:
+            return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
+
+
+def numbered(base: Vocabulary, own: Vocabulary) -> NDArray[np.int32]:
+    """The number of each word of the second vocabulary in the first; of those that it has not, the next ones."""
+    numbers = base.ids_of(list(own))
+    new = np.flatnonzero(numbers < 0)
+    numbers[new] = len(base) + np.arange(len(new))
+    return numbers
