@@ -3,7 +3,8 @@
     bin/benchmark milvus INDEX [--store milvus://HOST:19530/NAME] [--questions 200] [--kill-after N]
         [--update 40 200 800] [--json FILE]
 
-Questions are made of the index's own documents (ncs.learn.synthetic_queries). Without --store Milvus Lite is started for it.
+Questions are made of the index's own documents (ncs.learn.synthetic_queries). Without --store Milvus Lite is started
+for it.
 --kill-after: the first publication is killed when so many documents are there; the next one goes on with it.
 --update: after so many files of the index's sources were edited at random it is updated with its store, for each number
 from the index as it is; the index is linked, not changed, and the sources get back as they were.

@@ -8,7 +8,8 @@ TOKEN_BYTES bytes on every side, and neither what the agent writes nor descripti
 search     search_code with the question and default arguments; then the same with next_cursor, page by page. All text
            counts that stands before the end of the first hit that lies in a right file, the hit's code included.
 answers    the same, but the answer that holds this hit counts whole: what an agent pays, who reads it to its end.
-read       `rg --count-matches` with the question's words without grammar (ncs.text.stopwords), as fixed strings, any case,
+read       `rg --count-matches` with the question's words without grammar (ncs.text.stopwords), as fixed strings, any
+case,
            any of them. The files in order of matches (ties by path) are read whole. The list of files costs nothing,
            and a right file counts as shown as soon as its turn comes: only the files before it cost.
 lines      the same order, but of each file only the matching lines are shown, as `rg -n` prints them (path:line:text);

@@ -48,7 +48,8 @@ def ask(
     With `min_confidence` less likely hits are left out; where none is left, a note says how likely the best was.
 
     With `explain` there is one key more, explanation: how the question was read (the fields of
-    ncs.search.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in each hit
+    ncs.search.explain.explanation.Explanation: words, grammar, languages, added, symbols, kind, gates). So it is in
+    each hit
     (the fields of Reasons): score, unrounded; shares (signal -> what it adds to the score: they add up to it; null
     where the ranker does not say); factors (multiplied into the shares already); words (each word of the question:
     word, met, similarity, fields, idf, shares); names (those that good candidates share: name, repositories, share);

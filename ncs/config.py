@@ -41,7 +41,8 @@ class BuildConfig:
     warm_start: str | None = None
     """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.learn.warm_start)."""
     vectors: VectorChoice = "auto"
-    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see ncs.storage.vector_kinds.chosen."""
+    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see
+    ncs.storage.vector_kinds.chosen."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""

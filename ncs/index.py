@@ -100,7 +100,8 @@ class Index:
         roots: folders, git repositories (bare ones too) and archives. The index that stood in
         `folder` before answers until this one is complete, and stays if this one fails; files that it
         holds and that have not changed are taken over from it. scheduler: of a Dask cluster whose workers read,
-        or "local" (ncs.scale.dask); then everything is read, and what takes longer than give_up seconds on two workers is
+        or "local" (ncs.scale.dask); then everything is read, and what takes longer than give_up seconds on two
+        workers is
         left out and named. memory: bytes that the build may hold, all its processes together; half of the machine's
         by default, and the result is the same. ready: told of the new files before they become the index. Raises
         SourceError, IndexBusy, and BadInput where the sources hold no function or the memory is too little for them.
@@ -125,7 +126,8 @@ class Index:
         """Bring an index up to date with its sources: only files that changed are read.
 
         Word vectors stay as they were learnt (words that are new have none) but for `retrain`. In a large index of
-        which little changed, what changed is made beside the rest (ncs.build.delta), and what is counted stays too; else, or
+        which little changed, what changed is made beside the rest (ncs.build.delta), and what is counted stays too;
+        else, or
         with `whole`, all else is made anew. So the ranking equals that of a whole build that learnt the same. Where
         nothing changed nothing is written, but for what an ignore file, an archive or a bare repository says anew.
         ready is told of new files before they become the index. Raises what `load` and `build` raise, and BadInput for

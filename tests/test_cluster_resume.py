@@ -52,7 +52,8 @@ def pushed(bare: Path, files: dict[str, str], room: Path) -> None:
 
 def client(root: Path, index: Path, cluster: Cluster) -> subprocess.Popen[bytes]:
     code = (
-        "import sys; from pathlib import Path; from ncs.build.building import make; from tests.test_cluster import recipe\n"
+        "import sys; from pathlib import Path; from ncs.build.building import make\n"
+        "from tests.test_cluster import recipe\n"
         "make(recipe(Path(sys.argv[1]), scheduler=sys.argv[3]), Path(sys.argv[2]))"
     )
     return subprocess.Popen([sys.executable, "-c", code, str(root), str(index), cluster.address])

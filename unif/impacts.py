@@ -1,7 +1,8 @@
 """What the words of functions weigh by BM25's rule: fields, repetition and length counted as the ranker bm25 does.
 
 A weighted mean of word vectors counts a word as often as it stands there, wherever that is, and a long function is the
-mean of much. Here the weight of a word in a function is, as in `ncs.storage.postings_builder` but for idf, which heads learn:
+mean of much. Here the weight of a word in a function is, as in `ncs.storage.postings_builder` but for idf, which
+heads learn:
 
     tf / (tf + K1 * (1 - B + B * length / mean length)),    tf and length of the fields by WEIGHTS
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ncs.sources import Origin
     from ncs.storage.documents import Store
 
-MADE_BY = ("extract", "tokens.py", "packing.py", "batches.py", "references.py", "types.py", "word_table_builder.py")
+MADE_BY = ("extract", "text/tokens.py", "storage/packing.py", "build/batches.py", "storage/uses.py", "types.py", "storage/words_builder.py")
 
 
 def carried_over(data: Path, words: WordTable) -> Embeddings:
@@ -154,7 +154,7 @@ NOT_KEPT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
 def made_by() -> str:
     """What decides which documents a file gives: our own code, and the grammars that are installed."""
     digest = blake2b(digest_size=DIGEST_BYTES)
-    room = Path(__file__).parent
+    room = Path(__file__).parents[1]
     for path in sorted(
         chain.from_iterable([room / name] if name.endswith(".py") else (room / name).iterdir() for name in MADE_BY)
     ):

@@ -1,7 +1,8 @@
 """Which files are read as text, without a grammar: one row a kind, with its comment signs and what a definition is.
 
 A kind of code has definitions; a document starts at each. Configuration has none of its own: it is cut at empty lines,
-and stands back in rankings (ncs.storage.file_roles). Prose, data, lock files and logs are no rows: questions are written in prose
+and stands back in rankings (ncs.storage.file_roles). Prose, data, lock files and logs are no rows: questions are
+written in prose
 too, and it would stand before every function.
 """
 

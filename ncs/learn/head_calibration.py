@@ -1,6 +1,7 @@
 """How much the default ranker listens to a learnt head, decided on an index's own questions, whose answers are known.
 
-Such questions (ncs.learn.synthetic_queries: a doc comment against the rest of its function, a name against its body) cannot tell how
+Such questions (ncs.learn.synthetic_queries: a doc comment against the rest of its function, a name against its body)
+cannot tell how
 much a head is worth to people: most heads were trained on questions of just this kind, and one that lifts people's
 questions hardly lifts these (DESIGN.md, "Learnt heads"). So they do not choose the weight, they choose whether it is
 WEIGHT, low enough that heads of doc comments alone lowered no set of questions, or 0. A head is listened to where it

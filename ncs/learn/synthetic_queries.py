@@ -1,6 +1,7 @@
 """Questions made from the documents themselves: the first sentence of a comment, a name in words or as spelled.
 
-Each asks for one document; from most of them the field it was taken from is to be hidden (HIDDEN, ncs.learn.field_ablation).
+Each asks for one document; from most of them the field it was taken from is to be hidden (HIDDEN,
+ncs.learn.field_ablation).
 """
 
 from __future__ import annotations

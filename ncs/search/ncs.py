@@ -35,7 +35,8 @@ class NcsRanker:
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a question keeps its grammar. vectors: how they are searched, see `ncs.storage.approximate.chosen`.
+    stop_words: whether a question keeps its grammar. vectors: how they are searched, see
+    `ncs.storage.approximate.chosen`.
     Its folder holds `vectors.faiss`, `empty.npy`, `idf.npy` and `config.json`.
     """
 

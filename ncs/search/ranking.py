@@ -50,7 +50,8 @@ class Evidence:
 class Ranking:
     """The best rows of a question with what makes up their scores: the sum of the signals times all factors.
 
-    signals: name -> [k]. factors: name -> [k]; those of ncs.search.signals.priors, and "saturation", what is left of a score
+    signals: name -> [k]. factors: name -> [k]; those of ncs.search.signals.priors, and "saturation", what is left of
+    a score
     where better functions of its file stand above it. ncs.search.explain tells of them.
     """
 

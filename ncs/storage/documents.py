@@ -261,7 +261,8 @@ class Store:
     ) -> Mask | None:
         """Rows that meet every filter given, bool [n]; None without filters.
 
-        repository and path are patterns (`ncs.storage.filters.matcher`); a row meets them where one of its copies meets both.
+        repository and path are patterns (`ncs.storage.filters.matcher`); a row meets them where one of its copies
+        meets both.
         """
         if language is None and repository is None and path is None and kind is None:
             return None

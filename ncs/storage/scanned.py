@@ -1,9 +1,11 @@
 """Approximate search by a fast scan: lists of four bits for two numbers each, the best compared by ten bits a number.
 
-    lists       around centres (spherical k-means) of vectors that are drawn out along the questions (ncs.storage.stretched)
+    lists       around centres (spherical k-means) of vectors that are drawn out along the questions
+    (ncs.storage.stretched)
     fast scan   a product quantiser of 16 centres for two numbers, of the difference from the list's centre, whose
                 tables stay in registers (Andre et al. 2017; faiss's IndexIVFPQFastScan); the nearest lists are scanned
-    fine        CANDIDATES of it or more are compared by ten bits a number (ncs.storage.fine), from which vectors are given back
+    fine        CANDIDATES of it or more are compared by ten bits a number (ncs.storage.fine), from which vectors are
+    given back
 
 Of 100 numbers a vector takes 25 + 8 (id) + 125 bytes. Everything but the centres is memory-mapped.
 """

@@ -35,7 +35,8 @@ _TYPED = re.compile(r"\w+")
 
 
 class PostrankedRanker:
-    """The first `depth` documents of `part`, sorted by the six keys of `ncs.search.baselines.postrank`; the others follow.
+    """The first `depth` documents of `part`, sorted by the six keys of `ncs.search.baselines.postrank`; the others
+    follow.
 
     The words of a question and of a document are those NCS reads; a document's tokens as typed are what stands in the
     same fields between white space and punctuation, case aside. With stop_words=False a question's grammar counts for

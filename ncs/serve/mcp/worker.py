@@ -1,4 +1,5 @@
-"""A build or update in a process of its own, which ends with the server that started it: `python -m ncs.serve.mcp.worker`."""
+"""A build or update in a process of its own, which ends with the server that started it: `python -m
+ncs.serve.mcp.worker`."""
 
 from __future__ import annotations
 
