@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.build.batches import Collector, chunks, pack_batch
 from ncs.build.calibration import calibrate
 from ncs.build.file_cache import FileCache, made_by, open_cache
 from ncs.build.ingest import MovedError, ingest
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from ncs.build.batches import Collected
     from ncs.storage.commit import IndexWriter
     from ncs.storage.words import WordTable
+    from ncs.types import Document
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
+CHUNK = 2_000
+"""Documents at hand that are packed at a time."""
 EARLY = 2_000
 """Documents from which on a first build answers by words while embeddings are still being learnt."""
 PENDING_EMBEDDINGS = "embeddings are still being learnt: so far only words are matched, not their meaning"
@@ -94,15 +98,29 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     rankers = requested_rankers(config.rankers, _statistics(folder))
     try:
         with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
-            clock, track = Clock(), request.track
-            segment = writer.new_folder(SEGMENTS)
+            clock, segment = Clock(), writer.new_folder(SEGMENTS)
             with clock("extract"):
                 cache = _open_cache(folder, config, stack) if use_cache and request.scheduler is None else None
                 collected = _ingest(request, sources, segment, cache, total)
             budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
-            learn(writer, segment, collected, request, rankers, track, clock, sources, embeddings_of)
+            learn(writer, segment, collected, request, rankers, clock, sources, embeddings_of)
     except MovedError:
         build(request, folder, embeddings_of=embeddings_of, use_cache=False)
+
+
+def build_of(documents: Iterable[Document], request: Request, folder: Path) -> None:
+    """The same of documents at hand instead of source files."""
+    config, clock = request.config, Clock()
+    rankers = requested_rankers(config.rankers)
+    with open_writer(folder) as writer:
+        segment = writer.new_folder(SEGMENTS)
+        with clock("extract"), Collector(segment, config.store_code, config.deduplicate) as collector:
+            for chunk in chunks(documents, CHUNK):
+                collector.add(pack_batch(chunk, code=config.store_code))
+            collected = collector.finish()
+        if not collected.documents:
+            raise BadInput("there are no documents to index")
+        learn(writer, segment, collected, request, rankers, clock)
 
 
 def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> list[Ranker]:
@@ -165,7 +183,6 @@ def learn(
     collected: Collected,
     request: Request,
     rankers: Sequence[Ranker],
-    track: Track,
     clock: Clock,
     sources: Sources | None = None,
     embeddings_of: Path | None = None,
@@ -174,7 +191,7 @@ def learn(
 
     rankers: those on request. embeddings_of: see `build`. Without sources the documents did not come from files.
     """
-    config, words = request.config, collected.words
+    config, words, track = request.config, collected.words, request.track
     statistics = writer.new_folder(STATISTICS, segment.name)
     write_words(collected, segment, statistics, config, track, clock)
     if sources:
@@ -234,7 +251,9 @@ def _commit_early(
     writer.commit(parts, statistics, config=asdict(config), counts=counts, versions=versions())
     dense = [ranker.name for ranker in dense_rankers(config)]
     following = writer.copy_folder(segment, without=dense)
-    return following, writer.copy_folder(statistics, following.name, without=["embeddings.npy", "embeddings.json", *dense])
+    return following, writer.copy_folder(
+        statistics, following.name, without=["embeddings.npy", "embeddings.json", *dense]
+    )
 
 
 def _embeddings(

@@ -48,7 +48,9 @@ class DocumentFacts:
         return cls(Uses(snapshot), Definitions(snapshot), FileRoles(snapshot), duplicates, words, languages)
 
 
-def write_facts(segment: Path, uses: NameUses, words: WordTable, documents: DocumentTable, *, deduplicate: bool) -> None:
+def write_facts(
+    segment: Path, uses: NameUses, words: WordTable, documents: DocumentTable, *, deduplicate: bool
+) -> None:
     """The facts of a new segment; without deduplicate no near duplicates are looked for. Words are saved by themselves."""
     roles = FileRoleTable.of(documents)
     near = NearDuplicates.none(len(documents))

@@ -93,7 +93,7 @@ class Duplicates:
         self._snapshot, self._words = snapshot, words
         self._parts = [NearDuplicates.load(each.path, each.documents) for each in snapshot.segments]
 
-    def clusters(self, rows: Rows) -> Rows:
+    def clusters_of(self, rows: Rows) -> Rows:
         """The row that stands for the cluster of each row, [len(rows)]; ALONE where it has no near duplicate."""
         clusters = np.full(len(rows), ALONE, np.int64)
         for number, at, local in self._snapshot.split(rows):

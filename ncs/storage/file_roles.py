@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -200,31 +200,41 @@ class FileRoles:
         """Rows, tombstones included."""
         return len(self._snapshot)
 
-    def files(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The file of each row, [len(rows)]."""
-        return self._by_row(rows, lambda number, local: self._tables[number].file[local] + self._first_file[number])
+    def files_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The file of each row; -1 for one without a path."""
+        files = np.full(len(rows), -1, np.int64)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            own = table.file[local]
+            files[at] = np.where(table.named[own], own + self._first_file[number], -1)
+        return files
 
-    def repositories(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The repository of each row, [len(rows)]."""
-        return self._by_row(rows, self._repository)
+    def repositories_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The repository of each row."""
+        owners = np.zeros(len(rows), np.int32)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            owners[at] = self._owners[number][table.repository[table.file[local]]]
+        return owners
 
-    def _repository(self, number: int, local: NDArray[np.int64]) -> NDArray[np.int32]:
-        table = self._tables[number]
-        return self._owners[number][table.repository[table.file[local]]]
+    def roles_of(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """The role of each row's file."""
+        roles = np.zeros(len(rows), np.int8)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            roles[at] = table.role[table.file[local]]
+        return roles
 
-    def roles(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """The role of each row's file, [len(rows)]."""
-        return self._by_row(rows, lambda n, local: self._tables[n].role[self._tables[n].file[local]]).astype(np.int8)
+    def outlines_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each row is a class or the top level of a file."""
+        outlines = np.zeros(len(rows), np.bool_)
+        for number, at, local in self._snapshot.split(rows):
+            outlines[at] = self._tables[number].outline[local]
+        return outlines
 
-    def named(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row's file has a path, [len(rows)]."""
-        return self._by_row(rows, lambda n, local: self._tables[n].named[self._tables[n].file[local]]).astype(np.bool_)
-
-    def outlines(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-        """Whether each of these rows, or of all, is a class or the top level of a file."""
-        if rows is None:
-            return np.concatenate([table.outline for table in self._tables])
-        return self._by_row(rows, lambda number, local: self._tables[number].outline[local]).astype(np.bool_)
+    def functions(self) -> NDArray[np.bool_]:
+        """Which rows are functions, bool [n]."""
+        return ~np.concatenate([table.outline for table in self._tables])
 
     def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """`FileRoleTable.title_match` of each row's file, [len(rows)]."""
@@ -233,14 +243,6 @@ class FileRoles:
             table = self._tables[number]
             match[at] = table.title_match(words, table.file[local])
         return match
-
-    def _by_row(
-        self, rows: NDArray[np.int64], read: Callable[[int, NDArray[np.int64]], NDArray[Any]]
-    ) -> NDArray[np.int32]:
-        values = np.zeros(len(rows), np.int32)
-        for number, at, local in self._snapshot.split(rows):
-            values[at] = read(number, local)
-        return values
 
 
 REPOSITORIES = "repositories.json"

@@ -152,9 +152,7 @@ class PostingTable:
 class Postings:
     """The postings of all documents, segment by segment; tombstones are never answered."""
 
-    def __init__(
-        self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None
-    ) -> None:
+    def __init__(self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None) -> None:
         self.tables, self.statistics, self._live = tables, statistics, live
         self._firsts = np.cumsum([0, *map(len, tables)])
 

@@ -83,6 +83,10 @@ class Uses:
                 new = ids >= len(first.names)
                 self.documents[ids[new]] = np.maximum(self.documents[ids[new]], part.documents[new])
 
+    def documents_with(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
+        """How many documents use each of these names."""
+        return self.documents[names]
+
     def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The names used by these rows, joined: ids [m], and how many each row uses [len(rows)]."""
         if len(self._parts) == 1:
