@@ -63,7 +63,7 @@ def make(recipe: Recipe, folder: Path, learnt: Path | None = None, *, reuse: boo
     from ncs.build.ingest import MovedError
     from ncs.build.file_cache import made_by
     from ncs.sources import Skipped, count
-    from ncs.sources.addresses import address_of, is_address
+    from ncs.sources.repositories import address_of, is_address
 
     config = recipe.config
     current = current_generation(folder)

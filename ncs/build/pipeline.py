@@ -62,7 +62,7 @@ class Sources:
 
     def described(self) -> dict[str, object]:
         """For the manifest."""
-        from ncs.sources.addresses import address_of, is_address
+        from ncs.sources.repositories import address_of, is_address
 
         roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.roots]
         return {"roots": roots, "began": self.began, "base_began": self.began, "made_by": self.made_by}

@@ -84,7 +84,7 @@ def roots_of(manifest: Manifest) -> tuple[Path, ...]:
 
 def recipe_of(manifest: Manifest, folder: Path) -> Recipe:
     """What made an index; raises BadInput where it does not say which files, and IndexVersion."""
-    from ncs.sources.addresses import address_of, is_address
+    from ncs.sources.repositories import address_of, is_address
 
     roots = roots_of(manifest)
     if not roots:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.sources.content import GENERATED_NAME, MINIFIED_NAME, as_utf8, is_generated, reason_to_skip
+from ncs.sources.filters import GENERATED_NAME, MINIFIED_NAME, as_utf8, is_generated, reason_to_skip
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ncs.sources import Skipped, walk
-from ncs.sources.ignores import NO_IGNORES, parse
+from ncs.sources.ignore import NO_IGNORES, parse
 from tests.gitrepo import bare, git, write
 from tests.waiting import LONG
 
@@ -166,6 +166,6 @@ def test_an_ignore_file_that_is_a_link_or_not_text_is_no_rule(tmp_path: Path) ->
 
 
 def test_no_rules_leave_nothing_out() -> None:
-    assert NO_IGNORES.chosen("a/b") is None
-    assert not NO_IGNORES.by_git("a/b")
+    assert NO_IGNORES.by_ncsignore("a/b") is None
+    assert not NO_IGNORES.by_gitignore("a/b")
     assert parse(b"\n# only words\n\n") is None

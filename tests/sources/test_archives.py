@@ -163,7 +163,7 @@ def test_a_broken_archive_is_refused_by_itself_and_noted_in_a_folder(tmp_path: P
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2 + 300], whole[:100], b"", b"no archive at all" * 100):
         path.write_bytes(damaged)
-        with pytest.raises(SourceError, match=r"a\..* is no sound archive \(.*\); fetch it again or unpack it"):
+        with pytest.raises(SourceError, match=r"a\..* is not a valid archive \(.*\); fetch or unpack it"):
             read(path)
         skipped = Skipped()
         assert names(root, skipped=skipped) == ["root:Loose.java"]
