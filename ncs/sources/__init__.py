@@ -2,6 +2,6 @@
 
 from ncs.sources.files import Origin, SourceFile
 from ncs.sources.filters import Limits, Scope, Skipped, Wanted
-from ncs.sources.walk import count, repository_names, walk
+from ncs.sources.roots import count, repository_names, walk
 
 __all__ = ["Limits", "Origin", "Scope", "Skipped", "SourceFile", "Wanted", "count", "repository_names", "walk"]

@@ -20,7 +20,7 @@ from ncs.scale.dask.shards import Shard
 from ncs.scale.dask.spread import SpreadWords
 from ncs.scale.dask.tasks import LOCAL, Tasks, connected
 from ncs.sources.repositories import address_of, is_address
-from ncs.sources.walk import Names, check_roots
+from ncs.sources.roots import Names, check_roots
 from ncs.storage.files import BROKEN, FAILED, READ
 
 if TYPE_CHECKING:

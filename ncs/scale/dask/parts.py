@@ -15,7 +15,7 @@ from ncs.sources.files import RawFile, file_origin
 from ncs.sources.filters import Filter
 from ncs.sources.ignore import NCSIGNORE
 from ncs.sources.repositories import Repository, archive_suffix, repository_at
-from ncs.sources.walk import Names, files_of, repository_of_root, single_file
+from ncs.sources.roots import Names, files_of, repository_of_root, single_file
 
 Key = tuple[tuple[int, ...], bytes, bool, str]
 

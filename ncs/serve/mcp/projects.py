@@ -13,7 +13,7 @@ from ncs.errors import BadInput, SourceError
 from ncs.index import Index
 from ncs.serve.mcp.project import Project
 from ncs.serve.mcp.settings import MOST_PROJECTS, Settings
-from ncs.sources.walk import check_roots
+from ncs.sources.roots import check_roots
 
 
 class Projects:
