@@ -28,7 +28,7 @@ from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, Ranker, create_ranker, fit_ranker, requested_ranker
 from ncs.sources import Skipped, count
-from ncs.sources.addresses import address_of, is_address
+from ncs.sources.repositories import address_of, is_address
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable

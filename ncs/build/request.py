@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.sources import Origin, Skipped, SourceFile, Wanted
+    from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
@@ -51,12 +51,11 @@ class Request:
         self,
         skipped: Skipped,
         unchanged: Callable[[Origin], bool] | None = None,
-        enter: Callable[[str], bool] | None = None,
+        scope: Scope | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> Iterator[SourceFile]:
-        """Its source files in order; those that are `unchanged` come without their contents.
-
-        enter: folders for which it is false are not walked.
-        """
+        """Its source files in order; those that are `unchanged` come without their contents. scope: what to look at;
+        None: everything. names: of repositories that have one already."""
         from ncs.sources import walk
 
         return walk(
@@ -66,7 +65,8 @@ class Request:
             force=self.force,
             skipped=skipped,
             unchanged=unchanged or (lambda origin: False),
-            enter=enter,
+            scope=scope,
+            names=names,
         )
 
 
@@ -92,7 +92,7 @@ def roots_of(description: Description) -> tuple[Path, ...]:
 
 def request_of(description: Description, folder: Path) -> Request:
     """What made an index; raises BadInput where it does not say which files, and IndexVersion."""
-    from ncs.sources.addresses import address_of, is_address
+    from ncs.sources.repositories import address_of, is_address
 
     roots = roots_of(description)
     if not roots:
@@ -129,16 +129,17 @@ def find_changes(
     seconds: how long to look at most; where that was too short, removed files are not known.
     """
     from ncs.build.file_cache import FileCache
-    from ncs.sources import Skipped
+    from ncs.sources import Scope, Skipped, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
     cache = FileCache(snapshot)
     entries = {(entry.repository, entry.path): entry for entry in cache.entries}
-    enter = None if paths is None else _only_towards(paths)
+    scope = None if paths is None else Scope.of(map(str, paths))
+    names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
     added, changed, files, unchanged, complete = [], [], [], 0, True
     ends = None if seconds is None else time.monotonic() + seconds
-    for file in request.files(skipped or Skipped(), cache.is_unchanged, enter):
+    for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
         name = file.repository, file.path
         entry = entries.pop(name, None)
         if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):
@@ -150,21 +151,8 @@ def find_changes(
             complete = False
             break
     cache.close()
-    gone = {name for name, entry in entries.items() if complete and (paths is None or _was_met(entry.place, paths))}
+    gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
     removed = [name for name in entries if name in gone]
-    unchanged += 0 if paths is None else len(entries) - len(removed)
+    unchanged += 0 if scope is None else len(entries) - len(removed)
     shown = (tuple(f"{repository}/{path}" for repository, path in names) for names in (added, changed, removed))
     return Difference(Changes(*shown, unchanged), files, [*changed, *removed], complete, began)
-
-
-def _only_towards(paths: Sequence[Path]) -> Callable[[str], bool]:
-    """Whether a folder holds one of these paths, or lies in one of them."""
-    names = [str(path) for path in paths]
-    above = {str(parent) for path in paths for parent in path.parents}
-    return lambda folder: folder in above or any(folder == name or folder.startswith(f"{name}/") for name in names)
-
-
-def _was_met(place: str, paths: Sequence[Path]) -> bool:
-    """Whether a walk towards these paths would have met a file: one of them, beside one of them, or below it."""
-    folder = place.rpartition("/")[0]
-    return any(folder == str(path.parent) or f"{place}/".startswith(f"{path}/") for path in paths)

@@ -14,7 +14,6 @@ from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
 from ncs.learn.word_vectors import retraining_advice
-from ncs.sources.ignore import IGNORE_FILES
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
@@ -118,9 +117,7 @@ class Follower:
         now = self._clock()
         paths = {Path(path) for path in edited if self._matters(path)}
         if paths:
-            if any(_decides_which(path) for path in paths):
-                self._edited = None
-            elif self._edited is not None:
+            if self._edited is not None:
                 self._edited |= paths
             self._due = now
         if self._due is not None and now >= max(self._due, self._not_before):
@@ -161,11 +158,6 @@ class Follower:
         wait = AGAIN if isinstance(error, IndexBusy) else min(AGAIN * 2**self._failures, LONGEST)
         self._failures += 1
         self._due = self._not_before = self._clock() + max(wait, self._clock() - began)
-
-
-def _decides_which(path: Path) -> bool:
-    """Whether a change of this path may change which other files are read: an ignore file, or a repository."""
-    return path.name in IGNORE_FILES or path.name == ".git"
 
 
 def describe(changes: Changes) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ncs.sources import Skipped, walk
-from ncs.sources.ignores import NO_IGNORES, parse
+from ncs.sources.ignore import NO_IGNORES, parse
 from tests.gitrepo import bare, git, write
 from tests.waiting import LONG
 
@@ -24,35 +24,15 @@ def kept_by_git(root: Path) -> list[str]:
 
 
 NAMES = ["a", "b", "ab", "a.b", "b.a", "x y", "#a", "!b", "a-", "\\w", "aXbXb"]
-SEGMENTS = [
-    *(
-        "a",
-        "b",
-        "ab",
-        "a.b",
-        "*",
-        "**",
-        "?",
-        "a*",
-        "*b",
-        "*.b",
-        "*a*b*",
-        "a*b*",
-        "*?*",
-        "a?b",
-        "x y",
-        "**a",
-        "a**",
-        "***",
-    ),
-    *("[ab]", "[!a]", "[^b]", "[a-b]*", "[b-a]", "[!b-a]", "[[:alpha:]]", "[[:nothing:]]", "[[:]*", "[]ab]", "[", "a["),
-    *("\\#a", "\\!b", "\\a", "\\\\w", "\\"),
-]
+PARTS = (
+    "a b ab a.b * ** ? a* *b *.b *a*b* a*b* *?* a?b **a a** *** "
+    r"[ab] [!a] [^b] [a-b]* [b-a] [!b-a] [[:alpha:]] [[:nothing:]] [[:]* []ab] [ a[ \#a \!b \a \\w" + " \\"
+).split()
 SOUP = "aabbb**?[[]]!^-\\/:.w# "
 
 
-def segmented(choose: random.Random) -> str:
-    pattern = "/".join(choose.choice(SEGMENTS) for _ in range(choose.choice([1, 1, 1, 2, 2, 3])))
+def path_pattern(choose: random.Random) -> str:
+    pattern = "/".join(choose.choice([*PARTS, "x y"]) for _ in range(choose.choice([1, 1, 1, 2, 2, 3])))
     return (
         ("!" if choose.random() < 0.3 else "")
         + ("/" if choose.random() < 0.25 else "")
@@ -68,7 +48,7 @@ def any_line(choose: random.Random) -> str:
         return choose.choice(["#x", "", "/", "!", "//", "  ", " a", "a//b", "\ufeff"])
     if kind < 0.4:
         return "".join(choose.choice(SOUP) for _ in range(choose.randint(1, 9)))
-    return segmented(choose)
+    return path_pattern(choose)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -166,6 +146,6 @@ def test_an_ignore_file_that_is_a_link_or_not_text_is_no_rule(tmp_path: Path) ->
 
 
 def test_no_rules_leave_nothing_out() -> None:
-    assert NO_IGNORES.chosen("a/b") is None
-    assert not NO_IGNORES.by_git("a/b")
+    assert NO_IGNORES.by_ncsignore("a/b") is None
+    assert not NO_IGNORES.by_gitignore("a/b")
     assert parse(b"\n# only words\n\n") is None
