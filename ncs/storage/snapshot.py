@@ -205,6 +205,11 @@ class Snapshot:
         """Documents that can be found."""
         return len(self) if self.live is None else int(np.count_nonzero(self.live))
 
+    @property
+    def tombstones(self) -> NDArray[np.int64]:
+        """[n, 2]: the number of the segment and of the file in it, of every dead file."""
+        return self._tombstones()
+
     def split(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
         """Rows by segment: (number of the segment, positions in `rows`, local rows); segments without any are left out."""
         if len(self.segments) == 1:
