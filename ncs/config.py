@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ncs.build.memory import Corpus
 from ncs.errors import BadInput, IndexVersion
 from ncs.search.rankers import requested_ranker
-from ncs.storage.vector_kinds import chosen
+from ncs.storage.vectors import chosen
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Choice, FastTextConfig, LsaConfig
     from ncs.storage.manifest import Manifest
-    from ncs.storage.vector_kinds import Choice as VectorChoice
+    from ncs.storage.vectors import Choice as VectorChoice
 
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 
@@ -41,8 +41,7 @@ class BuildConfig:
     warm_start: str | None = None
     """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.learn.warm_start)."""
     vectors: VectorChoice = "auto"
-    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see
-    ncs.storage.vector_kinds.chosen."""
+    """How document vectors are searched: exact or pq; "auto": see ncs.storage.vectors.chosen."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""

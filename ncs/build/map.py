@@ -38,7 +38,7 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Tr
         began = time.perf_counter()
         vectors = VectorIndex.load(standing.data / VECTORS)
         rows = sample(vectors, points, seed)
-        places = project(vectors.rows(rows), seed, track)
+        places = project(vectors.vectors(rows), seed, track)
         config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed}
         made = Map(rows.astype(np.int32), places, config)
         generation.begin_with(standing.data, without=[ROOM])

@@ -81,8 +81,8 @@ class Map:
 
     def _nearest(self, vectors: VectorIndex, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of points, [len(rows), at most NEAREST], the best first."""
-        points = vectors.rows(self.rows.astype(np.int64))
-        similar = vectors.rows(rows) @ points.T
+        points = vectors.vectors(self.rows.astype(np.int64))
+        similar = vectors.vectors(rows) @ points.T
         order: NDArray[np.int64] = np.argsort(-similar, axis=1, kind="stable")[:, :NEAREST]
         return order
 

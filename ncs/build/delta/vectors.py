@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.types import Mask, Matrix
-    from ncs.storage.vector_kinds import About
+    from ncs.storage.vectors import About
 
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float32]
@@ -63,11 +63,11 @@ class StackedVectors(VectorIndex):
         held = np.where(rows >= 0, rows + first, 0)
         return np.where(rows >= 0, self._stack.row[held], np.int32(-1)).astype(np.int64)
 
-    def rows(self, rows: Rows) -> Matrix:
+    def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]."""
         late, early, others = self._stack.split(np.asarray(rows, np.int64))
         found: Matrix = np.zeros((len(late), self.dim), np.float32)
-        found[~late], found[late] = self._base.rows(early), self._delta.rows(others)
+        found[~late], found[late] = self._base.vectors(early), self._delta.vectors(others)
         return found
 
     def filled(self) -> Rows:
