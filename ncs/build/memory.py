@@ -22,8 +22,8 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 """Where Linux tells what a container may hold."""
 OWN, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
 """Bytes of the building process itself, of one more that reads files, and of fastText without its words."""
-A_ROW = {"pq": 110, "ivf": 270, "rabitq": 340, "hnsw": 900}
-"""Bytes a document vector while an index of its kind grows: lists are doubled (what pq keeps finely is in a file).
+A_ROW = {"pq": 110}
+"""Bytes a document vector while an index of its kind grows: lists are doubled (what pq keeps in float16 is in a file).
 Exact: twice its numbers."""
 A_DOCUMENT = 800
 """Bytes of source a document, about: 600 to 2,000, by comments and settings."""
