@@ -179,7 +179,7 @@ class Index:
             return ranker
         table = self.words().table()
         if table is None:
-            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --whole -i {self.folder}")
+            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
         embeddings = Embeddings.load(self.snapshot.statistics)
         fit_ranker(ranker, table, embeddings, self.documents.tables[0], track=track)
         return ranker
