@@ -47,7 +47,7 @@ class BuildConfig:
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
     texts: bool = True
-    """Files without a grammar are read too, as text (ncs.extract.texts)."""
+    """Files without a grammar are read too, as text (ncs.extract.text_kinds)."""
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
