@@ -124,9 +124,7 @@ def _read_chunk(chunk: list[SourceFile], options: _Options[T]) -> Extraction[T]:
     for file in chunk:
         starts.append(len(documents))
         try:
-            file_documents, errors = read(
-                file.data, file.repository, file.path, options.frontend, outside=options.outside
-            )
+            some, errors = read(file.data, file.repository, file.path, options.frontend, outside=options.outside)
         except SourceError:
             failed.append(f"{file.repository}/{file.path}")
             continue
