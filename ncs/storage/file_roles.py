@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 FOLDER = "file_roles"
 OUTLINES = frozenset({"class", "module", "block"})
-"""Kinds of documents that ncs.extract.outside makes."""
+"""Kinds of documents that ncs.extract.outlines makes."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.texts)."""
+configures and builds it, read as text (ncs.extract.text_kinds)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -58,7 +58,7 @@ def role(path: str) -> int:
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
     """
-    from ncs.extract.texts import is_configuration  # at the build only: a query need not import it
+    from ncs.extract.text_kinds import is_configuration  # at the build only: a query need not import it
 
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")

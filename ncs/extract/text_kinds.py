@@ -1,6 +1,72 @@
-"""The rows of TEXTS (texts.py): name, files, comment signs and what a definition is, of code and of configuration."""
+"""Kinds of files that are read as text, without a grammar: their names, comment signs and what a definition looks like.
+
+A kind of code has definitions; a document starts at each. Configuration has none: it is cut at empty lines and ranks
+lower (ncs.storage.file_roles). Prose, data, lock files and logs are no kinds: queries are prose too, and would find
+them before every function.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_DEFINITION = 300
+"""Characters of a line that are searched for a definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextKind:
+    """A row of TEXT_KINDS."""
+
+    name: str
+    files: tuple[str, ...]
+    """Extensions with their dot, and whole names, in lower case."""
+    comments: str
+    """Keys of COMMENT_PATTERNS, separated by spaces."""
+    definition: str
+    """A regular expression for the line of a definition; its first matching group is the name."""
+    configuration: bool = False
+    """Settings, builds and markup rather than a program."""
+    equations: bool = False
+    """A function may consist of several clauses, one below the other."""
+
+    @lru_cache  # noqa: B019  (rows live as long as the process)
+    def pattern(self) -> re.Pattern[str]:
+        """`definition`, compiled."""
+        return re.compile(self.definition)
+
+    def defines(self, line: str) -> str | None:
+        """The name that a line defines; None without. Only its first MAX_DEFINITION characters count."""
+        match = self.pattern().match(line, 0, MAX_DEFINITION)
+        return next((group.strip() for group in match.groups() if group), None) if match else None
+
+
+COMMENT_PATTERNS: Mapping[str, str] = {
+    "#": r"(?<!\S)#[^\n]*",
+    "//": r"(?<!:)//[^\n]*",
+    "/*": r"/\*(?:.*?\*/|.*\Z)",
+    "--": r"(?<![^\s;(])--[^\n]*",
+    ";": r"(?<!\S);[^\n]*",
+    "%": r"(?<!\S)%[^\n]*",
+    "!": r"(?<!\S)![^\n]*",
+    "'": r"(?<!\S)'[^\n]*",
+    '"': r"(?m:^[ \t]*)\"[^\n]*",
+    "(*": r"\(\*(?:.*?\*\)|.*\Z)",
+    "{": r"\{(?:.*?\}|.*\Z)",
+    "{-": r"\{-(?:.*?-\}|.*\Z)",
+    "<#": r"<#(?:.*?#>|.*\Z)",
+    "#=": r"#=(?:.*?=#|.*\Z)",
+    "#|": r"#\|(?:.*?\|#|.*\Z)",
+    "=pod": r"(?m:^)=[a-z]\w*(?:.*?\n=cut\b|.*\Z)",
+    "<!": r"<!--(?:.*?-->|.*\Z)",
+    "rem": r"(?im:^[ \t]*@?rem\b[^\n]*)|(?m:^)[ \t]*::[^\n]*",
+    "dnl": r"\bdnl\b[^\n]*",
+}
+"""Comments by their sign; a block without an end goes to the end of the file."""
+
+_EQUATIONS = frozenset(("elixir", "elm", "erlang", "haskell", "prolog", "purescript"))
 
 _C = "/* //"
 _CLIKE = (
@@ -13,7 +79,7 @@ _LISP = r"^\((?:\w+/)?def[\w*!-]*\s+\(?(?:\^\S+\s+)*([^\s()\[\]]+)"
 _KEY = r"^[ \t-]*[\"']?([A-Za-z_][\w./ -]*?)[\"']?\s*[:=]"
 _SECTION = r"^[ \t]*\[+([^\]\n]+)\]"
 
-CODE = (
+_CODE = (
     ("ada", ".adb .ads", "--", r"^\s*(?i:procedure|function|package body|package|task body)\s+([\w.]+)"),
     ("apex", ".apex .trigger", _C, _CLIKE),
     ("applescript", ".applescript", "-- (*", r"^\s*(?:on|to)\s+(\w+)"),
@@ -90,7 +156,7 @@ CODE = (
     ("visualbasic", ".vb .bas .vbs .frm", "'", r"^\s*(?i:(?:(?:public|private|friend|protected|shared|static|overrides|overridable)\s+)*(?:sub|function|property(?:\s+(?:get|let|set))?|class|module|type|enum)\s+(\w+))"),  # noqa: E501
     ("zsh", ".zsh .zsh-theme", "#", r"^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\))"),
 )  # fmt: skip
-GRAMMARS = (
+_WITHOUT_GRAMMAR = (
     ("bash", "", "#", r"^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\))"),
     ("c", "", _C, _CLIKE),
     ("cpp", "", _C, _CLIKE),
@@ -113,8 +179,8 @@ GRAMMARS = (
     ("swift", "", _C, r"^[ \t]*(?:@?[a-z]+[ \t]+)*?(?:func|class|struct|enum|protocol|extension)[ \t]+(\w+)"),
     ("zig", "", "//", r"^\s*(?:(?:pub|export|inline)\s+)*(?:fn|test)\s+\"?(\w+)"),
 )  # fmt: skip
-"""Languages of the extra `languages`, for where it is not installed."""
-CONFIGURATION = (
+"""Languages of the extra `languages`, for installations without it."""
+_CONFIGURATION = (
     ("bazel", ".bzl .bazel .star", "#", r"^(?:def\s+(\w+)|\s*name\s*=\s*\"([^\"]+)\")"),
     ("cmake", ".cmake cmakelists.txt", "#", r"^\s*(?i:function|macro|project|add_\w+|set)\s*\(\s*(\S+)"),
     ("css", ".css .scss .sass .less .styl .pcss", "/* //", r"^\s*@(?:mixin|function|keyframes|layer)\s+([\w-]+)|^\s*([.#]?[\w-]+)[^{};\n]*\{"),  # noqa: E501
@@ -134,3 +200,44 @@ CONFIGURATION = (
     ("xml", ".csproj .fsproj .vbproj .vcxproj .props .targets pom.xml build.xml androidmanifest.xml", "<!", r"<(\w[\w.:-]*)[^>\n]*>"),  # noqa: E501
     ("yaml", ".yaml .yml", "#", _KEY),
 )  # fmt: skip
+
+TEXT_KINDS: Mapping[str, TextKind] = {
+    name: TextKind(name, tuple(files.split()), comments, definition, rows is _CONFIGURATION, name in _EQUATIONS)
+    for rows in (_CODE, _WITHOUT_GRAMMAR, _CONFIGURATION)
+    for name, files, comments, definition in rows
+}
+_BY_FILE = {file: kind.name for kind in TEXT_KINDS.values() for file in kind.files}
+_DATA = re.compile(
+    r"(?:^|/)(?:locales?|i18n|l10n|translations?|lang|cassettes|fixtures|testdata|(?:__)?snapshots(?:__)?)/"
+    r"|(?:^|[/._-])lock(?:file)?\.(?:ya?ml|toml)$|_[a-z]{2}(?:_[A-Z]{2})?\.properties$|(?:^|/)messages[^/]*\.properties$",
+    re.IGNORECASE,
+)
+"""Configuration by its extension, but data by its place or name: translations, recordings, lock files."""
+
+
+def text_kind(path: str) -> str | None:
+    """The key of TEXT_KINDS for a file, by its name; None where there is none.
+
+    >>> text_kind("src/hide.pl"), text_kind("Dockerfile"), text_kind("docker/Dockerfile.dev"), text_kind("README.md")
+    ('perl', 'dockerfile', 'dockerfile', None)
+    >>> text_kind("ci.yml"), text_kind("pnpm-lock.yaml"), text_kind("config/locales/de.yml")
+    ('yaml', None, None)
+    """
+    name = path[path.rfind("/") + 1 :].lower()
+    dot = name.rfind(".")
+    kind = _BY_FILE.get(name) or (_BY_FILE.get(name[dot:]) if dot >= 0 else None)
+    if kind is None and name.startswith(("dockerfile.", "makefile.")):
+        kind = name.partition(".")[0].replace("makefile", "make")
+    if kind is not None and TEXT_KINDS[kind].configuration and _DATA.search(path):
+        return None
+    return kind
+
+
+def is_configuration(path: str) -> bool:
+    """Whether a file is read as text that configures rather than computes.
+
+    >>> is_configuration("Makefile"), is_configuration("hide.pl"), is_configuration("Main.java")
+    (True, False, False)
+    """
+    kind = text_kind(path)
+    return kind is not None and TEXT_KINDS[kind].configuration
