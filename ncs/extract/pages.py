@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ncs.extract.bytewise import as_utf8
 from ncs.extract.embedded import Piece, distinct, read_piece
-from ncs.sources.content import reason_to_skip
+from ncs.sources.filters import reason_to_skip
 from ncs.types import Document
 
 MOST_SCRIPTS = 500

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -26,6 +26,7 @@ from ncs.storage.read_ahead import ReadAhead
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Matrix
 
     Rows = NDArray[np.int64]
@@ -214,17 +215,6 @@ class VectorIndex:
 
     @classmethod
     def load(cls, folder: Path) -> VectorIndex:
-        """Of a ranker's folder in an index: with what came since it was built (ncs.build.delta)."""
-        from ncs.build.delta import room_of  # goes with the deltas
-
-        if (room := room_of(folder.parent)) and (room / folder.name).is_dir():
-            from ncs.build.delta.vectors import StackedVectors
-
-            return StackedVectors.of_rooms(folder, room)
-        return cls.of_folder(folder)
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> VectorIndex:
         """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         about = read_about(folder)
         try:
@@ -239,6 +229,81 @@ class VectorIndex:
         if not fits or (len(empty) and empty[-1] >= about.rows):
             raise IndexDamaged(f"the files of vectors in {folder} do not fit each other; build the index again")
         return cls(vectors, empty, ivf_pq)
+
+
+class Vectors:
+    """The vectors of all documents of a snapshot, segment by segment; tombstones are never hits."""
+
+    def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
+        self._parts, self._live = parts, live
+        self._firsts = np.cumsum([0, *map(len, parts)])
+
+    @classmethod
+    def open(cls, snapshot: Snapshot, name: str) -> Vectors:
+        """Of a ranker called `name`."""
+        return cls([VectorIndex.load(segment.path / name) for segment in snapshot.segments], snapshot.live)
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return int(self._firsts[-1])
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return self._parts[0].dim
+
+    @property
+    def about(self) -> About:
+        """The kind and size of the first segment's index."""
+        return self._parts[0].about
+
+    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+        """As VectorIndex.search, over all segments."""
+        if allowed is not None and allowed.shape != (len(self),):
+            raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
+        if self._live is not None:
+            allowed = self._live if allowed is None else allowed & self._live
+        if len(self._parts) == 1:
+            return self._parts[0].search(queries, k, allowed=allowed)
+        rows, scores = [], []
+        for first, part in zip(self._firsts.tolist(), self._parts, strict=False):
+            mask = None if allowed is None else allowed[first : first + len(part)]
+            local, near = part.search(queries, k, allowed=mask)
+            rows.append(np.where(local >= 0, local + first, -1))
+            scores.append(near)
+        all_rows, all_scores = np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
+        order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]  # ties: segments, and rows in them, in order
+        return np.take_along_axis(all_rows, order, 1), np.take_along_axis(all_scores, order, 1)
+
+    def similarities(self, query: Matrix, rows: Rows) -> Scores:
+        """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
+        if len(self._parts) == 1:
+            return self._parts[0].similarities(query, rows)
+        near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
+        return near
+
+    def vectors(self, rows: Rows) -> Matrix:
+        """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
+        rows = np.asarray(rows, np.int64)
+        if len(self._parts) == 1:
+            return self._parts[0].vectors(rows)
+        vectors, owners = np.zeros((len(rows), self.dim), np.float32), np.searchsorted(self._firsts, rows, "right") - 1
+        for number, part in enumerate(self._parts):
+            at = np.flatnonzero(owners == number)
+            vectors[at] = part.vectors(rows[at] - self._firsts[number])
+        return vectors
+
+    def filled(self) -> Rows:
+        """The rows that are not zero, rising, without tombstones."""
+        pairs = zip(self._firsts.tolist(), self._parts, strict=False)
+        rows = np.concatenate([part.filled() + first for first, part in pairs])
+        return rows if self._live is None else rows[self._live[rows]]
+
+    def save(self, folder: Path) -> None:
+        """Write the only segment's vectors into a folder, which is made."""
+        (part,) = self._parts
+        folder.mkdir(parents=True, exist_ok=True)
+        part.save(folder)
 
 
 def _faiss() -> Any:

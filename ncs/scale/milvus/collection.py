@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ncs.build.delta.postings import StackedPostings
 from ncs.scale.milvus.keys import Keys
 from ncs.scale.milvus.target import TIMEOUT, Target
-from ncs.sources.skips import shown
+from ncs.sources.files import printable
 from ncs.storage.documents import Heading, Store
 from ncs.storage.postings import Postings
 from ncs.storage.uses import References
@@ -185,7 +185,7 @@ def _clean(text: str) -> str:
 
 def within(field: str, text: str) -> str:
     """What of a text such a field holds."""
-    return shown(_clean(text)).encode()[: TEXTS[field]].decode("utf-8", "ignore")
+    return printable(_clean(text)).encode()[: TEXTS[field]].decode("utf-8", "ignore")
 
 
 def counted(client: Any, name: str) -> int:
