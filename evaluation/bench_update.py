@@ -36,7 +36,7 @@ from ncs.build.request import recipe_of
 from ncs.errors import BadInput
 from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.learn.word_vectors import retraining_advice
+from ncs.learn.embeddings import retraining_advice
 from ncs.sources import Skipped
 from ncs.storage.files import FileTable
 from ncs.text.tokens import tokenize

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ncs.answer import ask, hit_as_dict
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.excerpt import numbered
 from ncs.search.expansion import K3

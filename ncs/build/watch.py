@@ -13,7 +13,7 @@ from ncs.build.request import Changes, roots_of
 from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
-from ncs.learn.word_vectors import retraining_advice
+from ncs.learn.embeddings import retraining_advice
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
