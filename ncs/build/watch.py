@@ -27,6 +27,7 @@ LOOK = 500
 AGAIN, LONGEST = 2.0, 300.0
 """Seconds after which a failed update is tried again; twice as many each time, up to LONGEST."""
 
+
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
     """Keep the index in `folder` up to date with its sources until `stop` is set, or KeyboardInterrupt.
 
