@@ -26,7 +26,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import why_unread
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.scale.dask import build as cluster_build
 from ncs.scale.dask.job import Job
 from ncs.scale.dask.parts import Part
