@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from ncs.sources import Origin
     from ncs.storage.documents import Store
 
-MADE_BY = ("extract", "text/tokens.py", "storage/packing.py", "build/batches.py", "storage/uses.py", "types.py", "storage/words_builder.py")
+MADE_BY = (
+    "extract",
+    "text/tokens.py",
+    "storage/packing.py",
+    "build/batches.py",
+    "storage/uses.py",
+    "types.py",
+    "storage/words_builder.py",
+)
 
 
 def carried_over(data: Path, words: WordTable) -> Embeddings:
