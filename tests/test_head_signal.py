@@ -6,7 +6,6 @@ import json
 import shutil
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -25,10 +24,9 @@ from ncs.learn.tuning import told as tuning_told
 from ncs.search.feedback import Feedback
 from ncs.search.head_signal import FAR, HeadSignal, save_weight, weight_of
 from ncs.search.hybrid import HybridRanker
+from ncs.search.unif import UnifRanker
 from ncs.storage import vector_kinds
 from tests.heads import head
-from ncs.learn.heads import Head
-from ncs.search.unif import UnifRanker
 
 pytestmark = pytest.mark.slow  # they ask an index of some of the standard library, built once
 
