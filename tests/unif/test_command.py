@@ -40,41 +40,46 @@ def test_a_head_given_to_a_build_or_added_later_answers(
     assert ncs(monkeypatch, "build", sources, "-i", other, "-q") == 0
     assert ncs(monkeypatch, "query", "-i", other, "--ranker", "unif", "open the file") == 2
     assert ncs(monkeypatch, "build", "-i", other, "--add", f"unif:head={tmp_path / 'run'}") == 0
-    told = capsys.readouterr().err
-    assert "ask it with: ncs query --ranker unif" in told
-    assert "hybrid: weight 0 of the head: its functions make 1 questions to judge it by; 40 are needed" in told
-    found = []
+    assert "40 are needed" in capsys.readouterr().err  # questions, before the default ranker listens to a head
+    hits = []
     for folder in (one, other):
         assert ncs(monkeypatch, "query", "-i", folder, "--ranker", "unif", "--no-code", "--jsonl", "close socket") == 0
-        found.append(capsys.readouterr().out)
-        assert ncs(monkeypatch, "explain-attention", "-i", folder, "close socket", "-n", "1") == 0
-        assert capsys.readouterr().out.startswith("close_socket  io.py:5\nlearnt  tf-idf  word\n")
-    assert found[0] == found[1]
+        hits.append(capsys.readouterr().out)
+    assert hits[0] == hits[1]
     with Index.load(one) as index:
         assert index.manifest.config["rankers"] == [f"unif:head={tmp_path / 'run'}"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["build"], "name a folder with source files"),
-        (["build", "src", "--add", "two_field"], "--add takes the index as it stands"),
-        (["build", "--add", "two_field", "-i", "nowhere"], "no index"),
-        (["build", "--head", "nowhere", "src"], "there is no trained head"),
-    ],
-)
-def test_wrong_use_is_told_in_one_line(
-    sources: Path,
-    tmp_path: Path,
-    arguments: list[str],
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_explain_attention_shows_the_words_of_the_first_hit(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, run = tmp_path / "index", tmp_path / "run"
+    assert ncs(monkeypatch, "build", sources, "-i", folder, "-q") == 0
+    command = ("explain-attention", "-i", folder)
+    assert ncs(monkeypatch, *command, "--head", run, "open file", "-n", "2") == 0
+    place, title, *lines = shown = capsys.readouterr().out.splitlines()
+    assert place.startswith("open_file  ")
+    assert title == "learned  tf-idf  word"
+    assert {line.split("  ")[-1] for line in lines} == {"open x 2", "file"}
+    assert ncs(monkeypatch, *command, "--head", run, "zzz") == 1
+    assert ncs(monkeypatch, *command, "open") == 2
+    assert "built without 'unif'" in capsys.readouterr().err
+    assert ncs(monkeypatch, *command, "--head", folder, "open") == 2
+    assert "no trained head" in capsys.readouterr().err
+    assert ncs(monkeypatch, "build", "-i", folder, "--add", f"unif:head={run}", "-q") == 0
+    shutil.rmtree(run)
+    capsys.readouterr()
+    assert ncs(monkeypatch, *command, "open file", "-n", "2") == 0
+    assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_a_missing_head_is_an_error_of_one_line(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ncs(monkeypatch, *arguments) == 2
+    assert ncs(monkeypatch, "build", "--head", "nowhere", "src") == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert "there is no trained head" in error
     assert error.count("\n") == 1
 
 
@@ -85,10 +90,10 @@ def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> Non
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "unif: training needs torch: pip install 'neural-code-search[unif]'\n"
+    assert done.stderr == "ncs: training needs torch: pip install 'neural-code-search[unif]'\n"
 
 
-def test_an_update_takes_the_copy_of_a_head_whose_folder_is_gone(
+def test_an_update_uses_the_copy_of_a_head_whose_folder_is_gone(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "index"
