@@ -22,9 +22,9 @@ from ncs.errors import BadInput, SourceError
 from ncs.extract import extract, language_of
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.sources.ignores import NO_IGNORES
-from ncs.sources.objects import Objects
-from ncs.sources.places import Place, repository_at
+from ncs.sources.git import ObjectReader
+from ncs.sources.ignore import NO_IGNORES
+from ncs.sources.repositories import Repository, repository_at
 from ncs.types import Document, Qrels
 
 LEFT = 0.5
@@ -78,27 +78,27 @@ def find_examples(questions: Sequence[Question], clones: Path, *, track: Track =
     groups = [(name, list(group)) for name, group in groupby(by_repository, key=lambda item: item[1][2].repository)]
     found: dict[int, Example] = {}
     for name, group in track(groups, "reading listed functions", total=len(groups), unit="repositories"):
-        if (place := clone_of(name, clones)) is None:
+        if (clone := clone_of(name, clones)) is None:
             continue
-        with closing(Objects(place)) as objects:
+        with closing(ObjectReader(clone)) as objects:
             for number, (question, url, link) in group:
                 if (example := _example(objects, question, url, link)) is not None:
                     found[number] = example
     return [found[number] for number in sorted(found)]
 
 
-def clone_of(repository: str, clones: Path) -> Place | None:
+def clone_of(repository: str, clones: Path) -> Repository | None:
     """Where the clone of `owner/name` lies; None without one."""
     plus = repository.replace("/", "+")
     for path in (clones / repository, clones / plus, clones / plus / "repo"):
         if path.is_dir():
-            place = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
-            if place is not None:
-                return place
+            clone = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
+            if clone is not None:
+                return clone
     return None
 
 
-def _example(objects: Objects, question: str, url: str, link: Link) -> Example | None:
+def _example(objects: ObjectReader, question: str, url: str, link: Link) -> Example | None:
     then = _functions(objects, link.commit, link)
     now = _functions(objects, "HEAD", link)
     if (listed := at_lines(then, link.first, link.last)) is not None:
@@ -108,9 +108,9 @@ def _example(objects: Objects, question: str, url: str, link: Link) -> Example |
     return Example(question, url, standing, standing)
 
 
-def _functions(objects: Objects, revision: str, link: Link) -> list[Document]:
+def _functions(objects: ObjectReader, revision: str, link: Link) -> list[Document]:
     language = language_of(link.path)
-    file = objects.ask(f"{revision}:{link.path}") if language else None
+    file = objects.read(f"{revision}:{link.path}") if language else None
     if file is None or language is None:
         return []
     try:
