@@ -1,4 +1,4 @@
-"""Where the source of a hit lies on this machine, and at which line its function stands there today."""
+"""The file of a hit on this machine, and the line at which its function is there today."""
 
 from __future__ import annotations
 
@@ -20,66 +20,65 @@ if TYPE_CHECKING:
 
     from ncs.text.vocabulary import Vocabulary
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Larger files are not searched for a function that has moved."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """A function in its file: the 1-based line, what is written from there on to its end, and whether the file still
-    holds it as it was indexed."""
+class CurrentSource:
+    """A function in its file: the 1-based line, its lines as they are now, and whether they are those of the index."""
 
     path: Path
     line: int
     lines: tuple[str, ...]
-    as_indexed: bool
+    unchanged: bool
 
 
 @lru_cache(maxsize=8)
-def originals_of(data: Path) -> Originals:
-    """Of the generation in `data`, opened once."""
-    return Originals(data)
+def locator_of(data: Path) -> SourceLocator:
+    """Of the snapshot in `data`, opened once."""
+    return SourceLocator(data)
 
 
-class Originals:
-    """The files that an index was made of. Those in archives and bare repositories are no files of this machine."""
+class SourceLocator:
+    """The files that an index was built from. What is in archives and bare repositories is not a file."""
 
     def __init__(self, data: Path) -> None:
-        """data: the folder of the index's generation; it is read when the first hit is asked for."""
+        """data: the folder of a snapshot; its file table is read on first use."""
         self._data = data
 
     @cached_property
     def _table(self) -> tuple[Vocabulary, list[NDArray[Any]]] | None:
-        room = self._data / ROOM
-        return load_arrays(room, ("repository", "path", "place")) if room.is_dir() else None
+        folder = self._data / ROOM
+        return load_arrays(folder, ("repository", "path", "place")) if folder.is_dir() else None
 
     @cached_property
     def _late(self) -> Sequence[FileEntry]:
-        """Of those that came or changed since the index was built."""
-        room = room_of(self._data)
-        table = FileTable.of_folder(room) if room else None
+        """Of files that are new or changed since the last build."""
+        folder = room_of(self._data)
+        table = FileTable.of_folder(folder) if folder else None
         return tuple(table.entries) if table else ()
 
     def path(self, hit: Mapping[str, Any]) -> Path | None:
-        """The file of a hit; None where there is none, or none any more."""
-        return self.of(hit["repository"], hit["path"])
+        """The file of a hit; None where there is none (any more)."""
+        return self.path_of(hit["repository"], hit["path"])
 
-    def of(self, repository: str, path: str) -> Path | None:
-        """The file of this name in the index; None where there is none, or none any more."""
+    def path_of(self, repository: str, path: str) -> Path | None:
+        """The file of this name in the index; None where there is none (any more)."""
         if self._table is None:
             return None
         for entry in self._late:
             if (entry.repository, entry.path) == (repository, path):
-                return _file(entry.place)
+                return _existing(entry.place)
         texts, (repositories, paths, places) = self._table
         owner, name = texts.id(json.dumps(repository)), texts.id(json.dumps(path))
         if owner is None or name is None:
             return None
         at = np.flatnonzero((paths == name) & (repositories == owner))
-        return _file(json.loads(texts.word(int(places[at[0]])))) if len(at) else None
+        return _existing(json.loads(texts.word(int(places[at[0]])))) if len(at) else None
 
     def name_of(self, file: Path) -> str | None:
-        """repository/path of a file of this machine; None where the index does not hold it."""
+        """repository/path of a file of this machine; None where it is not indexed."""
         if self._table is None:
             return None
         for entry in self._late:
@@ -91,42 +90,42 @@ class Originals:
             return None
         return "/".join(json.loads(texts.word(int(column[at[0]]))) for column in (repositories, paths))
 
-    def stand(self, hit: Mapping[str, Any]) -> Stand | None:
-        """Where the function of a hit stands in its file now; None where there is no file that can be read."""
+    def locate(self, hit: Mapping[str, Any]) -> CurrentSource | None:
+        """Where the function of a hit is in its file now; None where there is no readable file."""
         path = self.path(hit)
         try:
-            if path is None or path.stat().st_size > MOST_BYTES:
+            if path is None or path.stat().st_size > MAX_BYTES:
                 return None
             lines = path.read_text("utf-8", "replace").split("\n")
         except OSError:
             return None
         code = hit["code"]
-        found = standing(lines, code.split("\n"), hit["start_line"]) if code else None
+        found = find_lines(lines, code.split("\n"), hit["start_line"]) if code else None
         line = min(found or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
-        return Stand(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
+        return CurrentSource(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
 
 
-def _file(place: str) -> Path | None:
+def _existing(place: str) -> Path | None:
     path = Path(place)
     return path if path.is_absolute() and path.is_file() else None
 
 
-def standing(lines: list[str], code: list[str], wanted: int) -> int | None:
-    """The 1-based line at which the code begins, whatever its indentation; the one nearest to the line wanted.
+def find_lines(lines: list[str], code: list[str], near: int) -> int | None:
+    """The 1-based line at which code begins, whatever its indentation; of several the one nearest to `near`.
 
-    Code whose lines do not follow each other in the file, as in outlines, is found by its first line.
+    Code whose lines are not contiguous in the file, as in outlines, is found by its first line.
 
-    >>> standing(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
+    >>> find_lines(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
     2
     """
-    stripped, sought = [line.strip() for line in lines], [line.strip() for line in code]
-    while sought and not sought[-1]:
-        sought.pop()
-    if not sought:
+    stripped, wanted = [line.strip() for line in lines], [line.strip() for line in code]
+    while wanted and not wanted[-1]:
+        wanted.pop()
+    if not wanted:
         return None
-    starts = [i for i, line in enumerate(stripped) if line == sought[0]]
-    whole = [i for i in starts if stripped[i : i + len(sought)] == sought]
-    if not whole and wanted - 1 in starts:
-        whole = [wanted - 1]
-    return min(whole, key=lambda i: abs(i + 1 - wanted)) + 1 if whole else None
+    starts = [i for i, line in enumerate(stripped) if line == wanted[0]]
+    whole = [i for i in starts if stripped[i : i + len(wanted)] == wanted]
+    if not whole and near - 1 in starts:
+        whole = [near - 1]
+    return min(whole, key=lambda i: abs(i + 1 - near)) + 1 if whole else None
