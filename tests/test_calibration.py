@@ -23,15 +23,14 @@ from ncs.learn import calibration, confidence, learning, tuning
 from ncs.learn import synthetic_queries as sampling
 from ncs.learn.calibration import calibrate
 from ncs.learn.confidence import DEFAULT, TRAITS, Learnt, Model
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.learn.field_ablation import Hiding
 from ncs.learn.learning import Asked
 from ncs.learn.synthetic_queries import MOST, sample
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import HybridRanker
+from ncs.search.hybrid import DEFAULTS, HybridRanker
 from ncs.search.ncs import NcsRanker
-from ncs.search.weights import DEFAULTS
 from ncs.storage.document_facts import Structure
 from ncs.storage.documents import Store
 

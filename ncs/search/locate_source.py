@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.storage.arrays import load_arrays
-from ncs.storage.files import ROOM, FileEntry, FileTable
+from ncs.storage.files import FOLDER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
     from ncs.text.vocabulary import Vocabulary
 
+COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
 """Larger files are not searched for a function that has moved."""
 
@@ -35,29 +36,27 @@ class CurrentSource:
 
 
 @lru_cache(maxsize=8)
-def locator_of(data: Path) -> SourceLocator:
-    """Of the snapshot in `data`, opened once."""
-    return SourceLocator(data)
+def locator_of(snapshot: Snapshot) -> SourceLocator:
+    """Of a snapshot, made once."""
+    return SourceLocator(snapshot)
 
 
 class SourceLocator:
     """The files that an index was built from. What is in archives and bare repositories is not a file."""
 
-    def __init__(self, data: Path) -> None:
-        """data: the folder of a snapshot; its file table is read on first use."""
-        self._data = data
+    def __init__(self, snapshot: Snapshot) -> None:
+        """The file tables are read on first use."""
+        self._snapshot = snapshot
 
     @cached_property
-    def _table(self) -> tuple[Vocabulary, list[NDArray[Any]]] | None:
-        folder = self._data / ROOM
-        return load_arrays(folder, ("repository", "path", "place")) if folder.is_dir() else None
-
-    @cached_property
-    def _late(self) -> Sequence[FileEntry]:
-        """Of files that are new or changed since the last build."""
-        folder = room_of(self._data)
-        table = FileTable.of_folder(folder) if folder else None
-        return tuple(table.entries) if table else ()
+    def _tables(self) -> list[tuple[Vocabulary, list[NDArray[Any]], NDArray[np.int64]]]:
+        """Of each segment: texts, their numbers by column (repository, path, place), and the files that are gone."""
+        tables = []
+        for segment in self._snapshot.segments:
+            if (segment.path / FOLDER).is_dir():
+                texts, columns = load_arrays(segment.path / FOLDER, COLUMNS)
+                tables.append((texts, columns, segment.dead_files))
+        return tables
 
     def path(self, hit: Mapping[str, Any]) -> Path | None:
         """The file of a hit; None where there is none (any more)."""
@@ -65,30 +64,26 @@ class SourceLocator:
 
     def path_of(self, repository: str, path: str) -> Path | None:
         """The file of this name in the index; None where there is none (any more)."""
-        if self._table is None:
-            return None
-        for entry in self._late:
-            if (entry.repository, entry.path) == (repository, path):
-                return _existing(entry.place)
-        texts, (repositories, paths, places) = self._table
-        owner, name = texts.id(json.dumps(repository)), texts.id(json.dumps(path))
-        if owner is None or name is None:
-            return None
-        at = np.flatnonzero((paths == name) & (repositories == owner))
-        return _existing(json.loads(texts.word(int(places[at[0]])))) if len(at) else None
+        row = self._find({"repository": repository, "path": path})
+        file = Path(row[2]) if row else None
+        return file if file is not None and file.is_absolute() and file.is_file() else None
 
     def name_of(self, file: Path) -> str | None:
         """repository/path of a file of this machine; None where it is not indexed."""
-        if self._table is None:
-            return None
-        for entry in self._late:
-            if entry.place == str(file):
-                return f"{entry.repository}/{entry.path}"
-        texts, (repositories, paths, places) = self._table
-        place = texts.id(json.dumps(str(file)))
-        if place is None or not len(at := np.flatnonzero(places == place)):
-            return None
-        return "/".join(json.loads(texts.word(int(column[at[0]]))) for column in (repositories, paths))
+        row = self._find({"place": str(file)})
+        return f"{row[0]}/{row[1]}" if row else None
+
+    def _find(self, values: Mapping[str, str]) -> list[str] | None:
+        """Repository, path and place of the first file with these values."""
+        for texts, columns, dead in self._tables:
+            ids = {name: texts.id(json.dumps(value)) for name, value in values.items()}
+            if None in ids.values():
+                continue
+            matching = [columns[COLUMNS.index(name)] == id for name, id in ids.items()]
+            files = np.setdiff1d(np.flatnonzero(np.logical_and.reduce(matching)), dead)
+            if len(files):
+                return [json.loads(texts.word(int(column[files[0]]))) for column in columns]
+        return None
 
     def locate(self, hit: Mapping[str, Any]) -> CurrentSource | None:
         """Where the function of a hit is in its file now; None where there is no readable file."""
@@ -104,11 +99,6 @@ class SourceLocator:
         line = min(found or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
         return CurrentSource(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
-
-
-def _existing(place: str) -> Path | None:
-    path = Path(place)
-    return path if path.is_absolute() and path.is_file() else None
 
 
 def find_lines(lines: list[str], code: list[str], near: int) -> int | None:

@@ -6,16 +6,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 from ncs.answer import ask
 from ncs.errors import IndexDamaged, NcsError
 from ncs.index import Index
 from ncs.learn.confidence import TUNED
 from ncs.search.rankers import DEFAULT_RANKER
-from ncs.storage.manifest import NAME
+from ncs.storage.snapshot import SNAPSHOT
 
-FileStamp: TypeAlias = tuple[int, int, int] | None
 RETRY = 10
 """Checks of an unchanged folder after which a snapshot that could not be opened is tried again."""
 
@@ -27,11 +25,6 @@ def open_index(folder: Path, store: str = "", seconds: float | None = None) -> I
     from ncs.scale.milvus.opening import open_index as open_milvus
 
     return open_milvus(folder, store, **({} if seconds is None else {"seconds": seconds}))
-
-
-def snapshot_number(index: Index) -> int:
-    """Counts the commits of an index."""
-    return int(index.manifest.generation.removeprefix("data-"))
 
 
 class _Open:
@@ -53,14 +46,13 @@ class LiveIndex:
         self._store, self._seconds = store, seconds
         self._lock = threading.Lock()
         self._checks = 0
-        committed = _stat(folder / NAME)  # before it is opened: what is committed meanwhile is seen by `changed`
+        self._stamp = _stamp(folder)  # before it is opened: `changed` sees what is committed meanwhile
         self._open = _Open(self._load())
-        self._stamp = committed, self._tuned()
 
     @property
     def snapshot(self) -> int:
         """The number of the snapshot that answers."""
-        return snapshot_number(self._open.index)
+        return self._open.index.description.number
 
     @property
     def documents(self) -> int:
@@ -84,7 +76,7 @@ class LiveIndex:
 
     def changed(self) -> bool:
         """Whether a snapshot was committed since the last check, or one that could not be opened is due again."""
-        stamp = _stat(self.folder / NAME), self._tuned()
+        stamp = _stamp(self.folder)
         self._checks += 1
         if stamp != self._stamp:
             self._stamp = stamp
@@ -99,7 +91,6 @@ class LiveIndex:
             self.error = str(error)
             return
         self._replace(new)
-        self._stamp = self._stamp[0], self._tuned()
         self.error = ""
         self.reloads += 1
 
@@ -129,12 +120,13 @@ class LiveIndex:
             raise
         return index
 
-    def _tuned(self) -> FileStamp:
-        """Weights of `ncs tune`, which are written into a snapshot that is there already."""
-        return _stat(self.folder / self._open.index.manifest.generation / TUNED)
+
+def _stamp(folder: Path) -> list[tuple[int, int, int] | None]:
+    """Changes with every commit, and with the weights of `ncs tune`."""
+    return [_stat(folder / name) for name in (SNAPSHOT, TUNED)]
 
 
-def _stat(path: Path) -> FileStamp:
+def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
         status = path.stat()
     except OSError:

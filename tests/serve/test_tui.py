@@ -24,9 +24,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ncs.answer import Answer
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
 from ncs.serve.tui.app import SearchApp
 from ncs.serve.tui.search import Searcher
 from tests.waiting import LONG

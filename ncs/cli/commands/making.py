@@ -55,9 +55,7 @@ def build(
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(
-            help="How vectors are searched: exact, pq, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
-        ),
+        typer.Option(help="How vectors are searched: exact, pq.", show_default="auto: exact up to 300,000"),
     ] = None,
     warm_start: Annotated[
         str | None,
@@ -104,7 +102,7 @@ def build(
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
     from ncs.index import BuildConfig, Index
-    from ncs.learn.embeddings import FastTextConfig
+    from ncs.config import FastTextConfig
     from ncs.storage.folder import DEFAULT_NAME
 
     learning = given(
@@ -142,7 +140,7 @@ def build(
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
     from ncs.learn.head_calibration import told as head_told
-    from ncs.search.head_signal import NAME as HEAD
+    from ncs.search.signals.head import NAME as HEAD
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")

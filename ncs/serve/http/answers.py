@@ -14,7 +14,7 @@ from ncs.build.map import SIDE
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.search.explain.marking import marks
+from ncs.search.highlight import marks
 from ncs.search.similar import function_in
 from ncs.serve.http.errors import HttpError, to_json
 from ncs.serve.http.schemas import (
@@ -25,9 +25,9 @@ from ncs.serve.http.schemas import (
     SimilarRequest,
     WordsRequest,
 )
-from ncs.serve.live_index import LiveIndex, snapshot_number
+from ncs.serve.live_index import LiveIndex
 from ncs.storage.map_files import VECTORS, Map
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.vectors import Vectors
 from ncs.types import Document
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def document(live: LiveIndex, request: DocumentRequest) -> bytes:
 
 
 def _document(index: Index, id: str) -> Document:
-    row = index.store.row_of(id)
+    row = index.documents.row_of(id)
     if row is None:
         raise HttpError(404, "no_document", "no document has this id", "use the id of a hit")
-    return index.store.document(row)
+    return index.documents.document(row)
 
 
 def words(live: LiveIndex, request: WordsRequest) -> bytes:
@@ -106,7 +106,7 @@ def words(live: LiveIndex, request: WordsRequest) -> bytes:
 def info(live: LiveIndex, request: IndexRequest) -> bytes:
     """What `ncs info --json` prints, without what describes this machine."""
     with live.acquire() as index:
-        described, snapshot = describe(index), snapshot_number(index)
+        described, snapshot = describe(index), index.description.number
     shown = {name: described[name] for name in INFO if name in described}
     return to_json({"index": live.name, "snapshot": snapshot, **shown})
 
@@ -117,8 +117,8 @@ def indexes(served: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
     for live in served:
         with live.acquire() as index:
             states.append({
-                "name": live.name, "documents": len(index), "snapshot": snapshot_number(index),
-                "created": index.manifest.created,
+                "name": live.name, "documents": len(index), "snapshot": index.description.number,
+                "created": index.description.created,
                 "problem": "a newer snapshot cannot be opened; see the server's log" if live.error else None,
                 "feedback": live.name in feedback,
             })  # fmt: skip
@@ -128,7 +128,7 @@ def indexes(served: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
 def whole_map(live: LiveIndex, request: IndexRequest) -> bytes:
     """The map of an index as columns, one entry a point: x and y from 0 to `side`."""
     with live.acquire() as index:
-        found, counts = _map(index), index.store.counts
+        found, counts = _map(index), index.documents.counts
         rows = found.rows.tolist()
         languages, language = _grouped(list(counts["languages"]), _languages(index, list(counts["languages"]), found))
         repositories, repository = _grouped(list(counts["repositories"]), _repositories(index, found))
@@ -136,16 +136,16 @@ def whole_map(live: LiveIndex, request: IndexRequest) -> bytes:
             "index": live.name, "documents": len(index), "points": len(rows),
             "method": str(found.config.get("method", "")), "side": SIDE,
             "languages": languages, "language": language, "repositories": repositories, "repository": repository,
-            "x": found.places[:, 0].tolist(), "y": found.places[:, 1].tolist(), "ids": index.store.ids(rows),
-            "names": [place.qualified_name for place in index.store.locations(rows)],
+            "x": found.places[:, 0].tolist(), "y": found.places[:, 1].tolist(), "ids": index.documents.ids(rows),
+            "names": [place.qualified_name for place in index.documents.locations(rows)],
         })  # fmt: skip
 
 
 def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     """Where documents are on the map; unknown ids, and documents without a vector, are left out."""
     with live.acquire() as index:
-        found, vectors = _map(index), VectorIndex.load(index.data / VECTORS)
-        known = {id: row for id in request.ids if (row := index.store.row_of(id)) is not None}
+        found, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
+        known = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
         filled = np.isin(list(known.values()), vectors.filled())
         rows = {id: row for (id, row), has_vector in zip(known.items(), filled, strict=True) if has_vector}
         points = found.where(vectors, list(rows.values()))
@@ -154,7 +154,7 @@ def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
 
 
 def _map(index: Index) -> Map:
-    found = Map.load(index.data)
+    found = Map.load(index.snapshot)
     if found is None:
         raise HttpError(404, "no_map", "this index has no map", "the operator makes one: ncs map -i INDEX")
     return found
@@ -162,8 +162,8 @@ def _map(index: Index) -> Map:
 
 def _repositories(index: Index, found: Map) -> NDArray[np.int64]:
     """The number of each point's repository in the counts."""
-    number = {name: at for at, name in enumerate(index.store.counts["repositories"])}
-    file, places = index.store.files()
+    number = {name: at for at, name in enumerate(index.documents.counts["repositories"])}
+    file, places = index.documents.files()
     owner = np.array([number.get(repository, 0) for repository, _ in places], np.int64)  # unknown: copies only
     return owner[file[found.rows]]
 
@@ -171,7 +171,7 @@ def _repositories(index: Index, found: Map) -> NDArray[np.int64]:
 def _languages(index: Index, names: Sequence[str], found: Map) -> NDArray[np.int64]:
     numbers = np.zeros(len(found.rows), np.int64)
     for at, name in enumerate(names):
-        mask = index.store.mask(language=name)
+        mask = index.documents.mask(language=name)
         numbers[mask[found.rows] if mask is not None else slice(0)] = at
     return numbers
 

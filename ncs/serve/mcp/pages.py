@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Protocol
 
-from ncs.search.excerpt import excerpt
-from ncs.search.explain import marks
+from ncs.search.highlight import excerpt, marks
 from ncs.serve.mcp.schemas import start_of
 from ncs.serve.mcp.settings import TOKEN_BYTES
 

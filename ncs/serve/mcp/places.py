@@ -16,7 +16,7 @@ from ncs.build.request import roots_of
 from ncs.errors import BadInput, NcsError
 from ncs.extract.readers import read, readable
 from ncs.index import Index
-from ncs.search.explain import query_stems
+from ncs.search.highlight import query_stems
 from ncs.search.locate_source import locator_of
 from ncs.search.similar import function_at, parse_place
 from ncs.serve.mcp.projects import Project
@@ -40,7 +40,7 @@ def shown_path(project: Project, index: Index | None, at: Document | Location) -
 def _file(project: Project, index: Index | None, at: Document | Location) -> Path | None:
     """Its file on this machine; below the project's root where there is no index yet."""
     if index is not None:
-        return locator_of(index.data).path_of(at.repository, at.path)
+        return locator_of(index.snapshot).path_of(at.repository, at.path)
     file = project.root / at.path
     return file if file.is_file() else None
 
@@ -48,7 +48,7 @@ def _file(project: Project, index: Index | None, at: Document | Location) -> Pat
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
     """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
     wanted = (path or "").removeprefix("./").strip("/")
-    names: Iterable[str] = index.store.counts.get("repositories", ())
+    names: Iterable[str] = index.documents.counts.get("repositories", ())
     for name in sorted(names, key=len, reverse=True):
         if name != project.root.name and (wanted == name or wanted.startswith(f"{name}/")):
             return f"/{name}", wanted[len(name) :] or None
@@ -77,7 +77,7 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
 
 def inside(project: Project, index: Index | None, path: Path) -> Path:
     """The file of a path, which must be in the project and in what is indexed of it."""
-    roots = roots_of(index.manifest) if index and not project.own else (project.root,)
+    roots = roots_of(index.description) if index and not project.own else (project.root,)
     file = (project.root / path).resolve()
     if not any(file.is_relative_to(root.resolve()) for root in roots):
         raise BadInput(f"{path} is outside the project; name a path:line that search_code showed")
@@ -100,18 +100,18 @@ def whole_code(project: Project, index: Index | None, document: Document) -> str
 
 def _starting_at(project: Project, index: Index, path: Path, line: int) -> Document | None:
     for name in _indexed_names(project, index, path):
-        row = index.store.row_of(f"{name}:{line}")
+        row = index.documents.row_of(f"{name}:{line}")
         if row is not None:
-            return index.store.document(row)
+            return index.documents.document(row)
     return None
 
 
 def _around(project: Project, index: Index, path: Path, line: int) -> Document | None:
     """The innermost class or top-level code of the index around a line."""
     names = set(_indexed_names(project, index, path))
-    files, places = index.store.files()
+    files, places = index.documents.files()
     numbers = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
-    documents = index.store.documents(np.flatnonzero(np.isin(files, numbers)).tolist())
+    documents = index.documents.documents(np.flatnonzero(np.isin(files, numbers)).tolist())
     around = [document for document in documents if document.start_line <= line <= document.end_line]
     return max(around, key=lambda document: (document.start_line, -document.end_line), default=None)
 
@@ -119,8 +119,8 @@ def _around(project: Project, index: Index, path: Path, line: int) -> Document |
 def _indexed_names(project: Project, index: Index, path: Path) -> list[str]:
     """What a path may be called in the index, repository included, whichever folder it is relative to."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
-    known = locator_of(index.data).name_of((project.root / path).resolve())
-    roots = [project.root, *roots_of(index.manifest)]
+    known = locator_of(index.snapshot).name_of((project.root / path).resolve())
+    roots = [project.root, *roots_of(index.description)]
     return list(dict.fromkeys([*([known] if known else []), within, *(f"{root.name}/{within}" for root in roots)]))
 
 

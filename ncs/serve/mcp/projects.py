@@ -11,16 +11,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ncs.answer import not_ready
-from ncs.build.ingest import Changes
-from ncs.build.request import changes_since, known_files, recipe_of, roots_of
+from ncs.build.request import Changes, find_changes, request_of, roots_of
 from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError
 from ncs.index import Index
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import Job, Kind
 from ncs.serve.mcp.settings import MAX_PROJECTS, Settings
-from ncs.sources.roots import check
-from ncs.storage.folder import DEFAULT_NAME
-from ncs.storage.manifest import NAME
+from ncs.sources.roots import check_roots
+from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
 
 RETRY, BUSY_RETRY = 30.0, 2.0
 """Seconds before a failed job is tried again, and one that another process prevented."""
@@ -91,7 +89,7 @@ class Project:
         elif self._live.changed():
             self._live.refresh()
         if self._live is None:
-            self._run("build", enough=lambda: (self.folder / NAME).is_file())
+            self._run("build", enough=lambda: (self.folder / SNAPSHOT).is_file())
             self._open()
             notes += self._finish()
         elif self.job is None and time.monotonic() - self._last_check >= self._settings.check:
@@ -155,7 +153,7 @@ class Project:
         """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""
         if self._settings.store:
             return False
-        roots = roots_of(index.manifest)
+        roots = roots_of(index.description)
         inside = not self.own or all(root.resolve().is_relative_to(self.root.resolve()) for root in roots)
         if roots and not inside:
             self.problem = "the index was built from folders outside this project, so it is not kept up to date"
@@ -165,9 +163,9 @@ class Project:
 def changed_files(index: Index, seconds: float) -> tuple[Changes | None, bool]:
     """Files that differ from the index, None where they cannot be read; and whether all were checked in time."""
     try:
-        recipe = recipe_of(index.manifest, index.folder)
-        known = known_files(index.data, index.manifest, index.store, recipe.config)
-        return changes_since(recipe, index.data, known, seconds)
+        request = request_of(index.description, index.folder)
+        difference = find_changes(index.snapshot, request, seconds=seconds)
+        return difference.changes, difference.complete
     except (NcsError, OSError):
         return None, True
 
@@ -224,7 +222,7 @@ class Projects:
 
     def _of_index(self, folder: Path) -> Project:
         with Index.load(folder) as index:
-            roots = roots_of(index.manifest)
+            roots = roots_of(index.description)
         root = Path(os.path.commonpath(roots)) if roots else folder.absolute().parent
         with self._lock:
             project = Project(self._name(root), root, folder.absolute(), self._settings, own=False)
@@ -264,7 +262,7 @@ def _folder(root: Path) -> Path:
 def _check_root(root: Path) -> None:
     """Raise BadInput for a home folder or a drive's root: there clients start servers that know no project."""
     try:
-        check([root], force=False)
+        check_roots([root], force=False)
     except SourceError as error:
         raise BadInput(f"{str(error).rpartition(';')[0]}; start ncs mcp in a project, or with --root PROJECT") from None
 

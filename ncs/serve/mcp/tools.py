@@ -9,7 +9,6 @@ from ncs.answer import ask, document_as_dict, hit_as_dict, not_ready, similar_to
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.search.hybrid import HybridRanker
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
 from ncs.serve.mcp.pages import (
@@ -119,7 +118,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
 def _function_in(index: Index, arguments: FindSimilar) -> Document:
     """The first function of the code in the request."""
     source = (arguments.code or "").encode("utf-8", "replace")
-    counts: Mapping[str, int] = index.store.counts.get("languages", {})
+    counts: Mapping[str, int] = index.documents.counts.get("languages", {})
     language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
     first = next((each.start_line for each in extract(source, language)), 1)
     return function_in(source, language, first, path="", called=f"the code, read as {language}")
@@ -174,13 +173,10 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
 def _definitions(
     project: Project, index: Index, symbol: Symbol, arguments: FindDefinition
 ) -> list[tuple[float, Document]]:
-    ranker = index.ranker(DEFAULT_RANKER)
-    if not isinstance(ranker, HybridRanker) or ranker.structure is None:
-        return []
-    allowed = index.store.mask(arguments.language, *filters(project, index, arguments.path))
-    rows, weights = ranker.structure.symbols.match(symbol, allowed=allowed)
+    allowed = index.documents.mask(arguments.language, *filters(project, index, arguments.path))
+    rows, weights = index.facts.definitions.match(symbol, allowed=allowed)
     best = sorted(zip((-weights).tolist(), rows.tolist(), strict=True))[: hits_needed(arguments)]
-    documents = index.store.documents([row for _, row in best])
+    documents = index.documents.documents([row for _, row in best])
     return [(-weight, document) for (weight, _), document in zip(best, documents, strict=True)]
 
 
@@ -206,11 +202,11 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
 
 
 def _state(project: Project, index: Index | None, notes: Sequence[str]) -> dict[str, Any]:
-    counts = index.store.counts.get("languages", {}) if index else {}
+    counts = index.documents.counts.get("languages", {}) if index else {}
     languages = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_LANGUAGES]
     return {
         "project": shorten(project.name), "root": shorten(str(project.root)), "documents": len(index) if index else 0,
-        "languages": dict(languages), "created": index.manifest.created if index else None, "running": project.job,
+        "languages": dict(languages), "created": index.description.created if index else None, "running": project.job,
         "up_to_date": project.current, "notes": short_notes([*notes, *(not_ready(index) if index else [])]),
     }  # fmt: skip
 

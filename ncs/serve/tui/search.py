@@ -47,7 +47,7 @@ class Searcher:
     def locator(self) -> SourceLocator:
         """The files of the snapshot that answers."""
         with self._live.acquire() as index:
-            return SourceLocator(index.data)
+            return SourceLocator(index.snapshot)
 
     def place(self, hit: Mapping[str, Any]) -> str:
         """path:line of a hit, to paste: of its file where there is one, else repository/path."""
