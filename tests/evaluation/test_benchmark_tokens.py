@@ -8,7 +8,7 @@ from shutil import which
 import pytest
 
 from evaluation.benchmarks import tokens as bench_tokens
-from ncs.serve.mcp.bounded import tokens
+from ncs.serve.mcp.pages import tokens
 from ncs.types import Query
 
 pytestmark = pytest.mark.skipif(which("rg") is None, reason="ripgrep is not installed")
