@@ -35,9 +35,6 @@ OFF: Mapping[str, Mapping[str, object]] = {
 }
 """Signal -> the settings of `hybrid` that turn it off."""
 ON: Mapping[str, Mapping[str, object]] = {
-    "association": {"association": 1.0},
-    "soft match": {"soft_match": 0.5},
-    "marks of TODO": {"marked": 0.7},
 }
 """Signals that are off by default -> the settings that turn them on."""
 WHOLE, WORDS = "hybrid", "words alone"

@@ -37,10 +37,10 @@ from evaluation.report import aligned
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.tfidf import TfidfEncoder
-from ncs.search import candidates, evidence, hybrid
-from ncs.search import signal_terms as signals
+from ncs.search import candidates, hybrid
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
+from ncs.search.signals import consensus, naming, priors, proximity
 from ncs.storage.postings import Postings
 from ncs.storage.vectors import VectorIndex
 from ncs.text.stopwords import content_words
@@ -53,10 +53,10 @@ STAGES: Mapping[str, Sequence[tuple[Any, str]]] = {
     "lexical": [(Postings, "search_ids"), (Postings, "scores")],
     "dense": [(TfidfEncoder, "query"), (VectorIndex, "search"), (VectorIndex, "similarities")],
     "candidates": [(candidates, "find")],
-    "evidence": [(evidence, "gather"), (evidence, "signals")],
-    "names": [(signals, "names"), (signals, "own")],
-    "factors": [(signals, "factors")],
-    "ordering": [(hybrid, "ordered")],
+    "evidence": [(consensus, "gather"), (consensus, "consensus_signal"), (consensus, "file_signal")],
+    "names": [(naming, "agreement"), (naming, "direction"), (naming, "definition"), (proximity, "agreement")],
+    "factors": [(priors, "body_factors"), (priors, "quality_factors"), (priors, "role_factors")],
+    "ordering": [(hybrid, "_best")],
 }
 """Stage -> what runs in it: owner and name of functions."""
 
@@ -99,7 +99,7 @@ def measure(index: Index, texts: Sequence[str], *, cpu: bool = False) -> dict[st
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     ranker = cast(HybridRanker, index.ranker("hybrid"))
-    dense = cast(NcsRanker, ranker.rankers[1])
+    dense = cast(NcsRanker, ranker.opened.dense)
     words = [content_words(tokenize(text)) for text in texts]
     with watched(cpu=cpu) as clock:
         staged = [_fastest(lambda text=text: _staged(ranker, text, clock)) for text in texts]  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ncs.search.dense import DenseRanker, text_of
+from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,16 +14,12 @@ from ncs.build.pipeline import FITTED, Clock
 from ncs.build.request import Ready, Recipe, changes_since, known_files, recipe_of
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.learn.confidence import Learnt, is_sure
+from ncs.learn.confidence import is_sure
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.confidence_features import sure_ranking
-from ncs.search.head_signal import NAME as HEAD_NAME
-from ncs.search.hybrid import HybridRanker
-from ncs.search.rankers import DEFAULT_RANKER, ON_REQUEST, Ranker, create_ranker, fit_ranker
-from ncs.search.rrf import RrfRanker
-from ncs.storage.document_facts import Structure
+from ncs.search.rankers import DEFAULT_RANKER, ON_REQUEST, Composed, Ranker, create_ranker, fit_ranker
 from ncs.storage.documents import Store, open_store
+from ncs.storage.duplicates import NearDuplicates
 from ncs.storage.file_roles import Places
 from ncs.storage.filters import shown_at
 from ncs.storage.folder import Hold, Manifest, open_folder, reading
@@ -34,10 +30,32 @@ from ncs.types import Document, Hit, Location, Query, Run
 
 if TYPE_CHECKING:
     from ncs.build.ingest import Changes
-    from ncs.search.explain.explanation import Explanation
+    from ncs.search.explain import Explanation
+    from ncs.search.ranking import Ranking
     from ncs.types import Mask
 
 __all__ = ["FITTED", "SPACE", "BuildConfig", "Index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents may be hits; repository and path are globs. functions_only leaves out classes and top-level
+    code."""
+
+    language: str | None = None
+    repository: str | None = None
+    path: str | None = None
+    kind: str | None = None
+    functions_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Hits, best first, the ranking behind them, and why each has its score, if that was asked for."""
+
+    hits: list[Hit]
+    ranking: Ranking
+    explanation: Explanation | None = None
 
 
 class Index:
@@ -54,6 +72,7 @@ class Index:
         self._store = open_store(data)
         self._rankers: dict[str, Ranker] = {}
         self._spelled: list[str] | None = None
+        self._duplicates: NearDuplicates | None = None
 
     def __len__(self) -> int:
         """How many documents."""
@@ -189,20 +208,12 @@ class Index:
         """A ranker of this index by name, loaded on first use."""
         if name not in self._rankers:
             ranker = create_ranker(name)
-            if not self._assembled(ranker):
+            if isinstance(ranker, Composed):
+                ranker.assemble(self._data, self.ranker)
+            else:
                 ranker.load(self._data)
             self._rankers[name] = ranker
         return self._rankers[name]
-
-    def _assembled(self, ranker: Ranker) -> bool:
-        """Whether a ranker is made of other rankers: its parts are opened once, whoever asks."""
-        if isinstance(ranker, RrfRanker):
-            ranker.rankers = tuple(self.ranker(part) for part in ranker.parts)
-        elif isinstance(ranker, HybridRanker):
-            parts = [self.ranker(part) for part in ranker.parts]
-            head = self.ranker(HEAD_NAME) if (weight := ranker.head_weight(self._data)) else None
-            ranker.open(parts, Structure.load(self._data), Learnt.load(self._data), head, weight)
-        return isinstance(ranker, (RrfRanker, HybridRanker))
 
     def has_ranker(self, name: str) -> bool:
         """Whether the build saved what this ranker needs."""
@@ -213,7 +224,8 @@ class Index:
         from ncs.learn.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
-        if self._assembled(ranker):
+        if isinstance(ranker, Composed):
+            ranker.assemble(self._data, self.ranker)
             return ranker
         fit_ranker(ranker, self.words(), Embeddings.load(self._data), self._store, track=track)
         return ranker
@@ -239,83 +251,58 @@ class Index:
         classes and top-level code, min_confidence hits that are less likely to be right (the default ranker's only).
         The default ranker folds near duplicates into the best of them (`Hit.near_copies`), but for unfold.
         """
-        if k < 1:
-            raise BadInput(f"k is {k}; it must be at least 1")
-        allowed = self._allowed(language, repository, path, kind, functions_only)
-        rows, sure = self._ranked(ranker, text, k, allowed, unfold)
-        near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)
-        hits = self._hits(rows, repository, path, sure, near)
+        filters = Filters(language, repository, path, kind, functions_only)
+        hits = self.results(text, k, ranker=ranker, filters=filters, unfold=unfold).hits
         return hits if min_confidence is None else [hit for hit in hits if is_sure(hit.confidence, min_confidence)]
 
-    def _allowed(
-        self, language: str | None, repository: str | None, path: str | None, kind: str | None, functions_only: bool
-    ) -> Mask | None:
-        allowed = self._store.mask(language, repository, path, kind)
-        if not functions_only:
-            return allowed
-        return self.functions() if allowed is None else allowed & self.functions()
-
-    def _ranked(
-        self, name: str, text: str, k: int, allowed: Mask | None, unfold: bool
-    ) -> tuple[list[tuple[int, float]], list[float] | None]:
-        """What a ranker finds, and of the default one how probable it is that each hit is right."""
-        ranker = self.ranker(name)
-        if not isinstance(ranker, HybridRanker):
-            return ranker.search(text, k, allowed=allowed), None
-        ranking, sure = sure_ranking(ranker, text, k, allowed=allowed, fold=ranker.fold and not unfold)
-        return list(zip(ranking.rows, ranking.scores, strict=True)), sure
-
-    def _near_copies(
-        self, name: str, rows: Sequence[int], allowed: Mask | None, unfold: bool
-    ) -> list[tuple[Location, ...]]:
-        """Where the near duplicates of each row stand, those that may be found."""
-        ranker = self.ranker(name)
-        if unfold or not (isinstance(ranker, HybridRanker) and ranker.fold and ranker.structure):
-            return [()] * len(rows)
-        others = [ranker.structure.near_duplicates.others(row) for row in rows]
-        if allowed is not None:
-            others = [each[allowed[each]] for each in others]
-        return [tuple(self._store.locations(each.tolist())) if len(each) else () for each in others]
-
-    def explain(
+    def results(
         self,
         text: str,
         k: int = 10,
         *,
         ranker: str = DEFAULT_RANKER,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-        functions_only: bool = False,
+        filters: Filters | None = None,
         unfold: bool = False,
-    ) -> tuple[list[Hit], Explanation]:
-        """`search`, with how the question was read and the reasons of every hit, in the order of the hits."""
-        from ncs.search.explain.reasons import explain
-
+        explain: bool = False,
+    ) -> Results:
+        """`search`, with the ranking behind the hits; explain: and why each hit has its score."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
-        allowed = self._allowed(language, repository, path, kind, functions_only)
-        found = explain(self.ranker(ranker), text, k, self.words(), allowed=allowed, unfold=unfold)
-        sure, rows = [one.confidence for one in found.reasons], [(one.row, one.score) for one in found.reasons]
-        near = self._near_copies(ranker, [row for row, _ in rows], allowed, unfold)
-        return self._hits(rows, repository, path, sure, near), found
+        filters, opened = filters or Filters(), self.ranker(ranker)
+        allowed = self._allowed(filters)
+        ranking = opened.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
+        explanation = None
+        if explain:
+            from ncs.search.explain import explain as explain_ranking
 
-    def _hits(
-        self,
-        rows: Sequence[tuple[int, float]],
-        repository: str | None,
-        path: str | None,
-        sure: Sequence[float | None] | None,
-        near: Sequence[tuple[Location, ...]],
-    ) -> list[Hit]:
-        documents = self._store.documents([row for row, _ in rows])
-        if repository or path:
-            documents = [shown_at(document, repository, path) for document in documents]
+            explanation = explain_ranking(opened, text, ranking, self.words())
+        return Results(self._hits(ranking, filters, allowed), ranking, explanation)
+
+    def _allowed(self, filters: Filters) -> Mask | None:
+        allowed = self._store.mask(filters.language, filters.repository, filters.path, filters.kind)
+        if not filters.functions_only:
+            return allowed
+        return self.functions() if allowed is None else allowed & self.functions()
+
+    def _hits(self, ranking: Ranking, filters: Filters, allowed: Mask | None) -> list[Hit]:
+        documents = self._store.documents(ranking.rows)
+        if filters.repository or filters.path:
+            documents = [shown_at(document, filters.repository, filters.path) for document in documents]
+        confidences: Sequence[float | None] = ranking.confidences or [None] * len(documents)
+        copies = self._near_copies(ranking.rows, allowed) if ranking.folded else [()] * len(documents)
         return [
-            Hit(rank, score, document, sure[rank - 1] if sure else None, near[rank - 1])
-            for rank, ((_, score), document) in enumerate(zip(rows, documents, strict=True), 1)
+            Hit(rank, *each)
+            for rank, each in enumerate(zip(ranking.scores, documents, confidences, copies, strict=True), 1)
         ]
+
+    def _near_copies(self, rows: Sequence[int], allowed: Mask | None) -> list[tuple[Location, ...]]:
+        """Where the near duplicates of each row are, those that are allowed."""
+        if self._duplicates is None:
+            self._duplicates = NearDuplicates.load(self._data, len(self))
+        others = [self._duplicates.others(row) for row in rows]
+        if allowed is not None:
+            others = [each[allowed[each]] for each in others]
+        return [tuple(self._store.locations(each.tolist())) if len(each) else () for each in others]
 
     def similar(
         self,

@@ -12,7 +12,7 @@ import pytest
 from ncs.answer import describe
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.search.dense import DenseRanker, text_of
+from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.rankers import create_ranker
 from ncs.storage.vector_kinds import read_about
 from tests import corpus

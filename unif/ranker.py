@@ -13,8 +13,8 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.tfidf import CHUNK, centred
 from ncs.progress import Track, silent
-from ncs.search.head_signal import HeadSignal
-from ncs.search.rankers import built_room
+from ncs.search.rankers import Ranker, built_room
+from ncs.search.signals.head import HeadSignal
 from ncs.storage.approximate import sample_size
 from ncs.storage.vector_kinds import chosen
 from ncs.storage.vectors import VectorIndex
@@ -43,7 +43,7 @@ QUESTIONS = 200
 """Documents whose names, in words, are asked to find out how far an approximate search must look."""
 
 
-class UnifRanker:
+class UnifRanker(Ranker):
     """Orders documents by the cosine of a learnt code side and a learnt query side.
 
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know

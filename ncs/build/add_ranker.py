@@ -14,7 +14,7 @@ from ncs.learn.head_calibration import weigh_head
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, fit_ranker, read_ranker
-from ncs.search.head_signal import NAME as HEAD
+from ncs.search.signals.head import NAME as HEAD
 
 if TYPE_CHECKING:
     from ncs.storage.folder import Generation, Manifest

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ncs.errors import BadInput
 from ncs.search.bm25 import Bm25Ranker
+from ncs.search.fusion import RrfRanker, fuse
 from ncs.search.rankers import create_ranker
-from ncs.search.rrf import RrfRanker, fuse
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field

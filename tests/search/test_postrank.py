@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.search.baselines.postrank import Facts, grades, postrank
-from ncs.search.baselines.postranked import PostrankedRanker
+from ncs.search.baselines.postrank import Facts, PostrankRanker, grades, postrank
 from ncs.search.rankers import create_ranker
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
@@ -194,4 +193,4 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(BadInput, match="'ncs_postrank' cannot be a part of another ranker"):
         create_ranker("ncs_postrank", part="ncs_postrank")
     with pytest.raises(BadInput, match="empty; call fit"):
-        PostrankedRanker().search("file", 1)
+        PostrankRanker().search("file", 1)

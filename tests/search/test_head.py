@@ -23,8 +23,8 @@ from ncs.learn.learning import Gain
 from ncs.learn.tuning import reset, tune
 from ncs.learn.tuning import told as tuning_told
 from ncs.search.feedback import Feedback
-from ncs.search.head_signal import FAR, HeadSignal, save_weight, weight_of
 from ncs.search.hybrid import HybridRanker
+from ncs.search.signals.head import FAR, HeadSignal, save_weight, weight_of
 from ncs.storage import vector_kinds
 from tests.heads import head
 from unif.head import Head

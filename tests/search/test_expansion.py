@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ncs.search.expansion import Wording, worded
+from ncs.search.expansion import Expansion, expand
 from ncs.storage.postings import Postings, stem
 from ncs.storage.postings_builder import build
 from ncs.storage.words import WordTable
@@ -34,8 +34,8 @@ WORDS = table(DOCUMENTS)
 POSTINGS = build(WORDS, weights=dict.fromkeys(FIELDS, 1))
 
 
-def read(question: str, postings: Postings = POSTINGS, **settings: float) -> Wording:
-    return worded(question.split(), postings, lambda: list(WORDS.vocabulary), **settings)
+def read(question: str, postings: Postings = POSTINGS, **settings: float) -> Expansion:
+    return expand(question.split(), postings, lambda: list(WORDS.vocabulary), **settings)
 
 
 def count(word: str) -> int:
@@ -45,22 +45,22 @@ def count(word: str) -> int:
 
 
 def test_a_word_counts_by_the_share_of_its_documents_that_have_it_in_code() -> None:
-    asked = read("handy string lower").asked
+    query = read("handy string lower").query
     # handy: in two comments; string: in code in one of its four documents; lower: always in code
-    assert asked == pytest.approx({count("handy"): 0.5, count("string"): 0.5 + 0.5 / 4, count("lower"): 1.0})
-    assert read("handy string", prose=0.2).asked[count("handy")] == pytest.approx(0.2)
+    assert query == pytest.approx({count("handy"): 0.5, count("string"): 0.5 + 0.5 / 4, count("lower"): 1.0})
+    assert read("handy string", prose=0.2).query[count("handy")] == pytest.approx(0.2)
 
 
 def test_a_repeated_word_counts_more_but_less_each_time() -> None:
     # c times count 3c / (c + 2): 1, 1.5, 1.8 ...
-    assert read("handy lower handy").asked == pytest.approx({count("handy"): 0.5 * 1.5, count("lower"): 1.0})
-    assert read("lower " * 3).asked == pytest.approx({count("lower"): 1.8})
-    assert read("lower " * 500).asked[count("lower")] < 3
+    assert read("handy lower handy").query == pytest.approx({count("handy"): 0.5 * 1.5, count("lower"): 1.0})
+    assert read("lower " * 3).query == pytest.approx({count("lower"): 1.8})
+    assert read("lower " * 500).query[count("lower")] < 3
 
 
 def test_without_the_prose_setting_and_without_counts_all_words_count_alike() -> None:
-    assert set(read("handy string", prose=1.0).asked.values()) == {1.0}
-    assert set(read("handy string", replace(POSTINGS, in_code=None)).asked.values()) == {1.0}
+    assert set(read("handy string", prose=1.0).query.values()) == {1.0}
+    assert set(read("handy string", replace(POSTINGS, in_code=None)).query.values()) == {1.0}
 
 
 def test_neighbours_that_the_corpus_writes_as_one_word_are_looked_for_so_too() -> None:

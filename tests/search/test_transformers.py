@@ -14,8 +14,8 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.index import BuildConfig, Index
+from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.baselines.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
-from ncs.search.dense import DenseRanker, text_of
 from ncs.search.rankers import create_ranker
 from ncs.types import Document, Hit
 from tests import tinybert

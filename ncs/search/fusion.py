@@ -1,8 +1,8 @@
-"""Several rankers as one, by reciprocal-rank fusion."""
+"""The ranker `rrf`: several rankers as one, by reciprocal-rank fusion."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, create_ranker
+from ncs.search.rankers import Ranker, load_ranker
+from ncs.search.ranking import Ranking
 from ncs.storage.postings import top
 
 if TYPE_CHECKING:
@@ -39,12 +40,9 @@ def fuse(
     return top(union, np.sort(parts, axis=1).sum(axis=1), k)
 
 
-class RrfRanker:
-    """Asks its parts for `depth` rows each and fuses their ranks.
-
-    It owns no data: the index fits and saves the parts under their own names; `load` opens them from there.
-    `rankers` may also be set to rankers that are open already.
-    """
+class RrfRanker(Ranker):
+    """Fuses the ranks of the first `depth` rows of its parts. It owns no data: the parts are fitted and saved under
+    their own names."""
 
     def __init__(
         self,
@@ -61,25 +59,39 @@ class RrfRanker:
         self.config: Mapping[str, object] = {"parts": self.parts, "constant": constant, "depth": depth}
         self.rankers: tuple[Ranker, ...] = ()
 
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Nothing: the parts are fitted by themselves."""
-
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
+        return fuse(self._rankings(text, k, allowed), k, constant=self.constant)
+
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; each part is a signal: 1 / (constant + its rank of the row)."""
+        rankings = self._rankings(text, k, allowed)
+        hits = fuse(rankings, k, constant=self.constant)
+        signals = {}
+        for part, ranking in zip(self.parts, rankings, strict=True):
+            shares = {row: 1 / (self.constant + rank) for rank, (row, _) in enumerate(ranking, 1)}
+            signals[part] = np.array([shares.get(row, 0.0) for row, _ in hits])
+        return Ranking([row for row, _ in hits], [score for _, score in hits], signals=signals)
+
+    def _rankings(self, text: str, k: int, allowed: Mask | None) -> list[list[tuple[int, float]]]:
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if not self.rankers:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
-        depth = max(k, self.depth)
-        rankings = [ranker.search(text, depth, allowed=allowed) for ranker in self.rankers]
-        return fuse(rankings, k, constant=self.constant)
+        return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self.rankers]
+
+    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
+        """Nothing: the parts are fitted by themselves."""
 
     def save(self, folder: Path) -> None:
         """Nothing: the parts save themselves."""
 
     def load(self, folder: Path) -> None:
         """Open every part from the data folder."""
-        rankers = tuple(create_ranker(part) for part in self.parts)
-        for ranker in rankers:
-            ranker.load(folder)
-        self.rankers = rankers
+        self.assemble(folder, lambda part: load_ranker(part, folder))
+
+    def assemble(self, folder: Path, part: Callable[[str], Ranker]) -> None:
+        """`load`, with parts that are open already."""
+        self.rankers = tuple(part(name) for name in self.parts)

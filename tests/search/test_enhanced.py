@@ -13,8 +13,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.search.baselines.enhanced import EnhancedRanker
-from ncs.search.cooccurrence import Cooccurrence
+from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker
 from ncs.search.pairs import code_words, normalised, read_pairs
 from ncs.search.rankers import create_ranker
 from ncs.types import Document

@@ -14,7 +14,7 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.learn.embeddings import unit_rows
 from ncs.progress import Track, silent
-from ncs.search.rankers import built_room
+from ncs.search.rankers import Ranker, built_room
 from ncs.storage.approximate import sample_size
 from ncs.storage.vector_kinds import chosen
 from ncs.storage.vectors import VectorIndex
@@ -39,7 +39,7 @@ class TextModel(Protocol):
     def queries(self, texts: Sequence[str]) -> Matrix: ...
 
 
-class DenseRanker:
+class DenseRanker(Ranker):
     """Orders documents by the cosine of their text's vector and the question's.
 
     The text is the documentation comment, where the code does not hold it, and the code. `open_model` makes the model

@@ -134,13 +134,6 @@ def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> 
     assert ranker.search("what is this", 1)
 
 
-def test_shares_add_up_to_the_score(words: WordTable) -> None:
-    ranker = fitted(words)
-    for text in QUESTIONS:
-        for row, score in ranker.search(text, 5):
-            assert sum(share.score for share in ranker.shares(text, row)) == pytest.approx(score, rel=1e-9)
-
-
 def test_unknown_words_are_told_apart(words: WordTable) -> None:
     ranker = fitted(words)
     terms = ranker.terms("open xyzzyplugh file")

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.search.baselines.lucene import one_byte_lengths, standard_tokens
-from ncs.search.baselines.two_field import TwoFieldRanker
+from ncs.search.baselines.two_field import TwoFieldRanker, one_byte_lengths, standard_tokens
 from ncs.search.rankers import create_ranker
 from ncs.storage.documents import Store
 from ncs.storage.documents_writer import StoreWriter

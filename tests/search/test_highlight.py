@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ncs.search.excerpt import excerpt
-from ncs.search.explain import marks, matched_words
+from ncs.search.highlight import excerpt, marks, matched_words
 from ncs.types import Document
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,25 +19,21 @@ from ncs.answer import ask, hit_as_dict
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from ncs.learn.embeddings import FastTextConfig
-from ncs.search.bm25 import Bm25Ranker
-from ncs.search.excerpt import numbered
 from ncs.search.expansion import K3
-from ncs.search.explain.explanation import Reasons
-from ncs.search.explain.meeting import meet, query_parts
-from ncs.search.explain.reasons import explain
-from ncs.search.explain.table import reading_lines, reasons_lines
+from ncs.search.explain import explain, match_words, query_parts
+from ncs.search.explain_table import reading_lines, reasons_lines
+from ncs.search.highlight import numbered
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
-from ncs.storage.document_facts import Structure
 from ncs.storage.file_roles import OUTLINES
 from ncs.storage.postings import stem
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
-from ncs.types import FIELDS, NCS_FIELDS, Field, Hit
+from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit
 from tests import corpus
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 REPOSITORIES = 7
 QUESTIONS = (
     "how do I read a file line by line",
@@ -73,30 +72,31 @@ def vocabulary(index: Index) -> list[str]:
     return list(index.words().vocabulary)
 
 
-def hybrid(index: Index) -> tuple[HybridRanker, Bm25Ranker, NcsRanker, Structure]:
+def hybrid(index: Index) -> HybridRanker:
     ranker = index.ranker("hybrid")
     assert isinstance(ranker, HybridRanker)
-    lexical, dense = ranker.rankers
-    assert isinstance(lexical, Bm25Ranker)
-    assert isinstance(dense, NcsRanker)
-    assert ranker.structure is not None
-    return ranker, lexical, dense, ranker.structure
+    return ranker
 
 
-def near(sum_of: object, total: float) -> bool:
-    return math.isclose(math.fsum(sum_of), total, rel_tol=1e-9, abs_tol=1e-9)  # type: ignore[arg-type]
+def explained(index: Index, ranker: Ranker, question: str, k: int) -> list[tuple[int, dict[str, Any]]]:
+    """(row, explanation) of each hit."""
+    ranking = ranker.rank(question, k, fold=True)
+    return list(zip(ranking.rows, explain(ranker, question, ranking, index.words()).hits, strict=True))
 
 
-def check_adds_up(one: Reasons) -> None:
-    shares = one.shares
-    assert shares is not None
-    assert near(shares.values(), one.score)
+def near(sum_of: Iterable[float], total: float) -> bool:
+    return math.isclose(math.fsum(sum_of), total, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def check_adds_up(hit: dict[str, Any]) -> None:
+    shares = hit["shares"]
+    assert near(shares.values(), hit["score"])
     for signal in ("lexical", "meaning"):
-        if one.words and signal in one.words[0].shares:
-            assert near((met.shares[signal] for met in one.words), shares[signal]), signal
+        if hit["words"] and signal in hit["words"][0]["shares"]:
+            assert near((word["shares"][signal] for word in hit["words"]), shares[signal]), signal
     if "consensus" in shares:
-        assert near((used.share for used in one.names), shares["consensus"])
-        assert -1e-12 <= one.title_share <= shares["file"] + 1e-9
+        assert near((name["share"] for name in hit["names"]), shares["consensus"])
+        assert -1e-12 <= hit["title_share"] <= shares["file"] + 1e-9
 
 
 def some_questions() -> st.SearchStrategy[str]:
@@ -106,150 +106,143 @@ def some_questions() -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some_questions(), st.sampled_from(["hybrid", "bm25", "ncs", "ncs_centred", "rrf"]), st.integers(1, 25))
-def test_shares_add_up_to_the_scores_of_the_search_whatever_is_asked(
+def test_shares_add_up_to_the_scores_of_the_search_for_any_query(
     index: Index, vocabulary: list[str], drawn: str, name: str, k: int
 ) -> None:
     words = [vocabulary[int(w[1:]) % len(vocabulary)] if w.startswith("#") else w for w in drawn.split()]
     question, ranker = " ".join(words), index.ranker(name)
-    found = explain(ranker, question, k, index.words())
-    assert [(one.row, one.score) for one in found.reasons] == ranker.search(question, k)
-    for one in found.reasons:
-        check_adds_up(one) if name != "rrf" else None
-        assert near((one.shares or {}).values(), one.score)
+    hits = explained(index, ranker, question, k)
+    assert [(row, hit["score"]) for row, hit in hits] == ranker.search(question, k)
+    for _, hit in hits:
+        check_adds_up(hit)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, question: str) -> None:
-    ranker, lexical, _, _ = hybrid(index)
-    plain = explain(lexical, question, 10, index.words())
-    for one in plain.reasons:
-        for met in one.words:
-            times = [stem(word) for word in content_words(tokenize(question))].count(stem(met.word))
-            alone = dict(lexical.search(met.word, len(index)))
-            assert met.shares["lexical"] == pytest.approx(times * alone.get(one.row, 0.0), abs=1e-9)
-    if "python" in question:  # which is left out of a question to this index
+    ranker, lexical = hybrid(index), index.ranker("bm25")
+    stems = [stem(word) for word in content_words(tokenize(question))]
+    alone = {word: dict(lexical.search(word, len(index))) for word in content_words(tokenize(question))}
+    for row, hit in explained(index, lexical, question, 10):
+        for word in hit["words"]:
+            times = stems.count(stem(word["word"]))
+            assert word["shares"]["lexical"] == pytest.approx(times * alone[word["word"]].get(row, 0.0), abs=1e-9)
+    if "python" in question:  # which is left out of a query to this index
         return
-    counts = {stem(word): 0.5 + 0.5 * said_in_code(index, stem(word)) for word in content_words(tokenize(question))}
-    for one in explain(ranker, question, 10, index.words()).reasons:
-        total = sum(met.shares["lexical"] for met in one.words)
+    counts = {each: 0.5 + 0.5 * share_in_code(index, each) for each in stems}
+    for row, hit in explained(index, ranker, question, 10):
+        total = sum(word["shares"]["lexical"] for word in hit["words"])
         apart: dict[str, float] = {}
-        for met in one.words:
-            times = [stem(word) for word in content_words(tokenize(question))].count(stem(met.word))
-            share = dict(lexical.search(met.word, len(index))).get(one.row, 0.0)
-            apart[met.word] = counts[stem(met.word)] * times * (K3 + 1) / (times + K3) * share
-        for met in one.words:
+        for word in hit["words"]:
+            each, times = stem(word["word"]), stems.count(stem(word["word"]))
+            apart[word["word"]] = counts[each] * times * (K3 + 1) / (times + K3) * alone[word["word"]].get(row, 0.0)
+        for word in hit["words"]:
             if sum(apart.values()):
-                expected = apart[met.word] / sum(apart.values())
-                assert met.shares["lexical"] / max(total, 1e-12) == pytest.approx(expected, rel=1e-5)
+                expected = apart[word["word"]] / sum(apart.values())
+                assert word["shares"]["lexical"] / max(total, 1e-12) == pytest.approx(expected, rel=1e-5)
 
 
-def said_in_code(index: Index, stemmed: str) -> float:
+def share_in_code(index: Index, stemmed: str) -> float:
     """The share of a stem's documents that have it in code, counted document by document."""
     code: tuple[Field, ...] = ("name", "calls", "enums", "identifiers", "types", "parameters")
     prose: tuple[Field, ...] = ("scope", "literals", "doc", "comments")
-    words, there, coded = index.words(), 0, 0
+    words, having, coded = index.words(), 0, 0
+    alike = {id for id, word in enumerate(words.vocabulary) if stem(word) == stemmed}
     for row in range(len(index)):
-        stems = {field: [stem(words.vocabulary.word(i)) for i in words.ids_of(row, field)] for field in (*code, *prose)}
-        there += any(stemmed in found for found in stems.values())
-        coded += any(stemmed in stems[field] for field in code)
-    return coded / max(there, 1)
+        fields = {field for field in (*code, *prose) if not alike.isdisjoint(words.ids_of(row, field).tolist())}
+        having += bool(fields)
+        coded += not fields.isdisjoint(code)
+    return coded / max(having, 1)
 
 
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
-def test_a_words_share_of_a_cosine_is_the_product_of_its_part_of_the_question(index: Index, name: str) -> None:
+def test_a_words_share_of_a_cosine_is_the_product_of_its_part_of_the_query(index: Index, name: str) -> None:
     ranker = index.ranker(name)
     assert isinstance(ranker, NcsRanker)
     words, parts = query_parts("how to read the words of a file", ranker.encoder)
     assert parts.sum(axis=0) == pytest.approx(ranker.encoder.query("how to read the words of a file"), abs=1e-5)
-    found = explain(ranker, "how to read the words of a file", 5, index.words()).reasons[0]
-    for met in found.words:
-        at = words.index(met.word)
-        alone = float(ranker.index.similarities(parts[at], np.array([found.row]))[0])
-        assert met.shares["meaning"] == pytest.approx(alone, abs=1e-5)
+    row, hit = explained(index, ranker, "how to read the words of a file", 5)[0]
+    for word in hit["words"]:
+        alone = float(ranker.index.similarities(parts[words.index(word["word"])], np.array([row]))[0])
+        assert word["shares"]["meaning"] == pytest.approx(alone, abs=1e-5)
 
 
 def test_the_nearest_word_is_the_one_of_the_highest_cosine_among_all_the_documents_words(index: Index) -> None:
-    _, _, dense, _ = hybrid(index)
-    table, vectors = index.words(), np.asarray(dense.encoder.vectors, np.float64)
+    encoder, table = hybrid(index).opened.dense.encoder, index.words()
+    vectors = np.asarray(encoder.vectors, np.float64)
     length = np.linalg.norm(vectors, axis=1)
     seen = 0
     for row in range(0, len(index), 37):
         document = index.store.document(row)
-        held = {word for field in NCS_FIELDS for word in field_tokens(field, document.words.get(field, ()))}
-        everywhere = {word for field in FIELDS for word in field_tokens(field, document.words.get(field, ()))}
-        for met in meet(["index", "folder", "zzz"], table, row, dense.encoder):
-            same = {word for word in everywhere if stem(word) == stem(met.word)}
+        spellings = {field: field_tokens(field, document.words.get(field, ())) for field in FIELDS}
+        for word in match_words(["index", "folder", "zzz"], table, row, encoder):
+            same = {each for words in spellings.values() for each in words if stem(each) == stem(word["word"])}
             if same:
-                assert (met.met in same, met.similarity) == (True, 1.0)
-                at = {f for f in FIELDS if same & set(field_tokens(f, document.words.get(f, ())))}
-                assert set(met.fields) == at
+                assert (word["met"] in same, word["similarity"]) == (True, 1.0)
+                assert set(word["fields"]) == {field for field in FIELDS if same & set(spellings[field])}
                 continue
-            asked = table.vocabulary.id(met.word)
-            if asked is None or not length[asked]:
-                assert (met.met, met.similarity) == (None, None)
+            query = table.vocabulary.id(word["word"])
+            if query is None or not length[query]:
+                assert (word["met"], word["similarity"]) == (None, None)
                 continue
-            ids = [id for word in held if (id := table.vocabulary.id(word)) is not None and length[id] > 0]
+            read = {each for field in NCS_FIELDS for each in spellings[field]}
+            ids = [id for each in read if (id := table.vocabulary.id(each)) is not None and length[id] > 0]
             if ids:
-                best = max(float(vectors[id] @ vectors[asked] / length[id] / length[asked]) for id in ids)
-                assert met.similarity == pytest.approx(best, abs=1e-5)
+                best = max(float(vectors[id] @ vectors[query] / length[id] / length[query]) for id in ids)
+                assert word["similarity"] == pytest.approx(best, abs=1e-5)
                 seen += 1
     assert seen > 5
 
 
 def test_shared_names_are_used_by_the_hit_and_counted_in_the_repositories_of_the_pool(index: Index) -> None:
-    ranker, *_ = hybrid(index)
     question = "read the words of a folder"
-    evidence = ranker.rank(question, 5).evidence
+    results = index.results(question, 5, explain=True)
+    evidence, explanation = results.ranking.evidence, results.explanation
     assert evidence is not None
+    assert explanation is not None
     pool = index.store.documents(evidence.pool.tolist())
-    found = explain(ranker, question, 5, index.words())
-    assert found.gates is not None
-    assert found.gates.candidates == len(pool)
-    assert found.gates.repositories == len({document.repository for document in pool})
-    assert found.gates.effective == pytest.approx(1 / found.gates.inside)
-    assert 0 < found.gates.consensus < 1
-    assert any(one.names for one in found.reasons)
-    for one in found.reasons:
-        used = index.store.document(one.row).words
-        for name in one.names:
-            assert any(name.name in used.get(field, ()) for field in ("calls", "types", "enums"))
-            users = {
-                d.repository for d in pool if any(name.name in d.words.get(f, ()) for f in ("calls", "types", "enums"))
-            }
-            assert name.repositories == len(users)
+    gates = explanation.reading["gates"]
+    assert (gates["candidates"], gates["repositories"]) == (len(pool), len({each.repository for each in pool}))
+    assert gates["effective"] == pytest.approx(1 / gates["inside"], rel=1e-5)
+    assert 0 < gates["consensus"] < 1
+    assert any(hit["names"] for hit in explanation.hits)
+    for hit, why in zip(results.hits, explanation.hits, strict=True):
+        for name in why["names"]:
+            assert uses(hit.document, name["name"])
+            assert name["repositories"] == len({each.repository for each in pool if uses(each, name["name"])})
 
 
-def test_a_test_stands_back_by_its_role_and_a_second_hit_of_a_file_by_saturation(index: Index) -> None:
-    found = explain(index.ranker("hybrid"), "rankers ordered by score and row", 200, index.words()).reasons
-    paths = [index.store.document(one.row).path for one in found]
-    assert any(path.startswith("tests/") for path in paths)
-    best: dict[tuple[str, str], int] = {}
-    for one in found:
-        document = index.store.document(one.row)
-        assert one.factors["role"] == (0.5 if document.path.startswith("tests/") else 1.0)
-        before = best.get((document.repository, document.path), 0)
-        assert one.factors["saturation"] == pytest.approx(0.5**before)
-        best[document.repository, document.path] = before + 1
+def uses(document: Document, name: str) -> bool:
+    return any(name in document.words.get(field, ()) for field in ("calls", "types", "enums"))
+
+
+def test_a_test_counts_less_by_its_role_and_a_second_hit_of_a_file_by_saturation(index: Index) -> None:
+    hits = explained(index, index.ranker("hybrid"), "rankers ordered by score and row", 200)
+    documents = index.store.documents([row for row, _ in hits])
+    assert any(document.path.startswith("tests/") for document in documents)
+    before: Counter[tuple[str, str]] = Counter()
+    for document, (_, hit) in zip(documents, hits, strict=True):
+        assert hit["factors"]["role"] == (0.5 if document.path.startswith("tests/") else 1.0)
+        assert hit["factors"]["saturation"] == pytest.approx(0.5 ** before[document.repository, document.path])
+        before[document.repository, document.path] += 1
 
 
 def test_languages_that_nearly_all_documents_are_in_are_left_out_and_named(index: Index) -> None:
-    found = explain(index.ranker("hybrid"), "how to write a file in python", 3, index.words())
-    assert (found.kind, found.words) == ("how-to", ("write", "file", "in"))
-    assert (found.grammar, found.languages) == (("how", "to", "a"), ("python",))
+    explanation = index.results("how to write a file in python", 3, explain=True).explanation
+    assert explanation is not None
+    reading = explanation.reading
+    assert (reading["kind"], reading["words"]) == ("how-to", ("write", "file", "in"))
+    assert (reading["grammar"], reading["languages"]) == (("how", "to", "a"), ("python",))
 
 
-def test_rrf_says_the_ranks_of_its_parts(index: Index) -> None:
-    ranker = index.ranker("rrf")
+def test_the_shares_of_rrf_are_the_ranks_of_its_parts(index: Index) -> None:
     ranks = {
         part: [row for row, _ in index.ranker(part).search("read a file", 1000)] for part in ("bm25", "ncs_centred")
     }
-    for one in explain(ranker, "read a file", 10, index.words()).reasons:
-        assert one.shares is not None
+    for row, hit in explained(index, index.ranker("rrf"), "read a file", 10):
         for part, rows in ranks.items():
-            want = 1 / (61 + rows.index(one.row)) if one.row in rows else 0
-            assert one.shares[part] == pytest.approx(want)
+            assert hit["shares"][part] == pytest.approx(1 / (61 + rows.index(row)) if row in rows else 0)
 
 
 @pytest.fixture(scope="module")
@@ -258,26 +251,26 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(corpus.write(folder / "repos"), folder / "index")
 
 
-def others(demo: Index, tmp_path: Path) -> list[Ranker]:
-    pairs = tmp_path / "pairs.jsonl"
-    line = {"query": "hide keyboard", "code": "void f() { manager.hideSoftInput(); }", "language": "java"}
-    pairs.write_text("\n".join(json.dumps(line) for _ in range(3)) + "\n")
-    return [demo.fitted("two_field"), demo.fitted("ncs_enhanced", pairs=str(pairs), part="bm25")]
-
-
-def test_a_ranker_that_cannot_tell_gives_no_shares_but_the_words_that_stand_there(demo: Index, tmp_path: Path) -> None:
-    two_field, enhanced = others(demo, tmp_path)
-    found = explain(two_field, "hide the soft keyboard", 3, demo.words())
-    hiding = next(one for one in found.reasons if demo.store.document(one.row).name == "hideSoftKeyboard")
-    assert hiding.shares is None
-    assert [(met.word, met.met, met.fields[0]) for met in hiding.words] == [
+def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(demo: Index, tmp_path: Path) -> None:
+    hits = explained(demo, demo.fitted("two_field"), "hide the soft keyboard", 3)
+    hit = next(hit for row, hit in hits if demo.store.document(row).name == "hideSoftKeyboard")
+    assert hit["shares"] is None
+    assert [(word["word"], word["met"], word["fields"][0]) for word in hit["words"]] == [
         ("hide", "hide", "name"), ("soft", "soft", "name"), ("keyboard", "keyboard", "name"),
     ]  # fmt: skip
-    assert hiding.words[0].shares == {}
-    added = explain(enhanced, "hide the keyboard", 1, demo.words())
-    assert added.added == tuple(enhanced.added("hide the keyboard"))  # type: ignore[attr-defined]
-    assert added.added
-    check_adds_up(added.reasons[0])
+    assert hit["words"][0]["shares"] == {}
+
+
+def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(demo: Index, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pair = {"query": "hide keyboard", "code": "void f() { manager.hideSoftInput(); }", "language": "java"}
+    pairs.write_text("\n".join(json.dumps(pair) for _ in range(3)) + "\n")
+    enhanced = demo.fitted("ncs_enhanced", pairs=str(pairs), part="bm25")
+    ranking = enhanced.rank("hide the keyboard", 1)
+    explanation = explain(enhanced, "hide the keyboard", ranking, demo.words())
+    assert explanation.reading["added"]
+    assert {"hide", "keyboard", *explanation.reading["added"]} == set(explanation.reading["words"])
+    check_adds_up(explanation.hits[0])
 
 
 def test_a_symbol_is_defined_and_a_file_is_named_like_the_question(demo: Index) -> None:

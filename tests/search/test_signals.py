@@ -1,4 +1,4 @@
-"""What candidates say about each other, against counts by hand."""
+"""Signals and factors of the default ranker, against counts by hand."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.search.signals import consensus, diversity, naming
-from ncs.search.signals.direction import OPPOSITES, direction, ways
+from ncs.search.signals import consensus, naming, priors, proximity, saturation
+from ncs.search.signals.naming import OPPOSITES, direction, directions
+from ncs.storage.postings import stem_all
 from ncs.storage.uses import References, ReferencesBuilder, batch_references
+from ncs.text.stems import Stems
 from ncs.types import Document
 from tests.words import table
 
@@ -83,7 +85,7 @@ def test_saturation_is_the_greedy_choice(documents: list[tuple[int, int]], k: in
         left.remove(best)
         if files[best] >= 0:
             taken[int(files[best])] = taken.get(int(files[best]), 0) + 1
-    assert diversity.saturated(scores, files, k, factor=factor) == want
+    assert saturation.saturated(scores, files, k, factor=factor) == want
 
 
 def test_a_name_agrees_where_it_says_the_question_and_nothing_else() -> None:
@@ -106,5 +108,93 @@ def test_a_name_of_the_other_way_or_an_opposite_is_told_from_the_one_asked_for()
 
 
 def test_how_to_is_no_way_and_every_opposite_has_one() -> None:
-    assert ways(["how", "to", "restart"]) == []
+    assert directions(["how", "to", "restart"]) == []
     assert all(OPPOSITES[OPPOSITES[stem]] == stem for stem in OPPOSITES)
+
+
+LONG = " ".join(["open read close send"] * 3)  # twelve words
+
+
+def body(*documents: str, inside: float = 0.0, outline: tuple[int, ...] = (), named: float = 0.0) -> list[float]:
+    rows, names = np.arange(len(documents)), np.full(len(documents), named)
+    return priors.body_factors(table(*documents), rows, np.isin(rows, outline), inside, names).tolist()
+
+
+def test_twelve_words_are_a_thin_body_and_thirteen_are_not_whatever_stands_around_it() -> None:
+    assert body(f"calls: {LONG}", f"calls: {LONG}; literals: x", f"name: {LONG} x; doc: {LONG} x; calls: go") == [
+        priors.BODY,
+        1.0,
+        priors.BODY,
+    ]
+
+
+def test_a_class_is_no_thin_body() -> None:
+    assert body("calls: go", "calls: go", outline=(1,)) == [priors.BODY, 1.0]
+
+
+def test_inside_one_project_thin_bodies_are_worth_as_much() -> None:
+    assert body("calls: go", inside=1.0) == [1.0]
+    assert body("calls: go", inside=0.5) == pytest.approx([1 - (1 - priors.BODY) / 2])
+
+
+def test_a_thin_body_whose_name_is_the_question_is_worth_as_much() -> None:
+    assert body("calls: go", named=1.0) == body("calls: go", named=4.0) == [1.0]  # 4: and says the question's way
+    assert body("calls: go", named=0.5) == pytest.approx([1 - (1 - priors.BODY) / 2])
+    assert body("calls: go", named=-3.0) == [priors.BODY]  # it says the opposite
+
+
+def quality(*documents: str) -> list[float]:
+    words = table(*documents)
+    return priors.quality_factors(words, Stems(words.vocabulary), np.arange(len(documents))).tolist()
+
+
+def test_a_small_body_that_says_it_is_not_written_counts_less() -> None:
+    assert quality(
+        "calls: not implemented error",
+        "types: unsupported operation exception",
+        "calls: unimplemented",
+        "calls: implemented error",  # which says the opposite
+        "identifiers: not implemented",  # a value that Python's operators give back
+        "doc: not implemented",  # a comment may speak of something else
+        f"calls: not implemented error {LONG}",  # one branch of many
+    ) == [priors.UNFINISHED, priors.UNFINISHED, priors.UNFINISHED, 1, 1, 1, 1]
+
+
+IDF = {"pars": 3.0, "date": 2.0, "file": 1.0}
+
+
+def near(*documents: str, words: str = "parse date file") -> list[float]:
+    words_of, stems = table(*documents, field="calls"), stem_all(words.split())
+    return proximity.agreement(words_of, Stems(words_of.vocabulary), np.arange(len(documents)), stems, IDF).tolist()
+
+
+def test_a_pair_counts_up_to_four_words_apart_and_not_beyond_in_any_order() -> None:
+    # pairs of the question: parse date (idf 5), date file (idf 3)
+    found = near(
+        "parse the date",
+        "date we want to parse",  # four words on
+        "date that we want to parse",  # five
+        "file of dates one two three four parse",
+        "parse date file",
+        "parse one two three four file",  # no pair of the question at all
+    )
+    assert found == pytest.approx([5 / 8, 5 / 8, 0, 3 / 8, 1, 0])
+
+
+def test_words_of_different_documents_are_not_near_and_a_pair_counts_once() -> None:
+    assert near("only parse", "date only", "parse date parse date") == [0, 0, 5 / 8]
+
+
+def test_a_question_of_one_word_or_of_one_word_twice_has_no_pairs() -> None:
+    assert near("parse parse", words="parse") == [0]
+    assert near("parse parse", words="parse parse") == [0]
+
+
+def test_only_the_first_candidates_are_read() -> None:
+    found = near(*["parse date"] * (proximity.DEPTH + 1), words="parse date")
+    assert found == [1.0] * proximity.DEPTH + [0.0]
+
+
+def test_a_name_stands_beside_its_class_and_comments_say_nothing() -> None:
+    found = near("name: parse; scope: date", "doc: parse date", "literals: parse date", words="parse date")
+    assert found == [1.0, 0.0, 0.0]

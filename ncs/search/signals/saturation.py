@@ -1,4 +1,4 @@
-"""Ten hits are not ten methods of one class, nor ten copies: further hits of a file count less, copies are folded."""
+"""Ten hits are not ten methods of one file: further hits of a file count less, and near duplicates are folded."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def saturated(
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
     [(0, 1.0), (2, 0.6)]
     """
-    order, looked_at = np.lexsort((np.arange(len(scores)), -scores)), 4 * k
-    while True:  # what follows those looked at is no better than its score, however few of its file were taken
-        found = _taken(scores, files, k, order[:looked_at], factor, clusters)
-        if looked_at >= len(order) or (len(found) == k and found[-1][1] >= scores[order[looked_at]]):
-            return found
-        looked_at *= 4
+    order, depth = np.lexsort((np.arange(len(scores)), -scores)), 4 * k
+    while True:  # what follows the first `depth` is no better than its score, however few of its file were taken
+        best = _greedy(scores, files, k, order[:depth], factor, clusters)
+        if depth >= len(order) or (len(best) == k and best[-1][1] >= scores[order[depth]]):
+            return best
+        depth *= 4
 
 
-def _taken(
+def _greedy(
     scores: NDArray[np.float64],
     files: NDArray[np.int64],
     k: int,
@@ -48,24 +48,24 @@ def _taken(
     clusters: NDArray[np.int32] | None,
 ) -> list[tuple[int, float]]:
     """`saturated` among some positions, best first."""
-    waiting: dict[int, list[int]] = {}  # of each file, its positions, the best last
+    left: dict[int, list[int]] = {}  # of each file, its positions, the best last
     for at in order[::-1].tolist():
-        waiting.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
-    taken = dict.fromkeys(waiting, 0)
-    queue = [(-float(scores[own[-1]]), own[-1], file) for file, own in waiting.items()]
+        left.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
+    count = dict.fromkeys(left, 0)
+    queue = [(-float(scores[positions[-1]]), positions[-1], file) for file, positions in left.items()]
     heapq.heapify(queue)
-    found: list[tuple[int, float]] = []
+    best: list[tuple[int, float]] = []
     folded: set[int] = set()
-    while queue and len(found) < k:
+    while queue and len(best) < k:
         key, at, file = heapq.heappop(queue)
-        waiting[file].pop()
+        left[file].pop()
         cluster = -1 if clusters is None else int(clusters[at])
         if cluster not in folded:
-            found.append((at, -key))
-            taken[file] += 1
+            best.append((at, -key))
+            count[file] += 1
         if cluster >= 0:
             folded.add(cluster)
-        if waiting[file]:
-            best = waiting[file][-1]
-            heapq.heappush(queue, (-float(scores[best]) * factor ** taken[file], best, file))
-    return found
+        if left[file]:
+            following = left[file][-1]
+            heapq.heappush(queue, (-float(scores[following]) * factor ** count[file], following, file))
+    return best
