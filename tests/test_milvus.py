@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from evaluation.lite_server import server
+from tests.milvus_lite import server
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError
 from ncs.index import Index

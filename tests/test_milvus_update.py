@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.lite_server import server
+from tests.milvus_lite import server
 from ncs.build.delta import making, room_of
 from ncs.config import BuildConfig
 from ncs.errors import IndexBusy, IndexVersion, NcsError, StoreLost

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ncs.answer import ask, hit_as_dict
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.search.expansion import K3
 from ncs.search.explain import explain, match_words, query_parts
 from ncs.search.explain_table import reading_lines, reasons_lines
@@ -27,7 +27,7 @@ from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
 from ncs.storage.file_roles import OUTLINES
-from ncs.storage.postings import stem
+from ncs.text.stems import stem
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit

@@ -55,9 +55,7 @@ def build(
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(
-            help="How vectors are searched: exact, pq, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
-        ),
+        typer.Option(help="How vectors are searched: exact, pq.", show_default="auto: exact up to 300,000"),
     ] = None,
     warm_start: Annotated[
         str | None,
@@ -104,7 +102,7 @@ def build(
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
     from ncs.index import BuildConfig, Index
-    from ncs.learn.embeddings import FastTextConfig
+    from ncs.config import FastTextConfig
     from ncs.storage.folder import DEFAULT_NAME
 
     learning = given(

@@ -13,7 +13,7 @@ from ncs.errors import BadInput, SourceError
 from ncs.index import Index
 from ncs.serve.mcp.project import Project
 from ncs.serve.mcp.settings import MOST_PROJECTS, Settings
-from ncs.sources.roots import check
+from ncs.sources.roots import check_roots
 
 
 class Projects:
@@ -95,7 +95,7 @@ def _folder(root: Path) -> Path:
 def _not_too_much(root: Path) -> None:
     """Raise BadInput for a home folder or a drive's root: there a client starts us that knows no project."""
     try:
-        check([root], force=False)
+        check_roots([root], force=False)
     except SourceError as error:
         raise BadInput(f"{str(error).rpartition(';')[0]}; start ncs mcp in a project, or with --root PROJECT") from None
 
