@@ -13,7 +13,7 @@ from ncs.answer import ask
 from ncs.cli.editors import editor_command, editor_of, open_hit, to_open
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.search.locate_source import Originals, standing
+from ncs.search.locate_source import SourceFiles, find_lines
 from tests import gitrepo
 
 CODE = "def open_dock(ship):\n    return ship.moor()\n"
@@ -29,10 +29,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def hit_of(project: Path, text: str) -> tuple[dict[str, Any], Originals]:
+def hit_of(project: Path, text: str) -> tuple[dict[str, Any], SourceFiles]:
     with Index.load(project / ".ncs") as index:
         answer = ask(index, text, 1, ranker="bm25", functions_only=True)
-        return answer["hits"][0], Originals(index.data)
+        return answer["hits"][0], SourceFiles(index.snapshot)
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ def test_the_editor_is_started_and_its_failure_is_one_line(project: Path, tmp_pa
 
 def test_an_outline_is_found_by_its_first_line_and_other_code_only_whole() -> None:
     lines = ["class A {", "  void a() {", "    x();", "  }", "}"]
-    assert standing(lines, ["class A {", "  void a() ...", "}"], 1) == 1
-    assert standing(lines, ["void a() {", "  x();", "}"], 5) == 2
-    assert standing(lines, ["void a() {", "  y();", "}"], 5) is None
-    assert standing(lines, [""], 1) is None
+    assert find_lines(lines, ["class A {", "  void a() ...", "}"], 1) == 1
+    assert find_lines(lines, ["void a() {", "  x();", "}"], 5) == 2
+    assert find_lines(lines, ["void a() {", "  y();", "}"], 5) is None
+    assert find_lines(lines, [""], 1) is None
 
 
 def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Path) -> None:
     for owner in ("mine", "yours"):
         gitrepo.repository(tmp_path / "all" / owner / "app", {"a.py": f"def of_{owner}(x):\n    return x.{owner}\n"})
     with Index.build(tmp_path / "all", tmp_path / "idx") as index:
-        originals = Originals(index.data)
+        originals = SourceFiles(index.snapshot)
         for document in index.store.documents(range(len(index))):
             file = tmp_path / "all" / document.name.removeprefix("of_") / "app" / "a.py"
             assert originals.of(document.repository, document.path) == file

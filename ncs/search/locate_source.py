@@ -1,33 +1,30 @@
-"""Where the source of a hit lies on this machine, and at which line its function stands there today."""
+"""Where the source of a hit lies on this machine, and at which line its function is there today."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ncs.build.delta import room_of
-from ncs.storage.arrays import load_arrays
-from ncs.storage.files import ROOM, FileEntry, FileTable
+from ncs.storage.files import Entries, FileTable
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from ncs.text.vocabulary import Vocabulary
+    from ncs.storage.files import FileEntry
+    from ncs.storage.snapshot import Snapshot
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Larger files are not searched for a function that has moved."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """A function in its file: the 1-based line, what is written from there on to its end, and whether the file still
-    holds it as it was indexed."""
+class SourceLocation:
+    """A function in its file today: the 1-based line, the lines from there to its end, and whether the file still has
+    it as it was indexed."""
 
     path: Path
     line: int
@@ -35,76 +32,59 @@ class Stand:
     as_indexed: bool
 
 
-@lru_cache(maxsize=8)
-def originals_of(data: Path) -> Originals:
-    """Of the generation in `data`, opened once."""
-    return Originals(data)
-
-
-class Originals:
+class SourceFiles:
     """The files that an index was made of. Those in archives and bare repositories are no files of this machine."""
 
-    def __init__(self, data: Path) -> None:
-        """data: the folder of the index's generation; it is read when the first hit is asked for."""
-        self._data = data
+    def __init__(self, snapshot: Snapshot) -> None:
+        """The tables of files are read when the first file is looked for."""
+        self._snapshot = snapshot
 
     @cached_property
-    def _table(self) -> tuple[Vocabulary, list[NDArray[Any]]] | None:
-        room = self._data / ROOM
-        return load_arrays(room, ("repository", "path", "place")) if room.is_dir() else None
-
-    @cached_property
-    def _late(self) -> Sequence[FileEntry]:
-        """Of those that came or changed since the index was built."""
-        room = room_of(self._data)
-        table = FileTable.of_folder(room) if room else None
-        return tuple(table.entries) if table else ()
+    def _tables(self) -> list[tuple[Entries, frozenset[int]]]:
+        """Of each segment, the latest first: its files, and which of them are gone."""
+        tables = []
+        for segment in reversed(self._snapshot.segments):
+            table = FileTable.load(segment.path)
+            if table is not None and isinstance(table.entries, Entries):
+                tables.append((table.entries, frozenset(segment.dead_files.tolist())))
+        return tables
 
     def path(self, hit: Mapping[str, Any]) -> Path | None:
         """The file of a hit; None where there is none, or none any more."""
-        return self.of(hit["repository"], hit["path"])
+        return self.find(hit["repository"], hit["path"])
 
-    def of(self, repository: str, path: str) -> Path | None:
+    def find(self, repository: str, path: str) -> Path | None:
         """The file of this name in the index; None where there is none, or none any more."""
-        if self._table is None:
-            return None
-        for entry in self._late:
-            if (entry.repository, entry.path) == (repository, path):
+        for entries, dead in self._tables:
+            for entry in _live(entries, entries.at(repository, path), dead):
                 return _file(entry.place)
-        texts, (repositories, paths, places) = self._table
-        owner, name = texts.id(json.dumps(repository)), texts.id(json.dumps(path))
-        if owner is None or name is None:
-            return None
-        at = np.flatnonzero((paths == name) & (repositories == owner))
-        return _file(json.loads(texts.word(int(places[at[0]])))) if len(at) else None
+        return None
 
     def name_of(self, file: Path) -> str | None:
-        """repository/path of a file of this machine; None where the index does not hold it."""
-        if self._table is None:
-            return None
-        for entry in self._late:
-            if entry.place == str(file):
+        """repository/path of a file of this machine; None where the index does not have it."""
+        for entries, dead in self._tables:
+            for entry in _live(entries, entries.at_place(str(file)), dead):
                 return f"{entry.repository}/{entry.path}"
-        texts, (repositories, paths, places) = self._table
-        place = texts.id(json.dumps(str(file)))
-        if place is None or not len(at := np.flatnonzero(places == place)):
-            return None
-        return "/".join(json.loads(texts.word(int(column[at[0]]))) for column in (repositories, paths))
+        return None
 
-    def stand(self, hit: Mapping[str, Any]) -> Stand | None:
-        """Where the function of a hit stands in its file now; None where there is no file that can be read."""
+    def locate(self, hit: Mapping[str, Any]) -> SourceLocation | None:
+        """Where the function of a hit is in its file now; None where there is no file that can be read."""
         path = self.path(hit)
         try:
-            if path is None or path.stat().st_size > MOST_BYTES:
+            if path is None or path.stat().st_size > MAX_BYTES:
                 return None
             lines = path.read_text("utf-8", "replace").split("\n")
         except OSError:
             return None
         code = hit["code"]
-        found = standing(lines, code.split("\n"), hit["start_line"]) if code else None
-        line = min(found or hit["start_line"], len(lines))
+        start = find_lines(lines, code.split("\n"), hit["start_line"]) if code else None
+        line = min(start or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
-        return Stand(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
+        return SourceLocation(path, line, tuple(lines[line - 1 : end]), start is not None or not code)
+
+
+def _live(entries: Entries, positions: NDArray[np.int64], dead: frozenset[int]) -> Iterator[FileEntry]:
+    return (entries[at] for at in positions.tolist() if at not in dead)
 
 
 def _file(place: str) -> Path | None:
@@ -112,21 +92,21 @@ def _file(place: str) -> Path | None:
     return path if path.is_absolute() and path.is_file() else None
 
 
-def standing(lines: list[str], code: list[str], wanted: int) -> int | None:
-    """The 1-based line at which the code begins, whatever its indentation; the one nearest to the line wanted.
+def find_lines(lines: list[str], code: list[str], near: int) -> int | None:
+    """The 1-based line at which the code begins, whatever its indentation; the one nearest to the line `near`.
 
     Code whose lines do not follow each other in the file, as in outlines, is found by its first line.
 
-    >>> standing(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
+    >>> find_lines(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
     2
     """
-    stripped, sought = [line.strip() for line in lines], [line.strip() for line in code]
-    while sought and not sought[-1]:
-        sought.pop()
-    if not sought:
+    stripped, wanted = [line.strip() for line in lines], [line.strip() for line in code]
+    while wanted and not wanted[-1]:
+        wanted.pop()
+    if not wanted:
         return None
-    starts = [i for i, line in enumerate(stripped) if line == sought[0]]
-    whole = [i for i in starts if stripped[i : i + len(sought)] == sought]
-    if not whole and wanted - 1 in starts:
-        whole = [wanted - 1]
-    return min(whole, key=lambda i: abs(i + 1 - wanted)) + 1 if whole else None
+    starts = [i for i, line in enumerate(stripped) if line == wanted[0]]
+    whole = [i for i in starts if stripped[i : i + len(wanted)] == wanted]
+    if not whole and near - 1 in starts:
+        whole = [near - 1]
+    return min(whole, key=lambda i: abs(i + 1 - near)) + 1 if whole else None

@@ -11,7 +11,7 @@ from ncs.errors import BadInput
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
-    from ncs.search.locate_source import Originals
+    from ncs.search.locate_source import SourceFiles
 
 Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -33,7 +33,7 @@ def chosen(asked: str | None, *, as_json: bool = False, jsonl: bool = False) -> 
 def show(
     answer: Answer,
     form: Format,
-    originals: Originals | None = None,
+    originals: SourceFiles | None = None,
     *,
     code: bool = True,
     whole: bool = False,

@@ -11,7 +11,7 @@ import numpy as np
 from ncs.build.request import roots_of
 from ncs.errors import BadInput, NcsError
 from ncs.index import Index
-from ncs.search.locate_source import originals_of
+from ncs.search.locate_source import SourceFiles
 from ncs.search.similar import function_at, parse_place
 from ncs.serve.mcp.project import Project
 from ncs.storage.file_roles import OUTLINES
@@ -29,7 +29,7 @@ def shown(project: Project, index: Index | None, at: Document | Location) -> str
 def _file(project: Project, index: Index | None, at: Document | Location) -> Path | None:
     """Where it lies on this machine; of a project that is not indexed yet, below its root."""
     if index is not None:
-        return originals_of(index.data).of(at.repository, at.path)
+        return SourceFiles(index.snapshot).find(at.repository, at.path)
     file = project.root / at.path
     return file if file.is_file() else None
 
@@ -109,6 +109,6 @@ def _around(project: Project, index: Index, path: Path, line: int) -> Document |
 def _names(project: Project, index: Index, path: Path) -> list[str]:
     """What a path may be called in the index, repository included, whichever folder it is written from."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
-    known = originals_of(index.data).name_of((project.root / path).resolve())
+    known = SourceFiles(index.snapshot).name_of((project.root / path).resolve())
     roots = [project.root, *roots_of(index.manifest)]
     return list(dict.fromkeys([*([known] if known else []), within, *(f"{root.name}/{within}" for root in roots)]))

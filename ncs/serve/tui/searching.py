@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncs.answer import ask
-from ncs.search.locate_source import Originals, Stand
+from ncs.search.locate_source import SourceFiles, SourceLocation
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.http.shelf import Shelf
 
@@ -44,14 +44,14 @@ class Searcher:
         with self._shelf.lent() as index:
             return ask(index, text, HITS, ranker=DEFAULT_RANKER, explain=explain)
 
-    def originals(self) -> Originals:
+    def originals(self) -> SourceFiles:
         """The files of the generation that answers."""
         with self._shelf.lent() as index:
-            return Originals(index.data)
+            return SourceFiles(index.snapshot)
 
     def place(self, hit: Mapping[str, Any]) -> str:
         """path:line of a hit, to be pasted: its file's path where there is one, else repository/path."""
-        stand: Stand | None = self.originals().stand(hit)
+        stand: SourceLocation | None = self.originals().locate(hit)
         if stand is None:
             return f"{hit['repository']}/{hit['path']}:{hit['start_line']}"
         here = Path.cwd()
