@@ -1,4 +1,4 @@
-"""What structural features need to know of a language's grammar: names of node types, and how to wrap a fragment.
+"""What structural features need to know of a language: a parser of any fragment, and what the nodes of its tree are.
 
 tree-sitter grammars name alike what is alike, so one set of patterns reads them all; a language that differs, or whose
 fragments parse only inside something else, has a row in SYNTAX.
@@ -10,6 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
+from textwrap import dedent
+from typing import TYPE_CHECKING, NamedTuple
+
+from ncs.errors import BadInput
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
 
 Role = str
 """Of a leaf: "string", "number", "keyword", "name" or "other"; of what has parts: "string", "function", "class", ..."""
@@ -52,7 +60,7 @@ _NO_VARIABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """A row of SYNTAX; its defaults read a language that has none."""
+    """A row of SYNTAX; its defaults are for a language that has none."""
 
     wrappers: tuple[tuple[str, str], ...] = ()
     """What may stand before and after a fragment that does not parse alone: tried in turn, fewest errors win."""
@@ -119,5 +127,89 @@ def declares(syntax: Syntax, type: str, field: str | None) -> bool:
 
 @lru_cache(maxsize=32768)
 def never_variable(type: str, field: str | None) -> bool:
-    """Whether a name in this field is none of a variable: of a called method, a definition, a named argument."""
+    """Whether a name in this field is never a variable: of a called method, a definition, a named argument."""
     return _NO_VARIABLE.fullmatch(f"{type}.{field or ''}") is not None
+
+
+_ELLIPSIS = re.compile(rb"(?<![^\s{};(])(?:\.{3,}|\xe2\x80\xa6)(?![^\s{};)])")
+"""Dots in place of code that was left out: not those of `String... names`."""
+_TAG = re.compile(
+    rb'<\?xml[^>]*>|<!--.*?-->|<[A-Za-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*"[^"]*")+\s*/?>|</[A-Za-z][\w.:-]*>', re.S
+)
+
+
+class Parsed(NamedTuple):
+    """A syntax tree, and which of its bytes are the piece of code, not what it was wrapped in."""
+
+    root: Node
+    start: int
+    end: int
+    syntax: Syntax
+
+    def includes(self, node: Node) -> bool:
+        """Whether a node is part of the piece or around it."""
+        if node.start_byte == node.end_byte:
+            return self.start <= node.start_byte <= self.end
+        return node.start_byte < self.end and node.end_byte > self.start
+
+
+def parse(code: bytes, language: str) -> Parsed:
+    """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
+
+    Left out: dots in the place of code, XML tags in a language without, the common indent where indent is syntax.
+    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
+    """
+    parser, syntax = _parser(language), syntax_of(language)
+    code = _cleaned(code, syntax)
+    trees: list[tuple[int, Parsed]] = []
+    opening = "" if syntax.opening.strip().encode() in code else syntax.opening
+    for before, after in (("", ""), *syntax.wrappers):
+        before = opening + before
+        start = len(before.encode())
+        root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
+        trees.append((_errors(root), Parsed(root, start, start + len(code), syntax)))
+        if trees[-1][0] == 0:
+            break
+    return min(trees, key=itemgetter(0))[1]
+
+
+def _cleaned(code: bytes, syntax: Syntax) -> bytes:
+    if not syntax.markup:
+        code = _TAG.sub(b"", code)
+    if syntax.indented:
+        return dedent(code.decode(errors="replace")).encode()
+    return _ELLIPSIS.sub(b"", code)
+
+
+def _errors(root: Node) -> int:
+    """Bytes that do not parse, and one for each token missing or node in error."""
+    if not root.has_error:
+        return 0
+    errors, stack = 0, [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "ERROR":
+            errors += 1 + node.end_byte - node.start_byte
+        elif node.is_missing:
+            errors += 1
+        elif node.has_error:
+            stack.extend(node.children)
+    return errors
+
+
+def readable(language: str) -> bool:
+    """Whether there is a grammar for a language, and it is installed."""
+    from ncs.extract.languages import LANGUAGES, installed
+
+    return language in LANGUAGES and installed(language)
+
+
+@lru_cache(maxsize=64)
+def _parser(language: str) -> Parser:
+    from tree_sitter import Language, Parser
+
+    from ncs.extract.languages import LANGUAGES
+
+    if language not in LANGUAGES:
+        raise BadInput(f"no language called {language!r}; there are: {', '.join(LANGUAGES)}")
+    return Parser(Language(LANGUAGES[language].load()))
