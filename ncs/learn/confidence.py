@@ -76,6 +76,9 @@ class Calibration:
         return cls(load_weights(snapshot.folder) if tuned else {}, load_model(snapshot.statistics))
 
 
+Learnt = Calibration  # until all callers say so
+
+
 def save_model(model: Model, statistics: Path) -> None:
     """Write BUILT."""
     _write(statistics / BUILT, {"model": asdict(model)})
