@@ -110,9 +110,9 @@ def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
     return ranking.at([position for position, row in enumerate(ranking.rows) if row != without][:HITS])
 
 
-def _hybrid(snapshot: Snapshot, **options: float) -> HybridRanker:
+def _hybrid(snapshot: Snapshot, *, head: float | None = None) -> HybridRanker:
     """The default ranker without tuned weights."""
-    ranker = HybridRanker(calibrated=False, **options)
+    ranker = HybridRanker(head=head, calibrated=False)
     ranker.load(snapshot)
     return ranker
 
