@@ -232,8 +232,7 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
                 on names, which flatter it less, at least not lower;
         ranks   lowers the mean reciprocal rank of no kind of query significantly.
 
-    A head of another corpus, of too few pairs or of a broken run fails the first. One that was trained on what the
-    default ranker answers is not asked: it stands high, and beside its teacher it lowered people's queries.
+    A head of another corpus, of too few pairs or of a broken run fails the first.
     """
     head = load_ranker(NAME, snapshot)
     if not isinstance(head, LearntVectors):
@@ -244,8 +243,6 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
 
 
 def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
-    if head.taught:
-        return HeadWeight(0.0, {}, {}, "it learnt from a ranker's answers, and tells the default ranker nothing new")
     plain = _hybrid(snapshot, head=0.0)
     parts, documents = plain.opened, Documents(snapshot)
     words = _words(parts)
