@@ -21,7 +21,7 @@ from ncs.build.delta import files, making, quick, room_of, seen_files
 from ncs.build.delta.deciding import Held, decide
 from ncs.build.request import Recipe, recipe_of
 from ncs.index import Index
-from ncs.search.locate_source import Originals
+from ncs.search.locate_source import SourceLocator
 from ncs.sources import Skipped, SourceFile
 from ncs.sources.seen import RACY
 from ncs.sources.stamps import joined, stamps_of
@@ -569,7 +569,7 @@ def test_an_index_beside_its_base_answers_all_that_an_index_is_asked(tmp_path: P
         assert index.functions().tolist() == anew.functions().tolist()
         assert index.near_spellings("zugzwan") == anew.near_spellings("zugzwan") == ["zugzwang"]
         Index.load(tmp_path / "idx", verify=True).close()
-        originals = Originals(index.data)
+        originals = SourceLocator(index.data)
         assert originals.of("src", "lib/more.py") == root / "lib" / "more.py"
         assert originals.name_of(root / "lib" / "more.py") == "src/lib/more.py"
         assert originals.of("app", "sure.py") == root / "app" / "sure.py"
