@@ -9,7 +9,7 @@ and the covariance C of the document vectors, cosines to a unit question q have 
 A head that translates (ncs.learn.translation) looks for each word of the question by itself too; what it says stands
 on the same scale, and is added.
 
-What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.learn.head_calibration).
+What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.build.calibration).
 """
 
 from __future__ import annotations
