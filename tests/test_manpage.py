@@ -47,5 +47,3 @@ def test_groff_has_nothing_to_say_about_the_page(tmp_path: Path) -> None:
     plain = re.sub(r".\x08|\x1b\[[0-9;]*m", "", done.stdout)
     assert "ncs - search code by what it does" in plain
     assert "\n       -A, --all\n" in plain
-
-
