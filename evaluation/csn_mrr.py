@@ -27,9 +27,9 @@ from evaluation.distractors import DISTRACTORS, drawn
 from evaluation.learnt_heads import trained_by
 from evaluation.machine import commit, machine
 from ncs.exit_status import ending
-from unif.head import Head, opened
-from unif.reading import code_words
-from unif.settings import Encoder
+from ncs.learn.heads import Head
+from unif.config import Encoder
+from unif.sources import code_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,9 +57,9 @@ TIE = 1e-6
 
 def reciprocal_ranks(head: Head, held: Sequence[tuple[str, str, str]], *, seed: int = 0) -> NDArray[np.float64]:
     """Of every pair's function among its distractors, [pairs]."""
-    questions = head.questions([docstring for docstring, _, _ in held])
+    questions = head.encode_queries([docstring for docstring, _, _ in held])
     if head.reads == "source":
-        codes = head.sources([(code, language) for _, code, language in held])
+        codes = head.encode_sources([(code, language) for _, code, language in held])
     else:
         words = [code_words(code, language, doc=False) for _, code, language in held]
         codes = head.code.vectors([head.code.tokens.ids(each) for each in words])
@@ -118,14 +118,14 @@ def _found(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for encoder in options.encoder or PUBLISHED:
         lesson = taught(config_of(encoder, **numbers), beginning, learnt, options.minutes, room / encoder)
-        found[encoder] = {"encoder": encoder, "lesson": asdict(lesson), **measured(opened(room / encoder), held)}
+        found[encoder] = {"encoder": encoder, "lesson": asdict(lesson), **measured(Head.load(room / encoder), held)}
         sys.stderr.write(f"{encoder}: {found[encoder]['mrr']:.3f}\n")
         _write(options.json, language, {**about, "heads": found})
     for name, _, run in (text.partition("=") for text in options.head):
         settings = trained_by(Path(run))
         found[name] = {
-            "encoder": settings["model"]["encoder"],
-            **measured(opened(Path(run)), held),
+            "encoder": settings["encoder"],
+            **measured(Head.load(Path(run)), held),
             "settings": settings,
         }
         _write(options.json, language, {**about, "heads": found})

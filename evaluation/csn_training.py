@@ -18,18 +18,15 @@ import numpy as np
 import torch
 
 from ncs.errors import BadInput
-from unif.batches import Source
-from unif.beginning import DIM, Beginning
-from unif.data import READING, Pair, Pairs, Reading, prepare
-from unif.drawing import batches, one_a_question
-from unif.head import NAME, Head
-from unif.model import Towers, create, export
-from unif.reading import pairs_of_file
-from unif.settings import Encoder, ModelConfig, TrainConfig
-from unif.step import Learner, seeded
-from unif.tokenization import learn_bpe, learn_words, load_tokens
-from unif.validation import validation_mrr
-from unif.world import World
+from ncs.learn.heads import NAME, Head
+from ncs.learn.tokenization import load_tokenizer
+from unif.config import Encoder, TrainConfig
+from unif.data import STATS, Pair, Pairs, ReadStats, batches, one_per_question, write_pairs
+from unif.networks import Towers, create, export
+from unif.sources import pairs_of_file
+from unif.step import Batches, Learner, World, seeded
+from unif.tokenization import DIM, Inputs, learn_bpe, learn_words
+from unif.training import validation_mrr
 
 if TYPE_CHECKING:
     from unif.data import Ids
@@ -68,23 +65,23 @@ def partition(corpus: Path, language: str, name: str) -> list[Path]:
     return files
 
 
-def read(files: Sequence[Path], out: Path) -> tuple[Beginning, Pairs]:
+def read(files: Sequence[Path], out: Path) -> tuple[Inputs, Pairs]:
     """Byte pairs and sub-tokens learnt from the files, and their pairs in these, in `out`; what is there is kept."""
     told = [[path.name, path.stat().st_size] for path in files]
     marks = out / "files.json"
     if marks.is_file() and json.loads(marks.read_bytes()) != told:
         raise BadInput(f"{out} was made of other files; name another folder")
-    if not (out / READING).is_file():
+    if not (out / STATS).is_file():
         out.mkdir(parents=True, exist_ok=True)
         marks.write_text(json.dumps(told) + "\n", encoding="utf-8")
         kept = list(_pairs(files))
         learn_bpe(pair.query for pair in kept).save(_made(out / "query"))
         learn_words(pair.code for pair in kept).save(_made(out / "code"))
-        query, code = load_tokens(out / "query"), load_tokens(out / "code")
-        prepare(kept, out, Reading(), query.ids, code.ids)
-    query, code = load_tokens(out / "query"), load_tokens(out / "code")
+        query, code = load_tokenizer(out / "query"), load_tokenizer(out / "code")
+        write_pairs(kept, out, ReadStats(), query.ids, code.ids)
+    query, code = load_tokenizer(out / "query"), load_tokenizer(out / "code")
     empty = np.zeros((0, DIM), np.float32)
-    return Beginning(query, code, "source", empty, np.zeros(0, np.float32)), Pairs.load(out)
+    return Inputs(query, code, "source", empty), Pairs.load(out)
 
 
 def _made(folder: Path) -> Path:
@@ -94,15 +91,15 @@ def _made(folder: Path) -> Path:
 
 def _pairs(files: Sequence[Path]) -> Iterator[Pair]:
     for path in files:
-        yield from pairs_of_file(path, Reading(), reads="source")
+        yield from pairs_of_file(path, ReadStats(), reads="source")
 
 
 def config_of(encoder: Encoder, **numbers: Any) -> TrainConfig:
     """Of an encoder with CodeSearchNet's pooling; numbers: epochs, batch, rate, code_words ..."""
-    return TrainConfig(split="repository", model=ModelConfig(encoder=encoder), **numbers)
+    return TrainConfig(split="repository", encoder=encoder, **numbers)
 
 
-def taught(config: TrainConfig, beginning: Beginning, pairs: Pairs, minutes: float, out: Path) -> Lesson:
+def taught(config: TrainConfig, beginning: Inputs, pairs: Pairs, minutes: float, out: Path) -> Lesson:
     """Train one encoder and write its head and lesson into `out`; one that is there is not trained again."""
     settings = {**asdict(config), "stages": [], "asked_minutes": minutes}
     if (known := Lesson.load(out)) is not None:
@@ -110,13 +107,13 @@ def taught(config: TrainConfig, beginning: Beginning, pairs: Pairs, minutes: flo
             raise BadInput(f"{out} was trained otherwise; name another folder for --out")
         return known
     learning, valid = pairs.split(config.valid, config.seed, config.split)
-    towers = create(config.model, beginning, seed=config.seed)
+    towers = create(config, beginning)
     towers.query.longest, towers.code.longest = config.query_words, config.code_words  # served as it was learnt
     cpu = torch.device("cpu")
-    source, learner = Source(pairs, config, cpu), Learner(towers, config, World())
+    source, learner = Batches(pairs, config, cpu), Learner(towers, config, World())
     curve, best, seen, used = [(0.0, 0, judged(towers, source, pairs, valid))], copied(towers), 0, 0.0
     drawn, random = endless(pairs, learning, config), seeded(cpu, config.seed)
-    epoch = len(one_a_question(pairs.question, learning, np.random.default_rng(0)))
+    epoch = len(one_per_question(pairs.question, learning, np.random.default_rng(0)))
     with torch.random.fork_rng():
         torch.manual_seed(config.seed)
         for part in range(1, PARTS + 1):
@@ -126,7 +123,6 @@ def taught(config: TrainConfig, beginning: Beginning, pairs: Pairs, minutes: flo
                 rows, draw = next(drawn)
                 learner.learn(source.batch(rows, draw), random)
                 used, seen = used + time.process_time() - began, seen + len(rows)
-            learner.settle()
             curve.append((round(used / 60, 3), seen, judged(towers, source, pairs, valid)))
             if curve[-1][2] > max(mrr for _, _, mrr in curve[:-1]):
                 best = copied(towers)
@@ -144,11 +140,11 @@ def endless(pairs: Pairs, learning: Ids, config: TrainConfig) -> Iterator[tuple[
     while True:
         epoch += 1
         draw = np.random.default_rng((config.seed, epoch))
-        for rows in batches(pairs.question, one_a_question(pairs.question, learning, draw), config.batch):
+        for rows in batches(pairs.question, one_per_question(pairs.question, learning, draw), config.batch):
             yield rows, draw
 
 
-def judged(towers: Towers, source: Source, pairs: Pairs, valid: Ids) -> float:
+def judged(towers: Towers, source: Batches, pairs: Pairs, valid: Ids) -> float:
     """The validation MRR, on at most a thousand questions."""
     towers.eval()
     return validation_mrr(towers, source, pairs, np.random.default_rng(0).permutation(valid)[:1_000])
@@ -159,5 +155,5 @@ def copied(towers: Towers) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().clone() for name, tensor in towers.state_dict().items()}
 
 
-def _head(towers: Towers, beginning: Beginning, config: TrainConfig) -> Head:
-    return export(towers, beginning, {"unique": config.unique, **asdict(config)})
+def _head(towers: Towers, beginning: Inputs, config: TrainConfig) -> Head:
+    return export(towers, beginning, asdict(config))

@@ -34,8 +34,8 @@ from ncs.exit_status import ending
 from ncs.index import BuildConfig, Index
 from ncs.search.hybrid import HybridRanker
 from ncs.search.rankers import Ranker
+from ncs.search.unif import UnifRanker
 from ncs.storage.document_facts import Structure
-from unif.ranker import UnifRanker
 
 BASES = ("bm25", "ncs", "ncs_centred", "hybrid")
 
@@ -54,9 +54,9 @@ def row_of(
     weights = [weights] if isinstance(weights, float) else weights
     alone = UnifRanker(head=str(run))
     alone.fit(index.words())
-    moved = UnifRanker(head=str(run), centre=not alone.centre)
+    moved = UnifRanker(head=str(run), centre=not alone.head.about.get("centre"))
     moved.fit(index.words())
-    other = "raw" if alone.centre else "centred"
+    other = "raw" if alone.head.about.get("centre") else "centred"
     each: list[tuple[str, Ranker]] = [(name, alone), (f"{name}, {other}", moved)]
     plain, structure = cast(HybridRanker, rankers["hybrid"]), Structure.load(index.data)
     for weight in weights:

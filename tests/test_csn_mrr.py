@@ -14,9 +14,9 @@ from evaluation.distractors import drawn
 from evaluation.reciprocal_ranks import Ranks
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
+from ncs.learn.heads import Head
 from tests.heads import WORDS, head
-from unif.head import opened
-from unif.settings import Encoder
+from unif.config import Encoder
 
 
 def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,10 +28,10 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
     monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=5, seed=seed))
     found = csn_mrr.reciprocal_ranks(reader, held, seed=3)
     among = drawn({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
-    from unif.reading import code_words
+    from unif.sources import code_words
 
     rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
-    cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
+    cosines = reader.encode_queries([said for said, _, _ in held]) @ reader.code.vectors(rows).T
     for at, others in enumerate(among.values()):
         assert found[at] == pytest.approx(1 / sum(cosines[at, other] >= cosines[at, at] - 1e-6 for other in others))
 
@@ -72,7 +72,7 @@ def test_one_command_goes_from_a_corpus_to_the_table(
     assert figures["mrr"] > 0.4  # by chance the mean of 1 / 1 .. 1 / 21 is .17
     assert lesson["epochs"] == pytest.approx(20, abs=1)
     assert lesson["best"] == max(mrr for *_, mrr in lesson["curve"])
-    head = opened(tmp_path / "runs" / "python" / encoder)
+    head = Head.load(tmp_path / "runs" / "python" / encoder)
     assert head.code.settings["longest"] == 6  # served as it was learnt
     printed = capsys.readouterr().out
     assert f"| {encoder} | {lesson['seen']:,} | {lesson['epochs']:.1f} |" in printed

@@ -47,14 +47,3 @@ def test_groff_has_nothing_to_say_about_the_page(tmp_path: Path) -> None:
     plain = re.sub(r".\x08|\x1b\[[0-9;]*m", "", done.stdout)
     assert "ncs - search code by what it does" in plain
     assert "\n       -A, --all\n" in plain
-
-
-@pytest.mark.parametrize("name", ["train", "explain-attention"])
-def test_commands_with_another_parser_have_an_example_in_their_help_too(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from unif.__main__ import main
-
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    assert f"Example: ncs {name} " in capsys.readouterr().out

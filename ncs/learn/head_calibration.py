@@ -10,11 +10,10 @@ WEIGHT, low enough that heads of doc comments alone lowered no set of questions,
             ncs_centred's: significantly over all questions, and on names, which flatter it less, at least not lower;
     ranks   lowers the mean reciprocal rank of no kind of question significantly.
 
-One that translates (unif.translation) is tried at CLOSER first, where the functions are of few repositories: over
+One that translates (ncs.learn.translation) is tried at CLOSER first, where the functions are of few repositories: over
 many, what these agree on (ncs.search.signals.consensus) says more.
 
-A head of another corpus, of too few pairs or of a broken run fails the first. One that learnt what the default ranker
-answers (unif.teacher) is not asked: it stands high, and beside its teacher it lowered people's questions.
+A head of another corpus, of too few pairs or of a broken run fails the first.
 """
 
 from __future__ import annotations
@@ -101,9 +100,7 @@ def told(folder: Path) -> str:
 
 
 def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure: Structure, store: Store) -> Weighed:
-    """Ask the index's own questions without the head and with it; not of a head that learnt from a ranker's answers."""
-    if head.taught:
-        return Weighed(0.0, {}, {}, "it learnt from a ranker's answers, and tells the default ranker nothing new")
+    """Ask the index's own questions without the head and with it."""
     questions = [
         question for question in sample(structure.words, store, structure, fewest=SOME) if question.kind in HIDDEN
     ]
