@@ -18,22 +18,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from ncs.build.building import make
+
 from ncs.build.file_cache import made_by
 from ncs.build.request import Recipe
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import why_unread
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
 from ncs.scale.dask import build as cluster_build
 from ncs.scale.dask.job import Job
+from ncs.scale.dask.parts import Part
 from ncs.scale.dask.shards import Shard
 from ncs.scale.dask.tasks import Tasks, _Tried, connected
 from ncs.sources import Skipped
-from ncs.sources.addresses import address_of
-from ncs.sources.parts import Part
+from ncs.sources.repositories import address_of
 from tests import dask_processes, gitrepo
 from tests.dask_processes import Cluster
 from tests.test_update import source

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from ncs.build.building import make
+
 from ncs.build.file_cache import made_by
 from ncs.scale.dask.job import Job, do
 from ncs.scale.dask.kept import Kept
+from ncs.scale.dask.parts import Part
 from ncs.scale.dask.shards import Shard
-from ncs.sources.parts import Part
 from tests import dask_processes, gitrepo
 from tests.dask_processes import Cluster
 from tests.test_cluster import blocked, content, recipe

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ncs.extract.embedded import Piece, read_piece, with_distinct_ids
 from ncs.extract.source_bytes import as_utf8
-from ncs.sources.content import reason_to_skip
+from ncs.sources.filters import reason_to_skip
 from ncs.types import Document
 
 MAX_SCRIPTS = 500

@@ -14,7 +14,7 @@ from ncs.extract.text_kinds import TEXT_KINDS, text_kind
 from ncs.sources.scripts import may_be_script, script_language
 
 if TYPE_CHECKING:
-    from ncs.sources.skips import Wanted
+    from ncs.sources.filters import Wanted
     from ncs.types import Document
 
 FRONTENDS = ("tree-sitter", "javalang")

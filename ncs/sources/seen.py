@@ -10,10 +10,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncs.sources.places import common_dir
+from ncs.sources.repositories import common_dir
 
 if TYPE_CHECKING:
-    from ncs.sources.places import Place
+    from ncs.sources.repositories import Repository
 
 RACY = 2_000_000_000
 """Nanoseconds before a walk began in which a file may have changed again without its times showing it (FAT: 2 s)."""
@@ -65,9 +65,9 @@ class Seen:
     apart: bool = False
     odd: bool = False
 
-    def place(self, place: Place) -> None:
+    def place(self, place: Repository) -> None:
         """A place that is walked over now."""
-        if place.inside:
+        if place.subfolder:
             self.odd = True
         elif place.kind == "archive":
             self.apart = True

@@ -176,5 +176,5 @@ def test_a_broken_notebook_is_counted_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "sources" / "a.ipynb").write_bytes(SAMPLE.read_bytes())
     (tmp_path / "sources" / "b.ipynb").write_bytes(SAMPLE.read_bytes()[:500])
     with Index.build(tmp_path / "sources", tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.manifest.counts["failed_files"] == ["sources/b.ipynb"]
+        assert built.description.counts["failed_files"] == ["sources/b.ipynb"]
         assert built.search("hide", 1)[0].document.path == "a.ipynb"

@@ -55,13 +55,7 @@ def build(
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(
-            help="How vectors are searched: exact, pq, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
-        ),
-    ] = None,
-    warm_start: Annotated[
-        str | None,
-        typer.Option(help="Learn word vectors from this code too: stdlib, a folder, an index; it is not searched."),
+        typer.Option(help="How vectors are searched: exact, pq.", show_default="auto: exact up to 300,000"),
     ] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Embedding size of fastText, as all below.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
@@ -103,9 +97,9 @@ def build(
         return
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
-    from ncs.index import BuildConfig, Index
-    from ncs.learn.embeddings import FastTextConfig
-    from ncs.storage.folder import DEFAULT_NAME
+    from ncs.config import BuildConfig, FastTextConfig
+    from ncs.index import Index
+    from ncs.storage.snapshot import DEFAULT_NAME
 
     learning = given(
         dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
@@ -117,7 +111,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *learnt),
-        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors, warm_start=warm_start),
+        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
     )
     folder = index or Path(DEFAULT_NAME)
     publication = _publication(folder, store, quiet)
@@ -129,11 +123,10 @@ def build(
         force=force,
         track=console.tracker(quiet),
         scheduler=scheduler,
-        ready=publication.ready if publication else None,
         **given(give_up=give_up, memory=size_of(memory) if memory else None),
     ) as built:
         if not quiet:
-            console.say_built(built.manifest, folder, verbose)
+            console.say_built(built.description, folder, verbose)
     _finish(publication, quiet)
     if draw:
         _draw(folder, quiet)
@@ -141,8 +134,9 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
-    from ncs.learn.head_calibration import told as head_told
-    from ncs.search.head_signal import NAME as HEAD
+    from ncs.build.calibration import head_message
+    from ncs.search.signals.head import NAME as HEAD
+    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -151,7 +145,7 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            console.say(head_told(folder_of(index)))
+            console.say(head_message(read_description(folder_of(index)).counts))
 
 
 def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | None:
@@ -194,11 +188,10 @@ def update(
         retrain=retrain,
         workers=workers,
         track=console.tracker(quiet),
-        ready=publication.ready if publication else None,
     )
     with updated:
         if not quiet:
-            console.say_updated(updated.manifest, changes, verbose)
+            console.say_updated(updated.description, changes, verbose)
     _finish(publication, quiet)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ncs.errors import MissingExtra, SourceError
-from ncs.sources.parts import Part
-from ncs.sources.places import archive_suffix
+from ncs.scale.dask.parts import Part
+from ncs.sources.repositories import archive_suffix
 
 LIST = ".txt"
 

@@ -15,12 +15,12 @@ from ncs.build.file_cache import made_by
 from ncs.scale.dask import addresses
 from ncs.scale.dask.job import Job
 from ncs.scale.dask.kept import Kept
+from ncs.scale.dask.parts import Key, Part, name_of
 from ncs.scale.dask.shards import Shard
 from ncs.scale.dask.spread import SpreadWords
 from ncs.scale.dask.tasks import LOCAL, Tasks, connected
-from ncs.sources.addresses import address_of, is_address
-from ncs.sources.parts import Key, Part, name_of
-from ncs.sources.roots import Names, check
+from ncs.sources.repositories import address_of, is_address
+from ncs.sources.roots import Names, check_roots
 from ncs.storage.files import BROKEN, FAILED, READ
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _below(data: bytes) -> list[Part]:
 def _parts(roots: Iterable[Path], force: bool) -> list[Part]:
     """The roots, paths checked as `walk` checks them; raises SourceError."""
     given = list(roots)
-    local = iter(check([root for root in given if not is_address(root)], force))
+    local = iter(check_roots([root for root in given if not is_address(root)], force))
     order: dict[str, None] = {}
     for root in given:
         order[address_of(root) if is_address(root) else str(next(local, root))] = None

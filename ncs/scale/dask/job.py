@@ -17,15 +17,15 @@ from ncs.errors import NcsError, SourceError
 from ncs.extract import extract_files
 from ncs.extract.readers import readable, why_unread, without_texts
 from ncs.scale.dask import addresses
+from ncs.scale.dask.parts import Part, read_part, scout, state_of
 from ncs.scale.dask.shards import Shard
 from ncs.sources import Skipped, SourceFile
-from ncs.sources.addresses import is_address
-from ncs.sources.parts import Part, read_part, scout, state_of
-from ncs.sources.skips import Sieve, shown
+from ncs.sources.filters import Filter
+from ncs.sources.repositories import is_address
 from ncs.storage.files import FileEntry
 
 if TYPE_CHECKING:
-    from ncs.sources.origins import Read
+    from ncs.sources.files import RawFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,17 @@ def do(job: Job) -> bytes:
     if job.made_by != made_by():
         raise NcsError("this worker has another version of ncs or of its grammars; install the one that builds")
     skipped = Skipped(unwanted=why_unread)
-    sieve, apart = Sieve(readable if job.texts else without_texts, skipped), frozenset(job.apart)
+    filter, apart = Filter(readable if job.texts else without_texts, skipped), frozenset(job.apart)
     if job.list_only:
         address = is_address(job.part.root)
-        below = addresses.listed(job.part) if address else scout(job.part, sieve, apart)
+        below = addresses.listed(job.part) if address else scout(job.part, filter, apart)
         return Shard({"below": list(map(asdict, below))}, (), ()).to_bytes()
     entries: list[FileEntry] = []
     state = _state(job)
     if state and state == job.had:
         return Shard({"below": [], "state": state}, (), ()).to_bytes()
     with _here(job.part) as part:
-        files, below = read_part(part, sieve, job.revision, apart)
+        files, below = read_part(part, filter, job.revision, apart)
         finish, noted = partial(pack_batch, code=job.code), _noted(files, job.name, entries)
         done = tuple(extract_files(noted, workers=1, frontend=job.frontend, outside=job.outside, finish=finish))
         entries = [_placed(entry, part, job.part) for entry in entries]
@@ -86,7 +86,7 @@ def do(job: Job) -> bytes:
 def _state(job: Job) -> str:
     """Of its repository; "" where only reading can tell, or what is wrong with it."""
     with suppress(SourceError, OSError):
-        return "" if is_address(job.part.root) else state_of(job.part, Sieve(readable, Skipped()), job.revision)
+        return "" if is_address(job.part.root) else state_of(job.part, Filter(readable, Skipped()), job.revision)
     return ""
 
 
@@ -100,9 +100,9 @@ def _here(part: Part) -> Iterator[Part]:
         yield replace(part, root=str(addresses.fetch(part.root, Path(room))))
 
 
-def _noted(files: Iterator[Read], name: str, entries: list[FileEntry]) -> Iterator[SourceFile]:
+def _noted(files: Iterator[RawFile], name: str, entries: list[FileEntry]) -> Iterator[SourceFile]:
     for file in files:
-        source = SourceFile(name, shown(file.path), file.data, file.origin, file.unchanged)
+        source = SourceFile.of(name, file)
         entries.append(FileEntry.of(source))
         yield source
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ncs.errors import MissingExtra, NcsError, SourceError
 from ncs.scale.dask.worker import read
-from ncs.sources.addresses import is_address
+from ncs.sources.repositories import is_address
 
 if TYPE_CHECKING:
     from ncs.scale.dask.job import Job

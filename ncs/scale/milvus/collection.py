@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ncs.build.delta.postings import StackedPostings
 from ncs.scale.milvus.keys import Keys
 from ncs.scale.milvus.target import TIMEOUT, Target
-from ncs.sources.skips import shown
+from ncs.sources.files import printable
 from ncs.storage.documents import Heading, Store
 from ncs.storage.postings import Postings
 from ncs.storage.uses import References
@@ -126,7 +126,12 @@ def documents(data: Path, keys: Keys, store: Store, rows: NDArray[np.int64]) -> 
             used, lengths = references.of(some)
             names = np.split(used, np.cumsum(lengths)[:-1])
             told = zip(
-                keys.of(some).tolist(), sparse, vectors.rows(some), store.headings(some.tolist()), names, strict=False
+                keys.of(some).tolist(),
+                sparse,
+                vectors.vectors(some),
+                store.headings(some.tolist()),
+                names,
+                strict=False,
             )
             for key, found, vector, heading, own in told:
                 apis = [references.names.word(id) for id in own.tolist()]
@@ -180,7 +185,7 @@ def _clean(text: str) -> str:
 
 def within(field: str, text: str) -> str:
     """What of a text such a field holds."""
-    return shown(_clean(text)).encode()[: TEXTS[field]].decode("utf-8", "ignore")
+    return printable(_clean(text)).encode()[: TEXTS[field]].decode("utf-8", "ignore")
 
 
 def counted(client: Any, name: str) -> int:
