@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from corpora.score_sheet import write_score_sheet
+from corpora.ncs287 import write_score_sheet
 from evaluation.experiment import BASELINE
 from evaluation.record import Build, Experiment, Ranked
 from evaluation.significance import compare, interval

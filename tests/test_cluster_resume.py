@@ -83,7 +83,7 @@ def test_what_was_read_for_a_client_that_was_killed_is_not_read_again(cluster: C
     assert not shards.exists()
 
 
-def test_a_repository_is_read_again_where_it_or_its_rules_or_what_is_asked_for_differ(tmp_path: Path) -> None:
+def test_a_repository_is_read_again_where_it_or_its_rules_or_what_is_wanted_differ(tmp_path: Path) -> None:
     sources(tmp_path / "repos")
     part = Part(str(tmp_path / "repos"), (0,), "r0.git/")
     job = Job(part, "r0", made_by())

@@ -483,7 +483,7 @@ def test_an_ignore_file_that_changed_to_no_effect_makes_one_update_walk_over_eve
 
 
 @pytest.mark.usefixtures("_believing")
-def test_a_bare_repository_alone_is_asked_for_its_references_only(tmp_path: Path) -> None:
+def test_a_bare_repository_alone_is_wanted_its_references_only(tmp_path: Path) -> None:
     origin = gitrepo.bare(tmp_path / "app.git", {"a.py": "def alpha(x):\n    return go(x)\n"})
     Index.build(origin, tmp_path / "idx", config=QUICK).close()
     found, walked = looked_at(tmp_path / "idx")

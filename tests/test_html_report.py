@@ -109,7 +109,7 @@ def test_without_texts_the_ids_name_the_questions() -> None:
     assert Page(page([without])).tables[1][1][0] == "q2"
 
 
-def test_another_pair_is_compared_where_it_is_asked_for_and_an_unknown_one_refused() -> None:
+def test_another_pair_is_compared_where_it_is_wanted_and_an_unknown_one_refused() -> None:
     assert "<h3>bm25 beside ncs: mrr</h3>" in page([small()], pair=("bm25", "ncs"))
     with pytest.raises(BadInput, match="'what' was not asked; there are: bm25, ncs"):
         page([small()], pair=("what", "ncs"))

@@ -99,7 +99,7 @@ def test_two_gibibytes_are_enough_for_a_million_documents_and_their_words() -> N
     Budget(size_of("2GiB")).check(BuildConfig().corpus(rows, words))
 
 
-def test_what_needs_more_is_asked_for_more() -> None:
+def test_what_needs_more_is_wanted_more() -> None:
     plain, lsa, exact = (
         config.corpus(1_000_000, 200_000)
         for config in (BuildConfig(), BuildConfig(embeddings="lsa"), BuildConfig(vectors="exact"))

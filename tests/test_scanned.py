@@ -135,7 +135,7 @@ def test_the_first_question_asks_the_system_for_just_the_lists_it_reads(
 
 
 @pytest.mark.parametrize("rows", [1, 5, 17, 100])
-def test_few_vectors_can_be_searched_so_where_it_is_asked_for(rows: int, tmp_path: Path) -> None:
+def test_few_vectors_can_be_searched_so_where_it_is_wanted(rows: int, tmp_path: Path) -> None:
     vectors = VECTORS[:rows]
     built("pq", vectors=vectors).save(tmp_path)
     found = VectorIndex.load(tmp_path).search(vectors, 3)[0]
