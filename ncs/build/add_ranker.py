@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
 from ncs.build.calibration import weigh_head
+
 from ncs.build.pipeline import draft, open_documents, requested_rankers
 from ncs.learn.embeddings import Embeddings
 from ncs.progress import Track, silent

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.storage.seen_hashes import Digests
+from ncs.storage.documents_writer import StoreWriter
 from ncs.storage.files import BROKEN, FAILED, FileTable, FileTableBuilder
 from ncs.storage.packing import Packed, pack
+from ncs.storage.seen_hashes import Digests
 from ncs.storage.uses import NameUses, UsesBuilder, batch_uses
-from ncs.storage.documents_writer import StoreWriter
-from ncs.text.tokens import literal_tokens, tokenize
-from ncs.types import FIELDS, Document, Location
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder
+from ncs.text.tokens import literal_tokens, tokenize
+from ncs.types import FIELDS, Document, Location
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from ncs.extract import Extraction, extract_files
 from ncs.storage.files import BROKEN, FAILED, READ, FileEntry
 
 if TYPE_CHECKING:
-    from ncs.config import BuildConfig
     from ncs.build.file_cache import FileCache
+    from ncs.config import BuildConfig
     from ncs.sources import SourceFile
 
 RUN = 300

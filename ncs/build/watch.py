@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+from ncs.build.update import update
 
 from ncs.build.request import Changes, roots_of
-from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
 from ncs.learn.word_vectors import retraining_advice
