@@ -181,7 +181,7 @@ def _faiss(folders: Sequence[Path], index: Path, workers: int) -> None:
 
     vectors = VectorIndex.load(index / read_manifest(index).generation / "ncs_centred")
     step = 1 << 14
-    chunks = (vectors.rows(np.arange(at, min(at + step, len(vectors)))) for at in range(0, len(vectors), step))
+    chunks = (vectors.vectors(np.arange(at, min(at + step, len(vectors)))) for at in range(0, len(vectors), step))
     (index.parent / "faiss").mkdir()
     VectorIndex.build(chunks, vectors.dim).save(index.parent / "faiss")
 

@@ -97,7 +97,7 @@ def synth(report: Report) -> Iterator[Figure]:
 
 def vectors(report: Report) -> Iterator[Figure]:
     """Of bench_vectors.json, what `auto` takes, against exact search: the largest."""
-    from ncs.storage.vector_kinds import chosen
+    from ncs.storage.vectors import chosen
 
     run = max(report["runs"], key=lambda run: run["documents"]) if "runs" in report else report
     kind = chosen("auto", run["documents"])

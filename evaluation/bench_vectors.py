@@ -1,4 +1,4 @@
-"""How document vectors are searched, exactly and by each kind of index: bytes, milliseconds, what is found.
+"""How document vectors are searched, exactly and by IVF-PQ: bytes, milliseconds, what is found.
 
     bin/benchmark vectors INDEX --queries FILE [--rows N] [--kind K]... [--work FOLDER] [--json FILE]
 
@@ -43,7 +43,7 @@ from ncs.storage.file_roles import Places
 from ncs.storage.vectors import VectorIndex
 from ncs.storage.words import WordTable
 
-KINDS = ("exact", "pq", "ivf", "hnsw", "rabitq")
+KINDS = ("exact", "pq")
 DEPTHS = (10, 1000)
 """Hits asked for: what people see, and what the default ranker asks for."""
 ROUNDS, CHUNK = 5, 1 << 17
@@ -130,7 +130,7 @@ def wanted(ranker: NcsRanker, words: WordTable, asked: Any) -> Any:
     best = np.full((len(asked), max(DEPTHS)), -np.inf, np.float32)
     for start in range(0, len(words), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(words)))
-        scores = np.concatenate([best, asked @ ranker.index.rows(rows).T], axis=1)
+        scores = np.concatenate([best, asked @ ranker.index.vectors(rows).T], axis=1)
         best = -np.partition(-scores, max(DEPTHS) - 1, axis=1)[:, : max(DEPTHS)]
     best = -np.sort(-best, axis=1)
     return best[:, [depth - 1 for depth in DEPTHS]]

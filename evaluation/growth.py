@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.report import aligned
 from ncs.errors import BadInput, MissingExtra
-from ncs.storage.vector_kinds import chosen
+from ncs.storage.vectors import chosen
 
 GIB = 2**30
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # Okabe and Ito's

@@ -23,7 +23,7 @@ from evaluation.fresh import forget, mapped, memory
 from evaluation.limited import run
 from ncs.errors import NcsError
 from ncs.index import Index
-from ncs.storage.vector_kinds import read_about
+from ncs.storage.vectors import read_about
 
 HITS, ASKED = 10, 100
 
@@ -43,7 +43,7 @@ def ask(folder: Path, queries: Path) -> dict[str, Any]:
             staged = [_fastest(lambda text=text: _staged(ranker, text, clock)) for text in texts]  # type: ignore[misc]
         about, sizes = read_about(index.data / "ncs_centred"), parts_of(index.data)
     return {
-        "vectors": about.kind if about else "exact", "disk_bytes": sizes, **found,
+        "vectors": about.kind, "disk_bytes": sizes, **found,
         "query_ms": _percentiles([1000 * seconds for seconds in whole]),
         "stages_ms": {name: _percentiles([each.get(name, 0.0) for each in staged]) for name in staged[0]},
     }  # fmt: skip

@@ -12,7 +12,7 @@ from ncs.search.explain import matched_words
 from ncs.search.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
 from ncs.search.hybrid import HybridRanker
 from ncs.search.question import read_intent
-from ncs.storage.vector_kinds import read_about
+from ncs.storage.vectors import read_about
 from ncs.text.stopwords import STOP_WORDS
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
@@ -257,7 +257,7 @@ def describe(index: Index) -> dict[str, Any]:
         **{name: value for name, value in manifest.counts.items() if name != "documents"},
         "bytes": {name: entry["bytes"] for name, entry in sorted(manifest.files.items())},
         "config": manifest.config,
-        "vectors": asdict(about) if (about := read_about(index.data / "ncs_centred")) else {"kind": "exact"},
+        "vectors": asdict(read_about(index.data / "ncs_centred")),
         "versions": manifest.versions,
         "notes": list(manifest.notes),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.learn.confidence import is_sure
 from ncs.progress import Track, silent
@@ -21,7 +22,6 @@ from ncs.types import Document, Hit, Location, Query, Run
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
-    from ncs.config import BuildConfig
     from ncs.search.explain import Explanation
     from ncs.search.ranking import Ranking
     from ncs.storage.words import Words
@@ -114,7 +114,6 @@ class Index:
         """
         from ncs.build.pipeline import build  # a query need not import it
         from ncs.build.request import Request
-        from ncs.config import BuildConfig
 
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
         config = config or BuildConfig()
@@ -142,7 +141,6 @@ class Index:
         """An index of documents at hand instead of source files."""
         from ncs.build.pipeline import build_of
         from ncs.build.request import Request
-        from ncs.config import BuildConfig
 
         build_of(documents, Request((), config or BuildConfig(), track=track), Path(folder))
         return cls.load(folder)
@@ -180,7 +178,7 @@ class Index:
             return ranker
         table = self.words().table()
         if table is None:
-            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --whole -i {self.folder}")
+            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
         embeddings = Embeddings.load(self.snapshot.statistics)
         fit_ranker(ranker, table, embeddings, self.documents.tables[0], track=track)
         return ranker

@@ -541,7 +541,7 @@ def test_a_delta_grown_too_large_becomes_part_of_a_new_base(tmp_path: Path, monk
         for name in (
             "bm25/impacts.npy",
             "bm25/rows.npy",
-            "ncs_centred/vectors.faiss",
+            "ncs_centred/vectors.npy",
             "words.ids.npy",
             "calibration.json",
         ):

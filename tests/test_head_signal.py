@@ -25,7 +25,6 @@ from ncs.learn.tuning import told as tuning_told
 from ncs.search.feedback import Feedback
 from ncs.search.head_signal import FAR, HeadSignal, save_weight, weight_of
 from ncs.search.hybrid import HybridRanker
-from ncs.storage import vector_kinds
 from tests.heads import head
 from unif.head import Head
 from unif.ranker import UnifRanker
@@ -66,7 +65,7 @@ def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: I
     ranker = cast(UnifRanker, index.ranker("unif"))
     signal, query = HeadSignal.of(ranker), ranker.question(QUESTION)
     rows = ranker.vectors.filled()
-    cosines = (ranker.vectors.rows(rows) @ query).astype(np.float64)
+    cosines = (ranker.vectors.vectors(rows) @ query).astype(np.float64)
     assert len(rows) < 2_048  # the sample is all of them
     expected = np.maximum(0, (cosines - cosines.mean()) / cosines.std()) / FAR
     np.testing.assert_allclose(signal.values(query, rows), expected, atol=1e-4)
@@ -121,24 +120,24 @@ def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index
     empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
     documents = index.store.documents(empty)
     np.testing.assert_allclose(
-        ranker.without(words, empty, documents, "doc"), ranker.vectors.rows(np.array(empty)), atol=1e-5
+        ranker.without(words, empty, documents, "doc"), ranker.vectors.vectors(np.array(empty)), atol=1e-5
     )
     full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
     there = ranker.without(words, full, index.store.documents(full), "doc")
-    assert not np.allclose(there, ranker.vectors.rows(np.array(full)), atol=1e-3)
+    assert not np.allclose(there, ranker.vectors.vectors(np.array(full)), atol=1e-3)
 
 
 def test_centred_vectors_are_those_less_their_mean_and_are_read_back(index: Index, tmp_path: Path) -> None:
     plain = cast(UnifRanker, index.ranker("unif"))
     rows = np.arange(len(index))
-    vectors = plain.vectors.rows(rows).astype(np.float64)
+    vectors = plain.vectors.vectors(rows).astype(np.float64)
     expected = vectors - vectors.mean(axis=0)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     plain.head.save(tmp_path / "head")
     moved = UnifRanker(head=str(tmp_path), centre=True)
     moved.fit(index.words())
     np.testing.assert_allclose(
-        moved.vectors.rows(rows)[plain.vectors.filled()], expected[plain.vectors.filled()], atol=1e-5
+        moved.vectors.vectors(rows)[plain.vectors.filled()], expected[plain.vectors.filled()], atol=1e-5
     )
     moved.save(tmp_path)
     again = UnifRanker()
@@ -146,25 +145,7 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(index: Inde
     assert again.search(QUESTION, 5) == moved.search(QUESTION, 5) != plain.search(QUESTION, 5)
     empty = [row for row in range(len(index)) if not len(index.words().ids_of(row, "doc"))][:5]
     left = again.without(index.words(), empty, index.store.documents(empty), "doc")
-    np.testing.assert_allclose(left, again.vectors.rows(np.array(empty)), atol=1e-5)
-
-
-def test_vectors_of_many_documents_are_searched_by_lists_and_nearly_all_of_the_best_are_found(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exact = cast(UnifRanker, index.ranker("unif"))
-    exact.head.save(tmp_path / "head")
-    monkeypatch.setattr(vector_kinds, "EXACT", 100)
-    listed = UnifRanker(head=str(tmp_path))
-    listed.fit(index.words())
-    assert (exact.vectors.about.kind, listed.vectors.about.kind) == ("exact", "pq")
-    listed.save(tmp_path)
-    again = UnifRanker()
-    again.load(tmp_path)
-    names = [document.name.replace("_", " ") for document in index.store.documents(range(0, len(index), 9))]
-    best = [({row for row, _ in ranker.search(name, 10)} for ranker in (exact, again)) for name in names]
-    found = [len(one & other) / len(one) for one, other in best if one]
-    assert np.mean(found) > 0.9
+    np.testing.assert_allclose(left, again.vectors.vectors(np.array(empty)), atol=1e-5)
 
 
 def test_a_weight_that_is_no_number_is_told(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_sample_is_seeded_and_leaves_out_documents_without_words() -> None:
 def test_a_document_that_is_no_point_stands_amid_the_five_most_like_it() -> None:
     vectors = VectorIndex.build([clouds()], 16)
     rows = np.array([row for row in range(120) if row != 50], np.int32)
-    places = project(vectors.rows(rows.astype(np.int64)), seed=1)
+    places = project(vectors.vectors(rows.astype(np.int64)), seed=1)
     drawn = Map(rows, places, {})
     similar = clouds()[50] @ clouds()[rows].T
     nearest = np.argsort(-similar)[:5]

@@ -136,7 +136,7 @@ def save(ranker: NcsRanker, words: WordTable, embeddings: Embeddings, folder: Pa
 def test_damaged_or_foreign_files_are_refused(tmp_path: Path, words: WordTable, embeddings: Embeddings) -> None:
     save(fitted(words, embeddings), words, embeddings, tmp_path)
     folder = tmp_path / "ncs"
-    for name, content in (("config.json", b"{"), ("idf.npy", b""), ("vectors.faiss", b"x" * 90), ("empty.npy", b"")):
+    for name, content in (("config.json", b"{"), ("idf.npy", b""), ("vectors.npy", b"x" * 90), ("empty.npy", b"")):
         whole = (folder / name).read_bytes()
         (folder / name).write_bytes(content)
         with pytest.raises(IndexDamaged, match="build the index again"):

@@ -142,7 +142,7 @@ def test_an_index_built_with_a_model_answers_alike_when_it_is_opened_again(model
         assert opened.ranker("transformers").config["pooling"] == "cls"
         assert opened.ranker("transformers").config["model"] == str(model)
         saved = {path.name for path in (opened.data / "transformers").iterdir()}
-    assert saved == {"vectors.faiss", "empty.npy", "config.json"}
+    assert saved == {"vectors.npy", "vectors.json", "empty.npy", "config.json"}
     assert len(hits) == 3
 
 

@@ -1,4 +1,4 @@
-"""Stamps of many paths: one at a time, at once, and in C where compiled."""
+"""Stamps of many paths: one at a time and at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from ncs.sources import stamps
 from ncs.sources.seen import NOWHERE, folder_stamp, stamp_of
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("folders", [True, False])
-def test_many_are_told_as_one_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool, folders: bool
-) -> None:
-    if not compiled:
-        monkeypatch.setattr(stamps, "_stamps", None)
+def test_many_are_told_as_one_is(tmp_path: Path, folders: bool) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "größe").mkdir()
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py")).write_text("y")
@@ -31,9 +26,3 @@ def test_many_are_told_as_one_is(
     assert found[-1] == list(NOWHERE)
     assert stamps.parted(stamps.joined(paths)) == paths
     assert stamps.stamps_of(b"", folders=folders).shape == (0, 3)
-
-
-def test_a_path_without_its_end_is_refused() -> None:
-    compiled = pytest.importorskip("ncs.sources._stamps", reason="not compiled", exc_type=ImportError)
-    with pytest.raises(ValueError, match="does not end"):
-        compiled.look(b"a\0b", False)

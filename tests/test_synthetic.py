@@ -155,20 +155,20 @@ def test_an_index_of_any_size_is_made_measured_and_drawn(source: Path, tmp_path:
 
 
 def test_growth_is_drawn_of_the_kind_that_a_build_takes() -> None:
-    runs = [{"functions": n, "documents": n, "vectors": v} for n, v in ((9, "exact"), (400_000, "ivf"))]
+    runs = [{"functions": n, "documents": n, "vectors": v} for n, v in ((9, "exact"), (400_000, "pq"))]
     runs += [{"functions": n, "documents": n, "vectors": "pq"} for n in (9, 400_000)]
     assert [run["vectors"] for run in one_a_size(runs)] == ["exact", "pq"]
-    assert [run["vectors"] for run in one_a_size(runs[:2])] == ["exact", "ivf"]
+    assert [run["vectors"] for run in one_a_size(runs[:2])] == ["exact", "pq"]
 
 
 @pytest.mark.slow
 def test_kinds_of_vectors_are_measured_against_exact_search(source: Path, tmp_path: Path) -> None:
     questions, results = tmp_path / "questions.txt", tmp_path / "results.json"
     questions.write_text("open the file\nhide panel\n")
-    arguments = [str(source), "--queries", str(questions), "--rows", "3000", "--kind", "ivf", "--json", str(results)]
+    arguments = [str(source), "--queries", str(questions), "--rows", "3000", "--kind", "pq", "--json", str(results)]
     assert bench_vectors.main(arguments) == 0
     (run,) = json.loads(results.read_text())["runs"]
     assert run["documents"] == 3_000
     assert run["kinds"]["exact"]["at_10"]["recall"] == 1.0
-    assert run["kinds"]["ivf"]["at_10"]["recall"] >= 0.5
-    assert run["kinds"]["ivf"]["bytes"] < run["kinds"]["exact"]["bytes"]
+    assert run["kinds"]["pq"]["at_10"]["recall"] >= 0.5
+    assert run["kinds"]["pq"]["bytes"] < run["kinds"]["exact"]["bytes"]

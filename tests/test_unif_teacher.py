@@ -176,7 +176,9 @@ def test_a_head_trained_centred_serves_centred(index: Index, questions: Path, tm
     train(index, tmp_path / "run", Sources(teacher="bm25", questions=(PairFile(questions),)), config, device="cpu")
     run = str(tmp_path / "run")
     served, raw = index.fitted("unif", head=run), index.fitted("unif", head=run, centre=False)
-    vectors = [cast(UnifRanker, each).vectors.rows(np.arange(len(index))).astype(np.float64) for each in (served, raw)]
+    vectors = [
+        cast(UnifRanker, each).vectors.vectors(np.arange(len(index))).astype(np.float64) for each in (served, raw)
+    ]
     moved = vectors[1] - vectors[1].mean(axis=0)
     np.testing.assert_allclose(vectors[0], moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
 

@@ -148,7 +148,7 @@ def test_a_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, t
     ranker = UnifRanker(head=str(tmp_path / "run"))
     ranker.fit(index.words())
     text, rows = "how to close sockets", np.arange(len(TEXTS))
-    cosines = (ranker.vectors.rows(rows) @ ranker.question(text)).astype(np.float64)
+    cosines = (ranker.vectors.vectors(rows) @ ranker.question(text)).astype(np.float64)
     impacts, _ = table_impacts(index.words(), tokens_of(ranker.head.code, index.words().vocabulary))
     words = ranker.head.translation.scores([1, 6], impacts) if ranker.head.translation else cosines
     expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
@@ -172,7 +172,7 @@ def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: I
     assert ranker.closer_without(text, index.words(), 3, "literals") == pytest.approx(float(whole[0]))  # it has none
     assert ranker.closer_without(text, index.words(), 1, "doc") != pytest.approx(float(whole[0]))
     rest = ranker.without(index.words(), [3], index.store.documents([3]), "literals")
-    np.testing.assert_allclose(rest[0], ranker.vectors.rows(np.array([3]))[0], atol=1e-5)
+    np.testing.assert_allclose(rest[0], ranker.vectors.vectors(np.array([3]))[0], atol=1e-5)
 
 
 def test_questions_lose_grammar_and_repetition_and_words_are_stems() -> None:

@@ -15,10 +15,7 @@ from ncs.learn.tfidf import CHUNK, centred
 from ncs.progress import Track, silent
 from ncs.search.head_signal import HeadSignal
 from ncs.search.rankers import built_room
-from ncs.storage.approximate import sample_size
-from ncs.storage.vector_kinds import chosen
-from ncs.storage.vectors import VectorIndex
-from ncs.text.tokens import tokenize
+from ncs.storage.vectors import VectorIndex, chosen
 from ncs.types import NCS_FIELDS
 from unif.head import NAME, Head, opened, tokens_of
 from unif.impacts import document_impacts, table_impacts
@@ -39,8 +36,6 @@ READ = 1_000
 """Documents read from the store at a time."""
 CLOSER = 1_000
 """The best by their vectors that a head which translates looks at word by word."""
-QUESTIONS = 200
-"""Documents whose names, in words, are asked to find out how far an approximate search must look."""
 
 
 class UnifRanker:
@@ -49,7 +44,7 @@ class UnifRanker:
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
     count nothing, and questions may use all words that it knows. A head over the source needs an index that keeps code.
     centre: take the mean of all document vectors out of each, as the head was trained if it is not said.
-    Its folder holds `vectors.faiss`, `empty.npy`, `mean.npy` if centred, `config.json` and `head/`: the index needs the
+    Its folder holds what VectorIndex saves, `mean.npy` if centred, `config.json` and `head/`: the index needs the
     given folder no more.
     """
 
@@ -152,8 +147,8 @@ class UnifRanker:
         """With the mean taken out, where it is."""
         return vectors if self._mean is None else next(centred(iter([vectors]), self._mean))
 
-    def _keep(self, vectors: Iterator[Matrix], shape: tuple[int, int], names: Sequence[str]) -> None:
-        """Index vectors [n, d], which lie in a file meanwhile. names: of documents, which people might ask for."""
+    def _keep(self, vectors: Iterator[Matrix], shape: tuple[int, int]) -> None:
+        """Index vectors [n, d], which lie in a file meanwhile."""
         dim, kind = shape[1], chosen("auto", shape[0])
         with TemporaryFile(prefix="ncs-unif-") as file:
             for part in vectors:
@@ -164,14 +159,7 @@ class UnifRanker:
             if self.centre and len(kept):
                 total = sum((kept[part].sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
                 self._mean = (total / len(kept)).astype(np.float32)
-            rows = (self._moved(kept[part]) for part in parts)
-            if kind == "exact":
-                self._index = VectorIndex.build(rows, dim)
-                return
-            sample = self._moved(kept[np.linspace(0, len(kept) - 1, sample_size(len(kept))).astype(np.int64)])
-            asked = np.stack([self.question(name) for name in names])
-            asked = asked[asked.any(axis=1)]
-            self._index = VectorIndex.build(rows, dim, kind=kind, rows=len(kept), sample=sample, questions=asked)
+            self._index = VectorIndex.build((self._moved(kept[part]) for part in parts), dim, kind=kind)
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Make the vectors of all documents, where the head reads their words; BadInput where there is no head."""
@@ -190,16 +178,12 @@ class UnifRanker:
             vectors = (head.code.bags(impacts[start : start + CHUNK]) for start in parts)
         else:
             vectors = (head.documents(words, start, min(start + CHUNK, len(words)), mapped) for start in parts)
-        at = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist() if len(words) else []
-        names = [" ".join(map(words.vocabulary.word, words.ids_of(row, "name").tolist())) for row in at]
-        self._keep(vectors, (len(words), head.code.dim), names)
+        self._keep(vectors, (len(words), head.code.dim))
 
     def fit_documents(self, store: Store, *, track: Track = silent) -> None:
         """Make the vectors where the head reads the source; BadInput where the index keeps none."""
         if self.head.reads == "source":
-            at = np.unique(np.linspace(0, max(0, len(store) - 1), QUESTIONS).astype(np.int64)).tolist()
-            names = [" ".join(tokenize(document.name)) for document in store.documents(at)] if len(store) else []
-            self._keep(self._of_sources(store, track), (len(store), self.head.code.dim), names)
+            self._keep(self._of_sources(store, track), (len(store), self.head.code.dim))
 
     def _of_sources(self, store: Store, track: Track) -> Iterator[Matrix]:
         starts, code = range(0, len(store), READ), False

@@ -18,7 +18,7 @@ from ncs.build.calibration import calibrate
 from ncs.build.batches import Collector, chunks, pack_batch
 from ncs.build.file_cache import FileCache, made_by, open_cache
 from ncs.build.ingest import MovedError, ingest
-from ncs.build.memory import Budget, expected
+from ncs.build.memory import Budget, Corpus, expected
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
@@ -93,7 +93,7 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     total, size, budget = 0, 0, Budget.of(request.memory)
     if request.ingest is None:  # this machine need not see what a cluster reads
         total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
-        budget.check(config.corpus(*expected(size)))
+        budget.check(Corpus.of(config, *expected(size)))
         request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
     rankers = requested_rankers(config.rankers, _statistics(folder))
     try:
@@ -102,7 +102,7 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
             with clock("extract"):
                 cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
                 collected = _ingest(request, sources, segment, cache, total)
-            budget.check(config.corpus(len(collected.words), len(collected.words.vocabulary)))
+            budget.check(Corpus.of(config, len(collected.words), len(collected.words.vocabulary)))
             learn(writer, segment, collected, request, rankers, clock, sources, embeddings_of)
     except MovedError:
         build(request, folder, embeddings_of=embeddings_of, use_cache=False)

@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-try:
-    from ncs.extract import _words
-except ImportError:  # not compiled: the same in Python
-    _words = None  # type: ignore[assignment]
-
 Span = tuple[int, int]
 """A byte range: start, end."""
 
@@ -35,11 +30,6 @@ def as_utf8(source: bytes) -> bytes:
 
 def blanked(source: bytes | bytearray, spans: Sequence[Span], blank: bytes = b"\0") -> bytearray:
     """The source with NULs in place of some ranges, so that offsets stay."""
-    return blanked_in_python(source, spans, blank) if _words is None else _words.blanked(source, [*spans], blank)
-
-
-def blanked_in_python(source: bytes | bytearray, spans: Sequence[Span], blank: bytes) -> bytearray:
-    """What `_words.blanked` does."""
     copy = bytearray(source)
     for start, end in spans:
         copy[start:end] = blank * (end - start)

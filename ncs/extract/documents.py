@@ -12,11 +12,6 @@ from ncs.extract.languages import Language
 from ncs.extract.layout import marked
 from ncs.types import Document, Field, Tokens
 
-try:
-    from ncs.extract import _documents
-except ImportError:  # not compiled: the same in Python
-    _documents = None  # type: ignore[assignment]
-
 LAYOUT = b" \t\r\n\f\v\0"
 
 
@@ -49,16 +44,14 @@ def documents_of(
     """
     without = marked(bytes(comments.without)) if row.layout else comments.without
     describe = comments.describe if comments.spans else None
-    make = documents_in_python if _documents is None else _documents.documents
-    return make(Document, [*functions], describe, _digest, repository, path, row.name, source, without)
+    return _documents([*functions], describe, _digest, repository, path, row.name, source, without)
 
 
 def _digest(code: bytes) -> bytes:
     return blake2b(code, digest_size=16).digest()
 
 
-def documents_in_python(
-    kind_of_document: type[Document],
+def _documents(
     functions: list[Function],
     describe: Callable[[int, int, int, dict[Field, Tokens]], None] | None,
     digest: Callable[[bytes], bytes],
@@ -68,7 +61,7 @@ def documents_in_python(
     source: bytes,
     without: bytes | bytearray,
 ) -> list[Document]:
-    """What `_documents.documents` does. without: the source without comments; describe: adds their words."""
+    """without: the source without comments; describe: adds their words."""
     documents: list[Document] = []
     path_words = (path,)
     place = f"{repository}/{path}:"
@@ -79,7 +72,7 @@ def documents_in_python(
             line, at = last_line, end
         line += source.count(b"\n", at, start)
         at, end = start, stop
-        code, hashed, lines = cut_in_python(source, without, start, end)
+        code, hashed, lines = _cut(source, without, start, end)
         last_line = line + lines
         words["path"] = path_words
         if kind != "initializer":
@@ -106,13 +99,13 @@ def documents_in_python(
             code,
             digest(hashed),
         )
-        document.__class__ = kind_of_document  # type: ignore[assignment]
+        document.__class__ = Document  # type: ignore[assignment]
         documents.append(document)  # type: ignore[arg-type]
     return documents
 
 
-def cut_in_python(source: bytes, without: bytes | bytearray, start: int, end: int) -> tuple[str, bytes, int]:
-    """What `_documents.cut` does: a range of the source, with the indentation of its first line taken off the others;
+def _cut(source: bytes, without: bytes | bytearray, start: int, end: int) -> tuple[str, bytes, int]:
+    """A range of the source, with the indentation of its first line taken off the others;
 
     the same range of `without` without layout; and how many line ends are in it.
     """

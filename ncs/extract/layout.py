@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import re
 
-try:
-    from ncs.extract import _layout
-except ImportError:  # not compiled: the same in Python
-    _layout = None  # type: ignore[assignment]
-
 _PLAIN = rb"""[^()\[\]{}\n"'\\]*"""
 _SIMPLE = rb"""(?:"(?!"")[^"\\\n]*"|'(?!'')[^'\\\n]*')"""
 _FLAT = rb"[(\[{]" + _PLAIN + rb"(?:" + _SIMPLE + _PLAIN + rb")*[)\]}]"
@@ -33,11 +28,6 @@ def marked(code: bytes) -> bytes:
     >>> marked(b"if a:\n  b(\n  c)\nd")
     b'if a:\x0f  b(\n  c)\x10d'
     """
-    return marked_in_python(code) if _layout is None else _layout.marked(code)
-
-
-def marked_in_python(code: bytes) -> bytes:
-    """What `_layout.marked` does."""
     marks = bytearray(code)
     brackets = 0
     columns = [0]

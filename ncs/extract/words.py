@@ -17,11 +17,6 @@ from ncs.extract.languages import Language
 if TYPE_CHECKING:
     from ncs.types import Field, Tokens
 
-try:
-    from ncs.extract import _words
-except ImportError:  # not compiled: the same in Python
-    _words = None  # type: ignore[assignment]
-
 _CALL, _TYPE, _PARAMETER, _ENUM, _NAME, _BY_CASE = b"\1\2\3\4\5\6"
 _TAGS: Mapping[str, int] = {
     "types": _TYPE,
@@ -51,8 +46,8 @@ class Names(Protocol):
 
 
 def names_of(row: Language) -> Names:
-    """Finds the names of a language's functions: compiled (_words.c, four times as fast) where that was built."""
-    return NamesInPython(place_of(row)) if _words is None else _words.Names(place_of(row), row.ignored)
+    """Finds the names of a language's functions."""
+    return NamesInPython(place_of(row))
 
 
 def place_of(row: Language) -> Callable[[bytes], Place]:
@@ -87,7 +82,7 @@ def _list(name: str, tag: int, ignored: frozenset[str]) -> int:
 
 
 class NamesInPython(dict[bytes, Place]):
-    """What `_words.Names` does, where that was not compiled. A name with its tag -> its place, found out once."""
+    """A name with its tag -> its place, found out once."""
 
     def __init__(self, place: Callable[[bytes], Place]) -> None:
         super().__init__()
@@ -137,11 +132,11 @@ def tagged(found: Mapping[str, list[tuple[int, int]]], code: bytearray, row: Lan
     marks = [(tag, found[what]) for what, tag in _TAGS.items() if what in found]
     marks += [(_NAME, found[f"{kind}.name"]) for kind in row.kinds if f"{kind}.name" in found]
     letters = LETTERS_AND_CALLS if row.bracket_calls else LETTERS
-    return tagged_in_python(code, letters, marks) if _words is None else _words.tagged(code, letters, marks)
+    return tagged_in_python(code, letters, marks)
 
 
 def tagged_in_python(code: bytearray, letters: bytes, marks: Iterable[tuple[int, Iterable[tuple[int, int]]]]) -> bytes:
-    """What `_words.tagged` does: letters translates bytes, marks are tags for ranges, of two the later."""
+    """letters translates bytes, marks are tags for ranges, of two the later."""
     names = code.translate(letters) + b" "
     if letters is LETTERS_AND_CALLS:
         for match in _SPACED.finditer(code):

@@ -58,13 +58,7 @@ class TfidfEncoder:
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
         """Unit vectors [stop - start, d]; scipy is imported here."""
-        return next(self.runs(words, [start], stop - start))
-
-    def runs(self, words: WordTable, starts: Iterable[int], size: int) -> Iterator[Matrix]:
-        """`documents` of `size` rows from each of these on, made here; the word vectors are made unit once for all."""
-        unit = unit_rows(self.vectors)
-        for start in starts:
-            yield encoded(words.stretch(start, min(start + size, len(words))), self.idf, unit)[0]
+        return encoded(words.stretch(start, stop), self.idf, unit_rows(self.vectors))[0]
 
     def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
         """`documents` of CHUNK rows from each of these on; made by workers where the words are a cluster's."""

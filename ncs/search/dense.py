@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,10 +14,7 @@ from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.learn.embeddings import unit_rows
 from ncs.progress import Track, silent
 from ncs.search.rankers import built_room
-from ncs.storage.approximate import sample_size
-from ncs.storage.vector_kinds import chosen
-from ncs.storage.vectors import VectorIndex
-from ncs.text.tokens import tokenize
+from ncs.storage.vectors import VectorIndex, chosen
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.types import Document, Mask, Matrix
 
-QUESTIONS = 200
-"""Names that are what people might ask, for an approximate search to learn from."""
 BATCH = 1000  # documents read at a time; models have smaller batches of their own
 
 
@@ -87,25 +81,7 @@ class DenseRanker:
         batches = self._embedded(store, track)
         first = next(batches)
         dim, kind = first.shape[1], chosen("auto", len(store))
-        if kind == "exact":
-            self._index = VectorIndex.build(chain([first], batches), dim)
-            return
-        with tempfile.TemporaryFile() as file:  # a model is asked once for each text, and training wants some of all
-            for batch in chain([first], batches):
-                file.write(np.ascontiguousarray(batch, np.float32).tobytes())
-            file.flush()
-            vectors = np.memmap(file, np.float32, "r", shape=(len(store), dim))
-            sample = vectors[np.linspace(0, len(store) - 1, sample_size(len(store))).astype(np.int64)]
-            rows = (np.array(vectors[start : start + BATCH]) for start in range(0, len(store), BATCH))
-            asked = self._asked(store)
-            self._index = VectorIndex.build(rows, dim, kind=kind, rows=len(store), sample=sample, questions=asked)
-
-    def _asked(self, store: Store) -> Matrix:
-        """What people might ask: the names of some documents, in words."""
-        some = store.documents(np.unique(np.linspace(0, len(store) - 1, QUESTIONS).astype(np.int64)).tolist())
-        names = [" ".join(tokenize(document.name)) for document in some]
-        names = [name for name in names if name] or ["open file"]
-        return self._checked(self.model.queries(names), len(names))
+        self._index = VectorIndex.build(chain([first], batches), dim, kind=kind)
 
     def _embedded(self, store: Store, track: Track) -> Iterator[Matrix]:
         starts, code = range(0, len(store), BATCH), False

@@ -13,22 +13,16 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings, with_new_words
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.progress import Track, silent
-from ncs.storage.approximate import sample_size
-from ncs.storage.vector_kinds import chosen
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.vectors import VectorIndex, chosen
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ncs.storage.vector_kinds import Choice
+    from ncs.storage.vectors import Choice
     from ncs.storage.words import WordTable
     from ncs.types import Mask, Matrix
 
 MEAN = "mean.npy"
 """What was taken out of each vector, [d]; an update takes the same out of new ones."""
-RUN = 64
-"""Documents side by side of which a sample of many is made."""
-QUESTIONS = 400
-"""Documents whose names, in words, are what people might ask, for an approximate search to learn from."""
 
 
 class NcsRanker:
@@ -36,8 +30,8 @@ class NcsRanker:
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
     stop_words: whether a question keeps its grammar. vectors: how they are searched, see
-    `ncs.storage.approximate.chosen`.
-    Its folder holds `vectors.faiss`, `empty.npy`, `idf.npy` and `config.json`.
+    `ncs.storage.vectors.chosen`.
+    Its folder holds what VectorIndex saves, `idf.npy` and `config.json`.
     """
 
     def __init__(
@@ -89,18 +83,13 @@ class NcsRanker:
         tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         chunks = encoder.chunks(words, tracked)
         dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
-        kind = kind if embeddings.vectors.any() else "exact"  # zeros teach nothing
         mean = self.learnt[1] if self.learnt else np.zeros(dim, np.float32)
         if passes == 2:
             mean = _mean(chunks, len(starts), dim)
         if self.centre:
             chunks = centred(chunks, mean)
         self._encoder, self._mean = encoder, mean if self.centre else None
-        if kind == "exact":
-            self._index = VectorIndex.build(chunks, dim)
-            return
-        sample, questions = _sample(encoder, words, mean), _questions(encoder, words)
-        self._index = VectorIndex.build(chunks, dim, kind=kind, rows=len(words), sample=sample, questions=questions)
+        self._index = VectorIndex.build(chunks, dim, kind=kind)
 
     def _encode_with(self, vocabulary: Vocabulary, embeddings: Embeddings, idf: Matrix) -> TfidfEncoder:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
@@ -137,22 +126,6 @@ class NcsRanker:
         if made_with.get("centre") != self.centre:
             raise IndexDamaged(f"{room} was made with {made_with}; build the index again")
         self._encoder, self._index = self._encode_with(vocabulary, embeddings, idf), index
-
-
-def _sample(encoder: TfidfEncoder, words: WordTable, mean: Matrix) -> Matrix:
-    """Vectors of documents from all over the corpus, for training."""
-    size = sample_size(len(words))
-    starts = np.unique(np.linspace(0, max(0, len(words) - RUN), -(-size // RUN)).astype(np.int64)).tolist()
-    return np.concatenate(list(centred(encoder.runs(words, starts, RUN), mean)))
-
-
-def _questions(encoder: TfidfEncoder, words: WordTable) -> Matrix:
-    """What people might ask: the names of documents, those of them that have vectors."""
-    rows = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist()
-    names = (map(words.vocabulary.word, words.ids_of(row, "name").tolist()) for row in rows)
-    asked = np.stack([encoder.query(" ".join(name)) for name in names])
-    found: Matrix = asked[asked.any(axis=1)]
-    return found
 
 
 def _mean(chunks: Iterator[Matrix], n: int, dim: int) -> Matrix:

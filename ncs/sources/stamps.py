@@ -13,11 +13,6 @@ from ncs.sources.seen import folder_stamp, stamp_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-try:
-    from ncs.sources import _stamps
-except ImportError:  # not compiled: the same in Python
-    _stamps = None  # type: ignore[assignment]
-
 
 def joined(paths: Iterable[str]) -> bytes:
     """Paths as bytes, a NUL behind each: no path holds one.
@@ -35,11 +30,5 @@ def parted(paths: bytes) -> list[str]:
 
 def stamps_of(paths: bytes, *, folders: bool = False) -> NDArray[np.int64]:
     """Of what lies at each path, as `stamp_of` or `folder_stamp` has it, [paths, 3]; paths as `joined` has them."""
-    found = look_in_python(paths, folders) if _stamps is None else _stamps.look(paths, folders)
-    return np.frombuffer(found, np.int64).reshape(-1, 3)
-
-
-def look_in_python(paths: bytes, folders: bool) -> bytes:
-    """The stamps as numbers of eight bytes, one behind the other."""
     look = folder_stamp if folders else stamp_of
-    return np.array([look(path) for path in parted(paths)], np.int64).tobytes()
+    return np.array([look(path) for path in parted(paths)], np.int64).reshape(-1, 3)

@@ -55,9 +55,7 @@ def build(
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(
-            help="How vectors are searched: exact, pq, ivf, hnsw, rabitq.", show_default="auto: exact up to 300,000"
-        ),
+        typer.Option(help="How vectors are searched: exact, pq.", show_default="auto: exact up to 300,000"),
     ] = None,
     warm_start: Annotated[
         str | None,

@@ -133,7 +133,6 @@ def _read(job: Job, room: Path, segment: Path, skipped: Skipped) -> list[Part]:
         name = part.name(Names())
         sources = (_placed(SourceFile.of(name, file), part, job.part) for file in files)
         collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
-        collected.words.save(segment)
         collected.uses.save(segment)
         collected.files_read.save(segment)
     return below

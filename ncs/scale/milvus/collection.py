@@ -126,7 +126,12 @@ def documents(data: Path, keys: Keys, store: Store, rows: NDArray[np.int64]) -> 
             used, lengths = references.of(some)
             names = np.split(used, np.cumsum(lengths)[:-1])
             told = zip(
-                keys.of(some).tolist(), sparse, vectors.rows(some), store.headings(some.tolist()), names, strict=False
+                keys.of(some).tolist(),
+                sparse,
+                vectors.vectors(some),
+                store.headings(some.tolist()),
+                names,
+                strict=False,
             )
             for key, found, vector, heading, own in told:
                 apis = [references.names.word(id) for id in own.tolist()]

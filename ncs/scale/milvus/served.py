@@ -22,7 +22,7 @@ from ncs.storage.vectors import VectorIndex
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.vector_kinds import About
+    from ncs.storage.vectors import About
     from ncs.types import Mask, Matrix
 
     Rows = NDArray[np.int64]
@@ -161,9 +161,9 @@ class MilvusVectors(VectorIndex):
             rows[at, : len(order)], scores[at, : len(order)] = found[order], near[order]
         return rows, scores
 
-    def rows(self, rows: Rows) -> Matrix:
+    def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]."""
-        return self._local.rows(rows)
+        return self._local.vectors(rows)
 
     def filled(self) -> Rows:
         """The rows that are not zero, rising."""
