@@ -22,8 +22,7 @@ import numpy as np
 
 from corpora.corpus import read_beir
 from corpora.program import read_program
-from evaluation.asking import System, fitted
-from evaluation.experiment import run_experiment
+from evaluation.experiments import System, fitted, run_experiment
 from ncs import __version__
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import ending

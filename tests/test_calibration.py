@@ -29,9 +29,8 @@ from ncs.learn.learning import Asked
 from ncs.learn.synthetic_queries import MOST, sample
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import HybridRanker
+from ncs.search.hybrid import DEFAULTS, HybridRanker
 from ncs.search.ncs import NcsRanker
-from ncs.search.weights import DEFAULTS
 from ncs.storage.document_facts import Structure
 from ncs.storage.documents import Store
 

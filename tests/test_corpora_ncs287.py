@@ -18,7 +18,7 @@ from corpora.fetch import Wanted
 from corpora.ncs287 import IndexedMethod, numbered, read_links, read_methods, read_questions
 from corpora.score_sheet import ScoreSheet, as_runs, figures, read_score_sheet, recomputed, write_score_sheet
 from corpora.slim import slim
-from evaluation.metrics import evaluate
+from evaluation.measures import evaluate
 from ncs.errors import BadInput
 from ncs.sources import walk
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ncs.errors import SourceError
-from ncs.extract.magics import plain
+from ncs.extract.notebooks import comment_out_magics
 from ncs.extract.readers import read
 from ncs.index import BuildConfig, Index
 from ncs.types import Document
@@ -133,7 +133,7 @@ def test_a_kernel_that_nobody_knows_gives_nothing() -> None:
     ],
 )
 def test_what_only_ipython_understands_becomes_comments(code: str, plainly: str) -> None:
-    assert plain(code) == plainly
+    assert comment_out_magics(code) == plainly
 
 
 @pytest.mark.parametrize(

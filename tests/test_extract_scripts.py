@@ -8,7 +8,7 @@ import pytest
 
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import as_text, read, readable, reader_of, without_texts
-from ncs.extract.texts import TEXTS
+from ncs.extract.text_kinds import TEXT_KINDS
 from ncs.sources import Skipped, walk
 from ncs.sources.scripts import LANGUAGE_OF, script_language
 
@@ -49,7 +49,7 @@ def test_no_first_line_no_script(first: bytes) -> None:
 
 
 def test_every_language_of_a_first_line_is_read() -> None:
-    assert set(LANGUAGE_OF.values()) <= set(LANGUAGES) | set(TEXTS)
+    assert set(LANGUAGE_OF.values()) <= set(LANGUAGES) | set(TEXT_KINDS)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_every_language_of_a_first_line_is_read() -> None:
 def test_what_reads_a_file_without_an_extension(name: str, reader: str | None) -> None:
     assert reader_of(f"x/{name}") == reader
     assert bool(readable(f"x/{name}")) == (reader is not None)
-    assert as_text(f"x/{name}") == (reader if reader in TEXTS and reader not in LANGUAGES else None)
+    assert as_text(f"x/{name}") == (reader if reader in TEXT_KINDS and reader not in LANGUAGES else None)
 
 
 def test_of_files_without_an_extension_a_walk_gives_scripts_and_counts_the_others(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
-from ncs.extract.paragraphs import LONGEST
 from ncs.extract.readers import read, readable, reader_of, without_texts
-from ncs.extract.texts import TEXTS, text_kind
+from ncs.extract.text_files import MAX_BLOCK
+from ncs.extract.text_kinds import TEXT_KINDS, text_kind
 from ncs.index import BuildConfig, Index
 from ncs.types import FIELDS, Document
 
-every_kind = pytest.mark.parametrize("kind", TEXTS)
+every_kind = pytest.mark.parametrize("kind", TEXT_KINDS)
 
 # Of every kind of code two definitions: hide, with a comment above, on the third line; show below it.
 TWO = {
@@ -97,13 +97,13 @@ MARKS = {
 
 def file_of(kind: str) -> str:
     """A name that is read as this kind."""
-    known = LANGUAGES[kind].extensions if kind in LANGUAGES else TEXTS[kind].files
+    known = LANGUAGES[kind].extensions if kind in LANGUAGES else TEXT_KINDS[kind].files
     return known[0] if not known[0].startswith(".") else f"view{known[0]}"
 
 
 def checked(source: bytes, kind: str, outside: bool = True) -> list[Document]:
     """The documents of a kind, after a look at what every reader of documents relies on."""
-    from ncs.extract.text import read as read_text
+    from ncs.extract.text_files import read as read_text
 
     documents, _ = read_text(source, kind, "r", file_of(kind), outside=outside)
     lines = source.count(b"\n") + source.count(b"\r") + 1
@@ -122,7 +122,7 @@ def checked(source: bytes, kind: str, outside: bool = True) -> list[Document]:
 
 @every_kind
 def test_a_kind_is_told_by_the_names_of_its_files(kind: str) -> None:
-    for file in TEXTS[kind].files:
+    for file in TEXT_KINDS[kind].files:
         path = f"a/{file}" if not file.startswith(".") else f"a/b{file.upper()}"
         assert text_kind(path) == kind
         if reader_of(path) != kind:
@@ -132,11 +132,11 @@ def test_a_kind_is_told_by_the_names_of_its_files(kind: str) -> None:
 
 @every_kind
 def test_of_code_every_definition_is_a_document_with_the_comment_above_as_documentation(kind: str) -> None:
-    if TEXTS[kind].configuration:
+    if TEXT_KINDS[kind].configuration:
         assert kind not in TWO
         return
     name, other = ("HIDE", "SHOW") if kind == "cobol" else ("hide", "show")
-    sign = next(iter(TEXTS[kind].comments.split()), "")
+    sign = next(iter(TEXT_KINDS[kind].comments.split()), "")
     above = MARKS[sign].format("Hides the keyboard.") if sign else ""
     source = f"\n{above}\n{TWO[kind].format(name)}\n{TWO[kind].format(other)}"
     first = 2 + above.count("\n")
@@ -193,7 +193,7 @@ def test_twenty_thousand_lines_and_a_line_of_a_megabyte(kind: str) -> None:
     documents = checked("".join(units).encode(), kind)
     if kind in TWO:
         assert len(documents) == len(units)
-    assert all(document.end_line - document.start_line < LONGEST for document in documents)
+    assert all(document.end_line - document.start_line < MAX_BLOCK for document in documents)
     assert checked(b"x" * 1_000_000, kind) == []
 
 

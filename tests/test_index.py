@@ -162,6 +162,5 @@ def test_how_likely_a_hit_is_does_not_hang_on_how_many_are_asked_for(index: Inde
     assert len(longest) == 3
     for k in range(1, len(longest)):
         assert index.search("hide soft keyboard", k) == longest[:k]
-        assert [one.confidence for one in index.explain("hide soft keyboard", k)[1].reasons] == [
-            hit.confidence for hit in longest[:k]
-        ]
+        confidences = index.results("hide soft keyboard", k, explain=True).ranking.confidences
+        assert confidences == [hit.confidence for hit in longest[:k]]

@@ -72,7 +72,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 def test_programs_of_the_project_tell_a_missing_file_in_one_line() -> None:
     for module, arguments in {
-        "evaluation.bench_query": ["nowhere", "--queries", "none.txt"],
+        "evaluation.benchmarks.query": ["nowhere", "--queries", "none.txt"],
         "evaluation.challenge": ["none.csv", "none.csv", "none.csv"],
         "corpora": ["ncs287", "score-sheet", "none.csv"],
     }.items():

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from evaluation.lite_server import server
+from tests.milvus_lite import server
 from ncs.config import BuildConfig
 from ncs.errors import StoreLost
 from ncs.index import Index

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.head_signal import HeadSignal
+from ncs.search.signals.head import HeadSignal
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
 from unif.head import Head, Side, opened, tokens_of

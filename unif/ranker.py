@@ -13,8 +13,8 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.tfidf import CHUNK, centred
 from ncs.progress import Track, silent
-from ncs.search.head_signal import HeadSignal
-from ncs.search.rankers import built_room
+from ncs.search.rankers import Ranker, built_room
+from ncs.search.signals.head import HeadSignal
 from ncs.storage.vectors import VectorIndex, chosen
 from ncs.types import NCS_FIELDS
 from unif.head import NAME, Head, opened, tokens_of
@@ -38,7 +38,7 @@ CLOSER = 1_000
 """The best by their vectors that a head which translates looks at word by word."""
 
 
-class UnifRanker:
+class UnifRanker(Ranker):
     """Orders documents by the cosine of a learnt code side and a learnt query side.
 
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know

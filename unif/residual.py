@@ -1,7 +1,7 @@
 """The last stage of a head that translates: it learns what the default ranker's lists lack, and not what they have.
 
 Each list (`unif.answers`) has the default ranker's scores s and the share h of an answer that each function holds. The
-head is trained where it will stand, added to s with the weight that it will count (ncs.search.head_signal):
+head is trained where it will stand, added to s with the weight that it will count (ncs.search.signals.head):
 
     loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), functions drawn from the index among them
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-from ncs.search.head_signal import FAR
+from ncs.search.signals.head import FAR
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from unif.counts import counts_of

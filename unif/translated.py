@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.search.head_signal import SAMPLE
+from ncs.search.signals.head import SAMPLE
 from unif.impacts import document_impacts
 from unif.translation import Translation
 

@@ -23,9 +23,9 @@ from corpora.codesearchnet.rules import Rules
 from corpora.codesearchnet.signatures import identifiers, rows_of
 from corpora.codesearchnet.splits import partition_of
 from ncs.errors import NcsError, SourceError
-from ncs.extract.bytewise import as_utf8
-from ncs.extract.frontends import read_file
+from ncs.extract import readers
 from ncs.extract.languages import language_of
+from ncs.extract.source_bytes import as_utf8
 from ncs.sources import Skipped, SourceFile
 from ncs.types import Document
 
@@ -88,7 +88,7 @@ def _write(repository: Repository, part: Path, rules: Rules, found: Found) -> No
             found.files += 1
             language = language_of(file.path) or ""
             try:
-                documents, broken = read_file(file.data, language, repository.name, file.path, "tree-sitter")
+                documents, broken = readers.read_code(file.data, language, repository.name, file.path, "tree-sitter")
             except NcsError:
                 found.failed += 1
                 continue

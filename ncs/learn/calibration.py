@@ -8,7 +8,7 @@ it wins on a half that was held out. What such questions tell of the other signa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,11 +18,10 @@ from ncs.learn.confidence import BUILT, DEFAULT, Learnt, Model
 from ncs.learn.field_ablation import Hiding
 from ncs.learn.synthetic_queries import HIDDEN, MOST, Sampled, sample
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.confidence_features import traits
-from ncs.search.hybrid import HEAD, HybridRanker
+from ncs.search.confidence_features import confidence_features
+from ncs.search.hybrid import HEAD, HybridRanker, Weights
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import create_ranker
-from ncs.search.weights import Weights
 from ncs.storage.document_facts import Structure
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _confidence(
     as much.
     """
     parts = [
-        (traits(ranker, shown, hidden=hide), np.array(shown.rows, np.int64) == question.row)
+        (confidence_features(shown, hide), np.array(shown.rows, np.int64) == question.row)
         for question, hide, ranking in zip(questions, hidden, rankings, strict=True)
         for shown in (_first(ranking), _first(ranking, without=question.row))
     ]
@@ -155,11 +154,4 @@ def _confidence(
 
 def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
     """The first HITS of a ranking, one document left out."""
-    at = [position for position, row in enumerate(ranking.rows) if row != without][:HITS]
-    return replace(
-        ranking,
-        rows=[ranking.rows[position] for position in at],
-        scores=[ranking.scores[position] for position in at],
-        signals={name: values[at] for name, values in ranking.signals.items()},
-        factors={name: values[at] for name, values in ranking.factors.items()},
-    )
+    return ranking.at([position for position, row in enumerate(ranking.rows) if row != without][:HITS])

@@ -10,7 +10,7 @@ import numpy as np
 from ncs.learn.embeddings import unit_rows
 from ncs.learn.tfidf import tfidf
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.expansion import worded
+from ncs.search.expansion import expand
 from ncs.search.ncs import NcsRanker
 from ncs.search.question import read_intent
 from ncs.search.ranking import Hidden
@@ -48,12 +48,12 @@ class Hiding:
     def hide(self, text: str, row: int, field: Field) -> Hidden:
         """What the rest of a document scores for a question."""
         asked = list(read_intent(text, self._languages).words)
-        wording = worded(asked, self._lexical.postings, lambda: list(self.words.vocabulary))
+        wording = expand(asked, self._lexical.postings, lambda: list(self.words.vocabulary))
         meaning = float(self.vector(row, field) @ self._encoder.query(" ".join(asked)))
         plain, coverage = self.lexical(asked, row, field)
         return Hidden(
             row,
-            self.counted(wording.asked, row, field),
+            self.counted(wording.query, row, field),
             meaning,
             coverage,
             name=0.0 if field == "name" else None,

@@ -30,11 +30,11 @@ from ncs.learn.field_ablation import Hiding
 from ncs.learn.learning import Gain
 from ncs.learn.synthetic_queries import HIDDEN, SOME, sample
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.head_signal import NAME, LearntVectors, Spread, save_weight
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.question import read_intent
 from ncs.search.rankers import create_ranker
+from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
 from ncs.storage.document_facts import Structure
 from ncs.storage.folder import open_folder
 

@@ -16,9 +16,9 @@ from ncs.errors import BadInput, IndexFolderError
 from ncs.learn import learning
 from ncs.learn.calibration import WEIGHTS, weights_of
 from ncs.learn.confidence import TUNED, Learnt
-from ncs.search.head_signal import NAME as LEARNT_HEAD
-from ncs.search.head_signal import weight_of
 from ncs.search.hybrid import HEAD, HybridRanker
+from ncs.search.signals.head import NAME as LEARNT_HEAD
+from ncs.search.signals.head import weight_of
 from ncs.storage.document_facts import Structure
 
 if TYPE_CHECKING:

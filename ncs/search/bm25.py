@@ -1,14 +1,19 @@
-"""Fielded BM25 over stemmed words as a ranker."""
+"""The ranker `bm25`: fielded BM25 over stemmed words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.storage.postings import Postings, Share, Term
+from ncs.search.rankers import Internals, Ranker
+from ncs.search.ranking import Ranking
+from ncs.storage.postings import Postings, Term
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
@@ -20,15 +25,15 @@ if TYPE_CHECKING:
 
 WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
 """Measured on four development sets: names three times beat once, five times is no better on most; no other field
-but the path is clearly better left out. The path helps inside one repository, where questions ask for files, and
-hurts how-to questions over many, where a folder named like the question lifts everything in it."""
+but the path is clearly better left out. The path helps inside one repository, where queries ask for files, and
+hurts how-to queries over many, where a folder named like the query lifts everything in it."""
 
 
-class Bm25Ranker:
-    """Orders documents by BM25; stop words of the question are left out unless it has no other words.
+class Bm25Ranker(Ranker):
+    """Orders documents by BM25; stop words of the query are left out unless it has no other words.
 
     b_of: field -> how far its own length counts (BM25F proper); without it, the length of the whole document does by
-    b. Measured over fourteen sets: better on some, worse on as many (DESIGN.md), so it is not the default.
+    b. Measured over fourteen sets: better on some, worse on as many, so it is not the default.
     """
 
     def __init__(
@@ -67,20 +72,27 @@ class Bm25Ranker:
         )
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows that have a word of the question, by (-score, row); raises BadInput for k < 1."""
+        """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
         return self.postings.search(self._words(text), k, allowed=allowed)
 
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; its one signal is `lexical`."""
+        ranking = super().rank(text, k, allowed=allowed)
+        return replace(ranking, signals={"lexical": np.array(ranking.scores)}, words=self._words(text))
+
+    def internals(self) -> Internals:
+        """Postings."""
+        return Internals(postings=self.postings)
+
     def terms(self, text: str) -> list[Term]:
-        """The words that `search` looks for, with their stems and document counts; unknown ones have no id."""
+        """The words that `search` looks for, with their stems and document counts."""
         return self.postings.terms(self._words(text))
 
     def documents(self, word: str) -> int:
         """How many documents have the stem of a word."""
         return self.postings.terms([word])[0].documents
-
-    def shares(self, text: str, row: int) -> list[Share]:
-        """What each word of the question adds to the score of a row."""
-        return self.postings.shares(self._words(text), row)
 
     def _words(self, text: str) -> list[str]:
         words = tokenize(text)

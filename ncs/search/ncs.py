@@ -1,9 +1,10 @@
-"""Neural Code Search as a ranker: documents and questions as means of word vectors, compared by cosine."""
+"""The rankers `ncs` and `ncs_centred`: documents and queries as means of word vectors, compared by cosine."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings, with_new_words
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.progress import Track, silent
+from ncs.search.rankers import Internals, Ranker
+from ncs.search.ranking import Ranking
 from ncs.storage.vectors import VectorIndex, chosen
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -25,13 +30,11 @@ MEAN = "mean.npy"
 """What was taken out of each vector, [d]; an update takes the same out of new ones."""
 
 
-class NcsRanker:
+class NcsRanker(Ranker):
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a question keeps its grammar. vectors: how they are searched, see
-    `ncs.storage.vectors.chosen`.
-    Its folder holds what VectorIndex saves, `idf.npy` and `config.json`.
+    stop_words: whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.chosen`.
     """
 
     def __init__(
@@ -95,12 +98,24 @@ class NcsRanker:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows of the highest cosine, by (-score, row); none where no word of the question has a vector."""
+        """The k rows of the highest cosine, by (-score, row); none where no word of the query has a vector."""
         query = self.encoder.query(text)
         if not query.any():
             return []
         rows, scores = self.index.search(query[None], k, allowed=allowed)
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
+
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; its one signal is `meaning`."""
+        ranking, words = super().rank(text, k, allowed=allowed), tokenize(text)
+        words = words if self.encoder.stop_words else content_words(words)
+        return replace(ranking, signals={"meaning": np.array(ranking.scores)}, words=words)
+
+    def internals(self) -> Internals:
+        """Word vectors and document vectors."""
+        return Internals(encoder=self.encoder, vectors=self.index)
 
     def save(self, folder: Path) -> None:
         """Write into `<folder>/<name>/`; the vocabulary and the embeddings are the data folder's."""

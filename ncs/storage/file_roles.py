@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 FOLDER = "file_roles"
 OUTLINES = frozenset({"class", "module", "block"})
-"""Kinds of documents that ncs.extract.outside makes."""
+"""Kinds of documents that ncs.extract.outlines makes."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.texts)."""
+configures and builds it, read as text (ncs.extract.text_kinds)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -58,7 +58,7 @@ def role(path: str) -> int:
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
     """
-    from ncs.extract.texts import is_configuration  # at the build only: a query need not import it
+    from ncs.extract.text_kinds import is_configuration  # at the build only: a query need not import it
 
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")
@@ -133,26 +133,44 @@ class FileRoleTable:
             tuple(repositories),
         )
 
-    def title_match(self, words: Mapping[str, float], files: NDArray[np.int32]) -> NDArray[np.float64]:
-        """How well each of these files' names is what the question's stems say, 0 to 1, [len(files)].
+    def files_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The file of each row; -1 for one without a path."""
+        files = self.file[rows]
+        return np.where(self.named[files], files, -1).astype(np.int64)
 
-        words: stem -> weight. The root of the weighted share of the question that the name holds, times the share
-        of the name that the question holds: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
+    def repositories_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The repository of each row."""
+        return self.repository[self.file[rows]]
+
+    def roles_of(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """The role of each row's file."""
+        return self.role[self.file[rows]]
+
+    def outlines_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each row is a class or the top level of a file."""
+        return self.outline[rows]
+
+    def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How well the name of each row's file is what the query's stems say, 0 to 1, [len(rows)].
+
+        words: stem -> weight. The root of the weighted share of the query that the name has, times the share
+        of the name that the query has: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
         """
+        files = self.file[rows]
         begins = self.title_offsets[files]
         lengths = self.title_offsets[files + 1] - begins
         ids = self.title_ids[ranges(begins, lengths)]
         owners = np.repeat(np.arange(len(files)), lengths)
         total = sum(words.values())
-        asked, held = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
+        recall, shared = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
         for stem, weight in words.items():
             alike = np.zeros(len(self.stems), np.bool_)
             alike[self._alike(stem)] = True
-            met = alike[ids]
-            held |= met
-            asked += weight * (np.bincount(owners[met], minlength=len(files)) > 0)
-        precision = np.bincount(owners[held], minlength=len(files)) / np.maximum(lengths, 1)
-        return np.sqrt(asked / total) * precision if total else asked
+            here = alike[ids]
+            shared |= here
+            recall += weight * (np.bincount(owners[here], minlength=len(files)) > 0)
+        precision = np.bincount(owners[shared], minlength=len(files)) / np.maximum(lengths, 1)
+        return np.sqrt(recall / total) * precision if total else recall
 
     def _alike(self, stem: str) -> list[int]:
         """Ids of stems that are this one, start with it, or that it starts with."""

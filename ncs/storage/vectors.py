@@ -40,7 +40,7 @@ LEAST = 1_000
 """Vectors below which the search is exact whatever was asked for: faiss trains 16 centroids on 39 vectors each."""
 FEW = 10_000
 """Rows that a filter leaves up to which they are all compared, whatever the kind."""
-CANDIDATES, PER_HIT = 400, 3
+CANDIDATES, PER_HIT = 600, 4
 """Rows of the fast scan that are compared in float16: at least so many, or so many times the hits."""
 PROBED, LEAST_PROBED = 8, 16
 """One in so many lists is scanned, and so many at least; twice as many for more than DEEP hits, which lie in more."""

@@ -178,7 +178,7 @@ def test_roots_are_checked_before_anything_is_read(tmp_path: Path, monkeypatch: 
     for root in (home, home.parent, Path("/"), Path()):
         for function in (walk, count):
             with pytest.raises(SourceError, match="use --force"):
-                function([root], wanted=is_java)  # type: ignore[operator]
+                function([root], wanted=is_java)
     assert walked(home, force=True).names == ["me:A.java", "me:project/B.java"]
     assert walked(home / "project").names == ["project:B.java"]
 

@@ -51,7 +51,7 @@ def eval_questions(
     """
     from dataclasses import asdict
 
-    from evaluation import own
+    from evaluation import user_queries
     from ncs.search.feedback import read_feedback
     from ncs.search.rankers import DEFAULT_RANKER
 
@@ -59,11 +59,11 @@ def eval_questions(
         raise BadInput(f"{questions} is JSON, as of questions whose answers are code; judge by it with: ncs evaluate")
     with open_index(index) as opened:
         feedback = [one for one in read_feedback(questions, opened.store, qrels=qrels) if one.rows]
-        judged = own.judge(opened, feedback, ranker or [DEFAULT_RANKER])
+        judged = user_queries.judge(opened, feedback, ranker or [DEFAULT_RANKER])
     if as_json:
         console.show_json({"questions": len(judged[0].ranks), "rankers": [asdict(one) for one in judged]})
     else:
-        typer.echo(own.told(judged))
+        typer.echo(user_queries.report(judged))
 
 
 def evaluate(

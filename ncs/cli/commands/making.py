@@ -140,7 +140,7 @@ def build(
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
     from ncs.learn.head_calibration import told as head_told
-    from ncs.search.head_signal import NAME as HEAD
+    from ncs.search.signals.head import NAME as HEAD
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")

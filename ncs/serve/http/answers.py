@@ -8,7 +8,7 @@ from typing import Any
 from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, words_like
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.explain.marking import marks
+from ncs.search.highlight import marks
 from ncs.search.similar import function_in
 from ncs.serve.http.asked import Asked, DocumentWanted, PlacesWanted, Search, SimilarCode, WordsWanted
 from ncs.serve.http.points import map_as_dict, places_of

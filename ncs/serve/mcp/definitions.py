@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ncs.answer import document_as_dict, not_ready
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.hybrid import HybridRanker
-from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.mcp.asked import FindDefinition, GetFunction
 from ncs.serve.mcp.bounded import GAP, SPARE, Page, Row, json_size, size
 from ncs.serve.mcp.clean import lines_of, short
@@ -19,7 +17,7 @@ from ncs.serve.mcp.project import Project
 from ncs.serve.mcp.scan import scan
 from ncs.serve.mcp.search import function_at_place
 from ncs.serve.mcp.settings import TOKEN_BYTES
-from ncs.storage.definitions import Symbol, asked_symbols, folded
+from ncs.storage.definitions import Symbol, Symbols, asked_symbols, folded
 from ncs.types import Document
 
 SCANNED = 100
@@ -80,11 +78,8 @@ def _symbol(name: str) -> Symbol:
 
 
 def _defined(project: Project, index: Index, symbol: Symbol, asked: FindDefinition) -> list[tuple[float, Document]]:
-    ranker = index.ranker(DEFAULT_RANKER)
-    if not isinstance(ranker, HybridRanker) or ranker.structure is None:
-        return []
     allowed = index.store.mask(asked.language, *filters(project, index, asked.path))
-    rows, weights = ranker.structure.symbols.match(symbol, allowed=allowed)
+    rows, weights = Symbols.load(index.data).match(symbol, allowed=allowed)
     best = sorted(zip((-weights).tolist(), rows.tolist(), strict=True))[: wanted(asked)]
     documents = index.store.documents([row for _, row in best])
     return [(-weight, document) for (weight, _), document in zip(best, documents, strict=True)]

@@ -8,8 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from ncs.index import Index
-from ncs.search.excerpt import excerpt
-from ncs.search.explain import marks
+from ncs.search.highlight import excerpt, marks
 from ncs.serve.mcp.bounded import GAP, Row
 from ncs.serve.mcp.clean import clean, lines_of, short
 from ncs.serve.mcp.places import shown

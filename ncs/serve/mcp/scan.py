@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ncs.errors import NcsError
 from ncs.extract.readers import read, readable
-from ncs.search.explain import query_stems
+from ncs.search.highlight import query_stems
 from ncs.sources import SourceFile, walk
 from ncs.types import Document, Hit
 

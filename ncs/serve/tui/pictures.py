@@ -11,10 +11,8 @@ from textual.highlight import highlight
 
 from ncs.cli.output.hits import NAME_MARK, copies_line, heading, place
 from ncs.cli.output.streams import visible
-from ncs.search.excerpt import numbered
-from ncs.search.explain import marks
-from ncs.search.explain.marking import name_marks
-from ncs.search.explain.table import NAMES, reading_lines, reasons_lines
+from ncs.search.explain_table import NAMES, reading_lines, reasons_lines
+from ncs.search.highlight import marks, name_marks, numbered
 
 MARK = "bold underline $text-warning"
 TAB = 4
