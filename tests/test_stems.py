@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary
 

@@ -113,7 +113,7 @@ def test_what_words_weigh_is_what_bm25_gives_them_but_for_idf(index: Index) -> N
 
 def _counted(index: Index) -> csr_matrix:
     """By hand from the texts: names count three times, all else once."""
-    from ncs.storage.postings import stem_all
+    from ncs.text.stems import stem_all
     from ncs.text.tokens import tokenize
 
     counts = np.zeros((len(TEXTS), len(STEMS)), np.float32)

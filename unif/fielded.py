@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 from unif.data import READING, Reading, Texts, Writer, mapped
 from unif.impacts import READ, lengths, saturated, weighted_counts

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ncs.errors import MissingExtra
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 
 FILE = "tokens.json"

@@ -22,7 +22,7 @@ from ncs.search.confidence_features import confidence_features
 from ncs.search.hybrid import HEAD, HybridRanker, Weights
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import create_ranker
-from ncs.storage.document_facts import Structure
+from ncs.storage.document_facts import DocumentFacts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,20 +65,20 @@ def calibrated(folder: Path, store: Store) -> Mapping[str, Any]:
     lexical, dense = Bm25Ranker("bm25"), create_ranker("ncs_centred")
     lexical.load(folder)
     dense.load(folder)
-    found = calibrate(lexical, cast(NcsRanker, dense), Structure.load(folder), store)
+    found = calibrate(lexical, cast(NcsRanker, dense), DocumentFacts.load(folder), store)
     found.learnt.save(folder / BUILT)
     return found.figures
 
 
-def calibrate(lexical: Bm25Ranker, dense: NcsRanker, structure: Structure, store: Store) -> Calibration:
+def calibrate(lexical: Bm25Ranker, dense: NcsRanker, facts: DocumentFacts, store: Store) -> Calibration:
     """From at most 300 questions; the same index gives the same. Seconds."""
     ranker = HybridRanker(calibrated=False)
-    ranker.open((lexical, dense), structure)
-    questions = sample(structure.words, store, structure)
+    ranker.open((lexical, dense), facts)
+    questions = sample(facts.words, store, facts)
     counts = {kind: sum(question.kind == kind for question in questions) for kind in MOST}
     if len(questions) < LEAST:
         return Calibration(Learnt(), {"questions": counts})
-    hiding = Hiding(structure.words, lexical, dense, structure.languages)
+    hiding = Hiding(facts.words, lexical, dense, facts.languages)
     hidden = [hiding.hide(q.text, q.row, HIDDEN[q.kind]) if q.kind in HIDDEN else None for q in questions]
     enough = counts["doc"] >= LEAST  # else the weights stay, and the first hits are all that is looked at
     depth = [HEAD if enough and q.kind in HIDDEN else HITS + 1 for q in questions]

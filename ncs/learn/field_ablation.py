@@ -14,7 +14,7 @@ from ncs.search.expansion import expand
 from ncs.search.ncs import NcsRanker
 from ncs.search.question import read_intent
 from ncs.search.ranking import Hidden
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:

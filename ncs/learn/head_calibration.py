@@ -35,7 +35,7 @@ from ncs.search.ncs import NcsRanker
 from ncs.search.question import read_intent
 from ncs.search.rankers import create_ranker
 from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
-from ncs.storage.document_facts import Structure
+from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.folder import open_folder
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def weigh_head(folder: Path, store: Store) -> Mapping[str, object] | None:
     lexical, dense, head = rankers
     if not isinstance(head, LearntVectors):
         return None
-    found = weigh(cast(Bm25Ranker, lexical), cast(NcsRanker, dense), head, Structure.load(folder), store)
+    found = weigh(cast(Bm25Ranker, lexical), cast(NcsRanker, dense), head, DocumentFacts.load(folder), store)
     save_weight(folder, found.weight)
     return asdict(found)
 
@@ -100,29 +100,29 @@ def told(folder: Path) -> str:
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
 
 
-def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, structure: Structure, store: Store) -> Weighed:
+def weigh(lexical: Bm25Ranker, dense: NcsRanker, head: LearntVectors, facts: DocumentFacts, store: Store) -> Weighed:
     """Ask the index's own questions without the head and with it; not of a head that learnt from a ranker's answers."""
     if head.taught:
         return Weighed(0.0, {}, {}, "it learnt from a ranker's answers, and tells the default ranker nothing new")
     questions = [
-        question for question in sample(structure.words, store, structure, fewest=SOME) if question.kind in HIDDEN
+        question for question in sample(facts.words, store, facts, fewest=SOME) if question.kind in HIDDEN
     ]
     if len(questions) < LEAST:
         return Weighed(0.0, {}, {}, f"its functions make {len(questions)} questions to judge it by; {LEAST} are needed")
-    hiding = Hiding(structure.words, lexical, dense, structure.languages)
+    hiding = Hiding(facts.words, lexical, dense, facts.languages)
     hidden = [hiding.hide(each.text, each.row, HIDDEN[each.kind]) for each in questions]
     plain = HybridRanker(calibrated=False)
-    plain.open((lexical, dense), structure)
-    said = _hidden_from_head(head, questions, hidden, structure, store)
+    plain.open((lexical, dense), facts)
+    said = _hidden_from_head(head, questions, hidden, facts, store)
     before = _ranks(plain, questions, hidden)
     kinds = np.array([question.kind for question in questions])
-    stood = _standing(dense, questions, hidden, structure)
+    stood = _standing(dense, questions, hidden, facts)
     stands = _gains(kinds, stood, np.array([hide.learnt for hide in said]))
     found = Weighed(0.0, stands, {}, "")
-    few = len(np.unique(structure.places.repository)) < FEW
+    few = len(np.unique(facts.file_roles.repository)) < FEW
     for weight in (CLOSER, WEIGHT) if head.translates and few else (WEIGHT,):
         lifted = HybridRanker(calibrated=False)
-        lifted.open((lexical, dense), structure, None, cast("NcsRanker", head), weight)
+        lifted.open((lexical, dense), facts, None, cast("NcsRanker", head), weight)
         ranks = _gains(kinds, before, _ranks(lifted, questions, said))
         found = Weighed(decided(stands, ranks, weight), stands, ranks, why(stands, ranks))
         if found.weight:
@@ -158,26 +158,26 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
     return {kind: learning.gain(before[here], after[here]) for kind, here in groups.items()}
 
 
-def _standing(dense: NcsRanker, questions: Sequence[Sampled], hidden: Sequence[Hidden], structure: Structure) -> Scores:
+def _standing(dense: NcsRanker, questions: Sequence[Sampled], hidden: Sequence[Hidden], facts: DocumentFacts) -> Scores:
     """Where plain word vectors put each function without its field, [questions]."""
     spread, found = Spread.of(dense.index), np.zeros(len(questions))
     for at, (question, hide) in enumerate(zip(questions, hidden, strict=True)):
-        query = dense.encoder.query(" ".join(read_intent(question.text, structure.languages).words))
+        query = dense.encoder.query(" ".join(read_intent(question.text, facts.languages).words))
         found[at] = spread.standing(query, np.array([hide.meaning]))[0]
     return found
 
 
 def _hidden_from_head(
-    head: LearntVectors, questions: Sequence[Sampled], hidden: Sequence[Hidden], structure: Structure, store: Store
+    head: LearntVectors, questions: Sequence[Sampled], hidden: Sequence[Hidden], facts: DocumentFacts, store: Store
 ) -> list[Hidden]:
     """With what the head says of each function without the field that its question was taken from."""
     spread, found = Spread.of(head.vectors), []
     documents = store.documents([question.row for question in questions])
     for question, hide, document in zip(questions, hidden, documents, strict=True):
-        text = " ".join(read_intent(question.text, structure.languages).words)
+        text = " ".join(read_intent(question.text, facts.languages).words)
         query = head.question(text)
-        rest = head.without(structure.words, [question.row], [document], HIDDEN[question.kind])[0]
-        closer = head.closer_without(text, structure.words, question.row, HIDDEN[question.kind])
+        rest = head.without(facts.words, [question.row], [document], HIDDEN[question.kind])[0]
+        closer = head.closer_without(text, facts.words, question.row, HIDDEN[question.kind])
         stands = float(spread.standing(query, np.array([float(rest @ query)]))[0]) + closer
         found.append(replace(hide, learnt=stands))
     return found

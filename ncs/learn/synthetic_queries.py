@@ -22,7 +22,7 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.document_facts import Structure
+    from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.documents import Store
     from ncs.storage.words import WordTable
     from ncs.types import Document
@@ -53,11 +53,11 @@ class Sampled:
 
 
 def sample(
-    words: WordTable, store: Store, structure: Structure, *, seed: int = SEED, fewest: float | None = None
+    words: WordTable, store: Store, facts: DocumentFacts, *, seed: int = SEED, fewest: float | None = None
 ) -> list[Sampled]:
     """At most MOST questions of each kind, in an order that the seed decides. fewest: in place of FEWEST."""
     rng = np.random.default_rng(seed)
-    places = structure.places
+    places = facts.file_roles
     product = np.flatnonzero(places.role[places.file] == SOURCE)
     said = rng.permutation(np.intersect1d(product, _own_comments(words)))
     names = rng.permutation(product)
@@ -69,7 +69,7 @@ def sample(
         "symbol": names[half:],
     }
     part = min(1.0, max(FEWEST if fewest is None else fewest, len(words) / LARGE))
-    return [each for kind in rows for each in _questions(kind, rows[kind], int(MOST[kind] * part), structure, store)]
+    return [each for kind in rows for each in _questions(kind, rows[kind], int(MOST[kind] * part), facts, store)]
 
 
 def _own_comments(words: WordTable) -> NDArray[np.int64]:
@@ -85,11 +85,11 @@ def _own_comments(words: WordTable) -> NDArray[np.int64]:
     return np.sort(rows[first[counts == 1]])
 
 
-def _questions(kind: Kind, rows: NDArray[np.int64], most: int, structure: Structure, store: Store) -> Iterator[Sampled]:
+def _questions(kind: Kind, rows: NDArray[np.int64], most: int, facts: DocumentFacts, store: Store) -> Iterator[Sampled]:
     """The first that are any good of the rows given; four times as many are looked at."""
-    words, found = structure.words, 0
+    words, found = facts.words, 0
     for document, row in _documents(store, rows[: 4 * most]):
-        text = _name(document, structure, kind) if kind in ("name", "symbol") else _sentence(document, words, row)
+        text = _name(document, facts, kind) if kind in ("name", "symbol") else _sentence(document, words, row)
         if text and found < most:
             found += 1
             yield Sampled(kind, text, row)
@@ -107,11 +107,11 @@ def _sentence(document: Document, words: WordTable, row: int) -> str:
     return text if len(set(content_words(tokenize(text)))) >= SHORTEST else ""
 
 
-def _name(document: Document, structure: Structure, kind: Kind) -> str:
+def _name(document: Document, facts: DocumentFacts, kind: Kind) -> str:
     """A name of several words that one document alone has: split for "name", as spelled for "symbol"."""
     split = tokenize(document.name)
     if not 2 <= len(split) <= 6 or document.name.startswith("__"):
         return ""
-    if len(structure.symbols.match(Symbol(document.name))[0]) != 1:
+    if len(facts.definitions.match(Symbol(document.name))[0]) != 1:
         return ""
     return " ".join(split) if kind == "name" else document.name

@@ -19,7 +19,7 @@ from ncs.learn.confidence import TUNED, Learnt
 from ncs.search.hybrid import HEAD, HybridRanker
 from ncs.search.signals.head import NAME as LEARNT_HEAD
 from ncs.search.signals.head import weight_of
-from ncs.storage.document_facts import Structure
+from ncs.storage.document_facts import DocumentFacts
 
 if TYPE_CHECKING:
     from ncs.index import Index
@@ -66,7 +66,7 @@ def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> 
     ranker = HybridRanker(calibrated=False)
     listened = weight_of(index.data, tuned=False)
     head = index.ranker(LEARNT_HEAD) if listened else None
-    ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data), None, head, listened)
+    ranker.open([index.ranker(part) for part in ranker.parts], DocumentFacts.load(index.data), None, head, listened)
     names = (*NAMES, "learnt") if head else NAMES
     asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, names) for each in known]
     beside = [_any_but(each.wrong, ranker.rank(each.text, HEAD), names) for each in alone]

@@ -13,13 +13,15 @@ from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.search.rankers import Internals, Ranker
 from ncs.search.ranking import Ranking
-from ncs.storage.postings import Postings, Term
+from ncs.storage.postings import Postings, Term, TermStatistics
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
@@ -32,9 +34,9 @@ hurts how-to queries over many, where a folder named like the query lifts everyt
 class Bm25Ranker(Ranker):
     """Orders documents by BM25; stop words of the query are left out unless it has no other words.
 
-    b_of: field -> how far its own length counts (BM25F proper); without it, the length of the whole document does by
-    b. Measured over fourteen sets: better on some, worse on as many, so it is not the default.
     """
+
+    can_extend = True
 
     def __init__(
         self,
@@ -43,18 +45,12 @@ class Bm25Ranker(Ranker):
         weights: Mapping[Field, float] = WEIGHTS,
         k1: float = 1.2,
         b: float = 0.75,
-        b_of: Mapping[Field, float] | None = None,
         stop_words: bool = False,
     ) -> None:
         self.name = name
         self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
-        self.b_of = None if b_of is None else dict(b_of)
         self.config: Mapping[str, object] = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
-        if self.b_of is not None:
-            self.config = {**self.config, "b_of": self.b_of}
         self._postings: Postings | None = None
-        self.learnt: Postings | None = None
-        """Whose counts `fit` takes over; None: it counts."""
 
     @property
     def postings(self) -> Postings:
@@ -67,9 +63,7 @@ class Bm25Ranker(Ranker):
         """Count the words; embeddings are not looked at."""
         from ncs.storage.postings_builder import build  # only a build needs it
 
-        self._postings = build(
-            words, weights=self.weights, k1=self.k1, b=self.b, b_of=self.b_of, learnt=self.learnt, track=track
-        )
+        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
@@ -98,11 +92,18 @@ class Bm25Ranker(Ranker):
         words = tokenize(text)
         return words if self.stop_words else content_words(words)
 
-    def save(self, folder: Path) -> None:
-        """Write the postings into `<folder>/<name>/`."""
-        (folder / self.name).mkdir(parents=True, exist_ok=True)
-        self.postings.save(folder / self.name)
+    def save(self, statistics: Path, segment: Path) -> None:
+        """Term statistics and postings."""
+        self.postings.save(statistics, segment, self.name)
 
-    def load(self, folder: Path) -> None:
-        """Open the postings in `<folder>/<name>/`; raises IndexDamaged where they are not whole."""
-        self._postings = Postings.load(folder / self.name)
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Postings of a new segment."""
+        from ncs.storage.postings_builder import build
+
+        terms = TermStatistics.load(statistics / self.name)
+        postings = build(words, weights=self.weights, k1=self.k1, b=self.b, statistics=terms)
+        postings.tables[0].save(segment / self.name)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Raises IndexDamaged where files are not whole."""
+        self._postings = Postings.open(snapshot, self.name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ncs.search.question import Intent
     from ncs.search.rankers import Ranker
     from ncs.search.ranking import Hidden
-    from ncs.storage.document_facts import Structure
+    from ncs.storage.document_facts import DocumentFacts
     from ncs.types import Mask
 
     Scores = NDArray[np.float64]
@@ -38,18 +38,18 @@ class Parts:
 
     lexical: Bm25Ranker
     dense: NcsRanker
-    structure: Structure
+    facts: DocumentFacts
     head: HeadSignal | None = None
 
     @classmethod
-    def of(cls, rankers: Sequence[Ranker], structure: Structure, head: HeadSignal | None, name: str) -> Parts:
+    def of(cls, rankers: Sequence[Ranker], facts: DocumentFacts, head: HeadSignal | None, name: str) -> Parts:
         """BadInput where the rankers are not a lexical and a dense one."""
         lexical, dense = rankers
         if not isinstance(lexical, Bm25Ranker):
             raise BadInput(f"the first part of {name!r} must be a bm25 ranker, not {lexical.name!r}")
         if not isinstance(dense, NcsRanker):
             raise BadInput(f"the second part of {name!r} must be an ncs ranker, not {dense.name!r}")
-        return cls(lexical, dense, structure, head)
+        return cls(lexical, dense, facts, head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def find(
 
     meaning, head: what a cosine and a head's value count.
     """
-    words, postings, dense = " ".join(intent.words), parts.lexical.postings, parts.dense.index
+    words, postings, dense = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
     some = [postings.leading(counts, depth, allowed=allowed)[0]]
     if query.any():
@@ -102,7 +102,7 @@ def find(
     if parts.head:
         some.append(np.array(parts.head.near(head_query, depth, allowed=allowed), np.int64))
     best = np.concatenate([*some, np.array([hidden.row] if hidden else [], np.int64)])
-    matches = [parts.structure.symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+    matches = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
     defining = distinct(np.concatenate([*matches, np.zeros(0, np.int64)]))
     rows = distinct(np.concatenate([best, defining]))
     candidates = Candidates(

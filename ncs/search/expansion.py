@@ -42,20 +42,20 @@ UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Term -> what it counts: those of the query itself, and the added ones.
+    """Stem -> what it counts: those of the query itself, and the added ones.
 
     terms: the words of the query, in order. words: the added ones as words, in the order of the query.
     corrections: unknown word of the query -> the known ones that it is taken for.
     """
 
     terms: Sequence[Term]
-    query: Mapping[int, float]
-    added: Mapping[int, float]
+    query: Mapping[str, float]
+    added: Mapping[str, float]
     words: tuple[str, ...] = ()
     corrections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def counts(self) -> dict[int, float]:
+    def counts(self) -> dict[str, float]:
         """All of it."""
         return {**self.query, **self.added}
 
@@ -73,16 +73,16 @@ def expand(
     prose=1 counts all words alike, spelling=0 adds none.
     """
     terms = postings.terms(words)
-    counts = Counter(term.id for term in terms if term.id is not None)
+    counts = Counter(term.stem for term in terms if term.documents)
     query = {
-        id: count * (K3 + 1) / (count + K3) * (prose + (1 - prose) * postings.share_in_code(id))
-        for id, count in counts.items()
+        stem: count * (K3 + 1) / (count + K3) * (prose + (1 - prose) * postings.share_in_code(stem))
+        for stem, count in counts.items()
     }
     if not spelling:
         return Expansion(terms, query, {})
     corrections = _corrections(terms, postings, vocabulary)
     others = [*_joined(terms, postings), *(other for each in corrections.values() for other in each)]
-    added = {term.id: term.word for term in others if term.id is not None and term.id not in query}
+    added = {term.stem: term.word for term in others if term.documents and term.stem not in query}
     return Expansion(
         terms,
         query,
@@ -106,7 +106,7 @@ def _corrections(
     terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]]
 ) -> dict[str, list[Term]]:
     """The first LOOKUPS words that no document has -> what they are likely to be; those that are like none left out."""
-    unknown = list(dict.fromkeys(term.word for term in terms if term.id is None))[:LOOKUPS]
+    unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:LOOKUPS]
     similar = {word: _split(word, postings) or _nearest(word, postings, vocabulary) for word in unknown}
     return {word: others for word, others in similar.items() if others}
 
@@ -131,4 +131,4 @@ def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]])
     edits = 2 if len(word) >= TWO_EDITS else 1
     nearest = near(word, vocabulary(), count=lambda other: postings.terms([other])[0].documents)
     slips = [other for other in nearest if other[0] == word[0] and OSA.distance(word, other) <= edits]
-    return [term for term in postings.terms(slips[:1]) if term.id is not None]
+    return [term for term in postings.terms(slips[:1]) if term.documents]

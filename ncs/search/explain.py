@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ncs.learn.embeddings import unit_rows
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ncs.search.rankers import Internals, Ranker
     from ncs.search.ranking import Ranking
     from ncs.storage.definitions import Symbol
-    from ncs.storage.document_facts import Structure
+    from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.vectors import VectorIndex
-    from ncs.storage.words import WordTable
+    from ncs.storage.words import WordReader
     from ncs.types import Matrix
 
     Scores = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Explanation(NamedTuple):
     hits: list[dict[str, Any]]
 
 
-def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordTable) -> Explanation:
+def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> Explanation:
     """The hits of `ranker.rank(text, ...)`. table: the words of all documents."""
     content = content_words(tokenize(text))
     words = content if ranking.words is None else list(ranking.words)
@@ -66,7 +66,7 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordTable) -> Ex
     stems = first_words(words)
     idf = internals.postings.idf(words) if internals.postings else {}
     by_word = _word_scores(words, ranking, internals, rows)
-    causes = _Causes(ranking, internals.structure, rows, internals.title) if internals.structure else None
+    causes = _Causes(ranking, internals.facts, rows, internals.title) if internals.facts else None
     hits = []
     for at, (row, score) in enumerate(ranking.hits):
         factors = {name: float(values[at]) for name, values in ranking.factors.items()}
@@ -97,13 +97,13 @@ NO_CAUSES: Mapping[str, Any] = {"names": (), "title": (), "title_share": 0.0, "d
 class _Causes:
     """What the signals of the default ranker come from: shared names, files' names, definitions."""
 
-    def __init__(self, ranking: Ranking, structure: Structure, rows: Rows, title: float) -> None:
-        self._ranking, self._structure, self._rows = ranking, structure, rows
+    def __init__(self, ranking: Ranking, facts: DocumentFacts, rows: Rows, title: float) -> None:
+        self._ranking, self._facts, self._rows = ranking, facts, rows
         self._evidence, reading = ranking.evidence, ranking.reading
         self._title_words: list[tuple[str, NDArray[np.bool_]]] = []
         self._titles = np.zeros(len(rows))
         if self._evidence and reading:
-            places, words = structure.places, first_words(reading.intent.words)
+            places, words = facts.file_roles, first_words(reading.intent.words)
             self._title_words = [(word, places.title_match({stem: 1.0}, rows) > 0) for stem, word in words.items()]
             factors = np.prod(list(ranking.factors.values()), axis=0)
             self._titles = self._evidence.inside * title * places.title_match(reading.idf, rows) * factors
@@ -113,9 +113,9 @@ class _Causes:
         """How many repositories of the pool use each name of the consensus."""
         if not self._evidence:
             return []
-        pool, references = self._evidence.pool, self._structure.references
-        ids, lengths = references.of(pool)
-        owners = np.repeat(self._structure.places.repositories_of(pool), lengths)
+        pool, uses = self._evidence.pool, self._facts.uses
+        ids, lengths = uses.of(pool)
+        owners = np.repeat(self._facts.file_roles.repositories_of(pool), lengths)
         return [len(np.unique(owners[ids == name])) for name in self._evidence.consensus.names]
 
     def gates(self) -> dict[str, Any] | None:
@@ -123,7 +123,7 @@ class _Causes:
         if not self._evidence:
             return None
         consensus, inside = self._evidence.consensus, float(self._evidence.inside)
-        owners = self._structure.places.repositories_of(self._evidence.pool)
+        owners = self._facts.file_roles.repositories_of(self._evidence.pool)
         numbers = {
             "effective": 1 / inside, "support": float(consensus.support), "consensus": consensus.gate, "inside": inside
         }  # fmt: skip
@@ -143,13 +143,13 @@ class _Causes:
         """The names of the consensus that the hit uses; their shares add up to the signal's."""
         if not self._evidence or not share:
             return []
-        consensus, references = self._evidence.consensus, self._structure.references
-        ids, _ = references.of(self._rows[at : at + 1])
+        consensus, uses = self._evidence.consensus, self._facts.uses
+        ids, _ = uses.of(self._rows[at : at + 1])
         used = np.flatnonzero(np.isin(consensus.names, ids))
         parts = adding_up(consensus.lifts[used], share)
         return [
             {
-                "name": references.names.word(int(consensus.names[i])),
+                "name": uses.names.word(int(consensus.names[i])),
                 "repositories": self._repositories[i],
                 "share": float(part),
             }
@@ -158,7 +158,7 @@ class _Causes:
 
     def _defines(self, at: int) -> list[str]:
         symbols = self._ranking.intent.symbols if self._ranking.intent else ()
-        return [_spelling(each) for each in symbols if self._rows[at] in self._structure.symbols.match(each)[0]]
+        return [_spelling(each) for each in symbols if self._rows[at] in self._facts.definitions.match(each)[0]]
 
 
 def _spelling(symbol: Symbol) -> str:
@@ -170,15 +170,14 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
     stems, scores = first_words(words), {}
     if internals.postings and "lexical" in ranking.signals:
         postings, impacts = internals.postings, dict(ranking.impacts)
-        terms = [term for term in postings.terms(words) if term.id is not None]
-        counts: Mapping[int, float] = Counter(term.id for term in terms if term.id is not None)
+        terms = [term for term in postings.terms(words) if term.documents]
+        counts: Mapping[str, float] = Counter(term.stem for term in terms)
         if ranking.reading:
             counts = ranking.reading.expansion.query
         lexical = {stem: np.zeros(len(rows)) for stem in stems}
         for term in terms:
-            if term.id is not None:
-                own = impacts[term.stem] if term.stem in impacts else postings.scores([term.id], rows)
-                lexical[term.stem] = counts[term.id] * own
+            own = impacts[term.stem] if term.stem in impacts else postings.scores({term.stem: 1.0}, rows)
+            lexical[term.stem] = counts[term.stem] * own
         scores["lexical"] = np.array(list(lexical.values())).reshape(len(stems), len(rows))
     if internals.encoder and internals.vectors and "meaning" in ranking.signals:
         cosines = cosine_shares(" ".join(words), internals.encoder, internals.vectors, rows)
@@ -196,7 +195,7 @@ def first_words(words: Sequence[str]) -> dict[str, str]:
 
 
 def match_words(
-    words: Sequence[str], table: WordTable, row: int, encoder: TfidfEncoder | None = None
+    words: Sequence[str], table: WordReader, row: int, encoder: TfidfEncoder | None = None
 ) -> list[dict[str, Any]]:
     """For each stem of the query: word, met, similarity and fields.
 

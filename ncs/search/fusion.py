@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, load_ranker
 from ncs.search.ranking import Ranking
 from ncs.storage.postings import top
 
 if TYPE_CHECKING:
-    from ncs.learn.embeddings import Embeddings
-    from ncs.storage.words import WordTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
 CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
@@ -82,16 +79,10 @@ class RrfRanker(Ranker):
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self.rankers]
 
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Nothing: the parts are fitted by themselves."""
+    def load(self, snapshot: Snapshot) -> None:
+        """Open every part."""
+        self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
 
-    def save(self, folder: Path) -> None:
-        """Nothing: the parts save themselves."""
-
-    def load(self, folder: Path) -> None:
-        """Open every part from the data folder."""
-        self.assemble(folder, lambda part: load_ranker(part, folder))
-
-    def assemble(self, folder: Path, part: Callable[[str], Ranker]) -> None:
+    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
         """`load`, with parts that are open already."""
         self.rankers = tuple(part(name) for name in self.parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ncs.storage.postings import stem
+from ncs.text.stems import stem
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, spans, tokenize
 from ncs.types import Document, Field

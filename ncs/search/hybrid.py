@@ -22,14 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ncs.errors import BadInput
 from ncs.learn.confidence import Learnt
-from ncs.progress import Track, silent
 from ncs.search import candidates
 from ncs.search.candidates import Candidates, Parts
 from ncs.search.confidence_features import confidence_features
@@ -39,16 +37,15 @@ from ncs.search.rankers import Internals, Ranker, load_ranker
 from ncs.search.ranking import Hidden, Ranking, Reading
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
 from ncs.search.signals.head import NAME, HeadSignal, LearntVectors, weight_of
-from ncs.storage.document_facts import Structure
-from ncs.storage.postings import stem_all
+from ncs.storage.document_facts import DocumentFacts
+from ncs.text.stems import stem_all
 from ncs.text.spelling import Known
 from ncs.text.tokens import tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.learn.embeddings import Embeddings
-    from ncs.storage.words import WordTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
     Scores = NDArray[np.float64]
@@ -151,8 +148,8 @@ class HybridRanker(Ranker):
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         n = k + 1 if confidences else k  # one hit more: how far the last one is ahead must not depend on k
-        parts, structure = self.opened, self.opened.structure
-        intent = read_intent(text, structure.languages)
+        parts, facts = self.opened, self.opened.facts
+        intent = read_intent(text, facts.languages)
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         expansion = self._expand(intent.words, settings)
         postings = parts.lexical.postings
@@ -164,10 +161,10 @@ class HybridRanker(Ranker):
         ranking = Ranking([], [])
         if len(found):
             scored = self._scored(reading, found, text, weights, settings, hidden)
-            ranking = _best(replace(scored, folded=fold and settings.fold), structure, n, factor=settings.saturation)
+            ranking = _best(replace(scored, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
-        terms = {term.stem: term.id for term in expansion.terms if term.id is not None}
-        impacts = {stem: postings.scores([id], rows) for stem, id in terms.items()}
+        stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
+        impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in stems}
         ranking = replace(ranking, reading=reading, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking
@@ -184,14 +181,14 @@ class HybridRanker(Ranker):
         hidden: Hidden | None,
     ) -> Ranking:
         """All candidates, best first by words and meaning, with their signals and factors, without scores."""
-        parts, structure = self.opened, self.opened.structure
+        parts, facts = self.opened, self.opened.facts
         base = found.base(weights.meaning)  # without the head: its favorites are alike, and no voters
         order = np.argsort(-base, kind="stable")
         found, base, best = found.at(order), base[order], max(float(found.lexical.max()), 1e-9)
         rows, intent, idf = found.rows, reading.intent, reading.idf
-        evidence = consensus.gather(structure, rows, base)
+        evidence = consensus.gather(facts, rows, base)
         inside = evidence.inside
-        words, stems, references = structure.words, structure.stems, structure.references
+        words, stems, uses = facts.words, facts.words.stems, facts.uses
         name = naming.agreement(words, rows, idf, stems)
         directed = name + naming.DIRECTION * naming.direction(words, rows, tokenize(text), stems)
         if hidden and hidden.name is not None:
@@ -199,7 +196,7 @@ class HybridRanker(Ranker):
         features = {
             "meaning": np.maximum(found.meaning, 0.0),
             "name": name,
-            "definition": naming.definition(structure.symbols, intent, rows, inside),
+            "definition": naming.definition(facts.definitions, intent, rows, inside),
         }
         titles = {"title": weights.title, "neighbors": weights.neighbours}
         signals = {
@@ -207,17 +204,17 @@ class HybridRanker(Ranker):
             "spelling": found.spelling / best,
             "meaning": weights.meaning * features["meaning"],
             **({"learnt": weights.head * found.learnt} if parts.head else {}),
-            "consensus": consensus.consensus_signal(evidence, references, rows, weights.consensus),
-            "file": consensus.file_signal(evidence, structure.places, idf, rows, base, **titles),
+            "consensus": consensus.consensus_signal(evidence, uses, rows, weights.consensus),
+            "file": consensus.file_signal(evidence, facts.file_roles, idf, rows, base, **titles),
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
         }
         if settings.proximity:
             near = proximity.agreement(words, stems, rows, stem_all(intent.words), idf)
             signals["proximity"] = settings.proximity * inside * near
-        outlines = structure.places.outlines_of(rows)
+        outlines = facts.file_roles.outlines_of(rows)
         factors = {
-            "role": priors.role_factors(structure.places.roles_of(rows), intent.words, factor=settings.role),
+            "role": priors.role_factors(facts.file_roles.roles_of(rows), intent.words, factor=settings.role),
             "outline": priors.outline_factors(outlines, inside, factor=settings.outline),
             "body": priors.body_factors(words, rows, outlines, inside, directed, factor=settings.body),
             "quality": priors.quality_factors(words, stems, rows, unfinished=settings.unfinished),
@@ -226,14 +223,14 @@ class HybridRanker(Ranker):
 
     def internals(self) -> Internals:
         """All of its parts."""
-        lexical, dense, structure = self.opened.lexical, self.opened.dense, self.opened.structure
-        return Internals(lexical.postings, dense.encoder, dense.index, structure, self.weights.title)
+        lexical, dense, facts = self.opened.lexical, self.opened.dense, self.opened.facts
+        return Internals(lexical.postings, dense.encoder, dense.vectors, facts, self.weights.title)
 
     def _expand(self, words: Sequence[str], settings: Settings) -> Expansion:
         parts = self.opened
 
         def vocabulary() -> list[str]:
-            self._vocabulary = self._vocabulary or Known(parts.structure.words.vocabulary.known())
+            self._vocabulary = self._vocabulary or Known(sorted(parts.facts.words.vocabulary))
             return self._vocabulary
 
         return expand(words, parts.lexical.postings, vocabulary, prose=settings.prose, spelling=settings.spelling)
@@ -241,19 +238,19 @@ class HybridRanker(Ranker):
     def open(
         self,
         rankers: Sequence[Ranker],
-        structure: Structure,
+        facts: DocumentFacts,
         learnt: Learnt | None = None,
         head: Ranker | None = None,
         head_weight: float = 0.0,
     ) -> None:
-        """Use parts and structure that are open already.
+        """Use parts and facts that are open already.
 
         Weights left at their defaults become those that were tuned, and `meaning` otherwise what fits a corpus of this
         size. head: the ranker `unif`, where `head_weight` of the folder is not 0.
         """
         self.learnt = learnt or Learnt()
         tuned = self.learnt.weights if self.settings.calibrated else {}
-        better = {"meaning": meaning_weight(len(structure.places)), **tuned}
+        better = {"meaning": meaning_weight(len(facts.file_roles)), **tuned}
         better.pop("head", None)  # `head_weight` has read it
         weights = asdict(self.weights)
         defaults = [name for name, value in asdict(DEFAULTS).items() if weights[name] == value and name in better]
@@ -262,31 +259,26 @@ class HybridRanker(Ranker):
             self.weights, **{name: better[name] for name in defaults}, head=head_weight if head else 0.0
         )
         self.config = self._config()
-        self._open = Parts.of(rankers, structure, signal, self.name)
+        self._open = Parts.of(rankers, facts, signal, self.name)
 
     def _config(self) -> Mapping[str, object]:
         return {"parts": self.parts, **asdict(self.weights), **asdict(self.settings)}
 
-    def head_weight(self, folder: Path) -> float:
-        """What the head of a data folder counts: as the option says, else as it was weighed at its build."""
+    def head_weight(self, snapshot: Snapshot) -> float:
+        """What the head of an index counts: as the option says, else as it was weighed at its build."""
         if self._head_option is None:
-            return weight_of(folder, tuned=self.settings.calibrated)
-        return self._head_option if (folder / NAME).is_dir() else 0.0
+            return weight_of(snapshot, tuned=self.settings.calibrated)
+        return self._head_option if (snapshot.statistics / NAME).is_dir() else 0.0
 
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Nothing: the parts are fitted by themselves."""
+    def load(self, snapshot: Snapshot) -> None:
+        """Open both parts and the facts."""
+        self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
 
-    def save(self, folder: Path) -> None:
-        """Nothing: the parts and the structure save themselves."""
-
-    def load(self, folder: Path) -> None:
-        """Open both parts and the structure from the data folder."""
-        self.assemble(folder, lambda part: load_ranker(part, folder))
-
-    def assemble(self, folder: Path, part: Callable[[str], Ranker]) -> None:
+    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
         """`load`, with parts that are open already."""
-        head = part(NAME) if (weight := self.head_weight(folder)) else None
-        self.open([part(name) for name in self.parts], Structure.load(folder), Learnt.load(folder), head, weight)
+        head = part(NAME) if (weight := self.head_weight(snapshot)) else None
+        parts = [part(name) for name in self.parts]
+        self.open(parts, DocumentFacts.open(snapshot), Learnt.load(snapshot), head, weight)
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
@@ -310,14 +302,14 @@ def meaning_weight(documents: int) -> float:
     return min(1.0, max(0.1, 0.15 * math.log10(max(1, documents)) - 0.05))
 
 
-def _best(ranking: Ranking, structure: Structure, k: int, *, factor: float) -> Ranking:
+def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> Ranking:
     """The best k of candidates without scores, further ones of a file by their saturation, duplicates folded."""
     rows = np.array(ranking.rows, np.int64)
     total = sum(ranking.signals.values(), np.zeros(len(rows))) * np.prod(list(ranking.factors.values()), axis=0)
     positive = np.flatnonzero(total > 0)
     order = positive[np.lexsort((rows[positive], -total[positive]))]
-    files = structure.places.files_of(rows[order])
-    clusters = structure.near_duplicates.clusters_of(rows[order]) if ranking.folded else None
+    files = facts.file_roles.files_of(rows[order])
+    clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
     best = saturation.saturated(total[order], files, k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
     again = np.lexsort((rows[at], -scores))

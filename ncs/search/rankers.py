@@ -16,10 +16,11 @@ from ncs.search.ranking import Ranking
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
     from ncs.learn.tfidf import TfidfEncoder
-    from ncs.storage.document_facts import Structure
-    from ncs.storage.documents import Store
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.documents import DocumentTable
     from ncs.storage.postings import Postings
-    from ncs.storage.vectors import VectorIndex
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.vectors import Vectors
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
@@ -30,21 +31,22 @@ class Internals:
 
     postings: Postings | None = None
     encoder: TfidfEncoder | None = None
-    vectors: VectorIndex | None = None
-    structure: Structure | None = None
+    vectors: Vectors | None = None
+    facts: DocumentFacts | None = None
     title: float = 0.0
 
 
 class Ranker(Protocol):
     """Orders the documents of an index for a query. Classes inherit from it, and with that what they do not do.
 
-    Scores order, nothing more: higher is better, ties go to the lower row. `fit` learns from the words of all
-    documents; `save` writes into `<folder>/<name>/` and `load` reads from there, memory-mapped, plus what the data
-    folder shares (vocabulary, embeddings).
+    Scores order, nothing more: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
+    `fit_documents` and `save`; an update calls `extend`; a query `load` and `search` or `rank`.
     """
 
     name: str
     config: Mapping[str, object]
+    can_extend: bool = False
+    """Whether `extend` works; otherwise an update fits the ranker anew, with everything else."""
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows among the allowed ones, ordered by (-score, row); raises BadInput for k < 1."""
@@ -65,48 +67,35 @@ class Ranker(Protocol):
         """What it compares a query with, for explanations."""
         return Internals()
 
-    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None: ...
+    def prepare(self, statistics: Path | None = None) -> None:
+        """Open what it needs from outside the index: a file, a model, a server; raises NcsError where it is missing.
 
-    def save(self, folder: Path) -> None: ...
+        statistics: of the index that stands, from which it may use its own copy of what is gone.
+        """
 
-    def load(self, folder: Path) -> None: ...
+    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
+        """Learn from the words of all documents."""
+
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
+        """After `fit`: learn from the documents themselves. Raises BadInput where it needs code and there is none."""
+
+    def save(self, statistics: Path, segment: Path) -> None:
+        """Write into the folders `<name>` of both: what was learnt, and what was computed of the documents."""
+
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Compute for a new segment, with the statistics that stand, what `save` writes into a segment."""
+        raise BadInput(f"ranker {self.name!r} cannot be extended; build the index again")
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Open what `save` and `extend` wrote, memory-mapped."""
 
 
 @runtime_checkable
 class Composed(Protocol):
     """A ranker that owns no data: all of it is other rankers, which an index opens once, whoever uses them."""
 
-    def assemble(self, folder: Path, part: Callable[[str], Ranker]) -> None:
+    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
         """`load` with parts that are open already: part gives them by name."""
-        ...
-
-
-@runtime_checkable
-class ReadsDocuments(Protocol):
-    """A ranker that also learns from the documents themselves: their code, their lines.
-
-    `fit_documents` comes after `fit`. Raises BadInput where it needs code and the index has none.
-    """
-
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None: ...
-
-
-@runtime_checkable
-class NeedsMore(Protocol):
-    """A ranker that also needs something from outside the index: a file, a model, a server.
-
-    `prepare` raises NcsError where it is missing: a build calls it before its hours of work, not after.
-    """
-
-    def prepare(self) -> None: ...
-
-
-@runtime_checkable
-class KeepsCopy(Protocol):
-    """A ranker whose folder in an index holds all that it was made of, so that it can be made again from there."""
-
-    def take_over(self, data: Path) -> None:
-        """Before `prepare`: use what this data folder holds where the original is gone."""
         ...
 
 
@@ -161,28 +150,28 @@ def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
             raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
 
 
-def load_ranker(name: str, folder: Path) -> Ranker:
-    """A ranker by name, opened from a data folder."""
+def load_ranker(name: str, snapshot: Snapshot) -> Ranker:
+    """A ranker by name, opened from a snapshot."""
     ranker = create_ranker(name)
-    ranker.load(folder)
+    ranker.load(snapshot)
     return ranker
 
 
-PARTS = ("bm25", "ncs", "ncs_centred")
-"""Rankers that others may be put around: words are all they need, and every build saves them."""
+FITTED = ("bm25", "ncs", "ncs_centred")
+"""Rankers that every build fits and saves: words are all they need. Others may be put around them."""
 
 
 def create_part(name: str) -> Ranker:
-    """One of PARTS; BadInput names them."""
-    if name not in PARTS:
-        raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(PARTS)}")
+    """One of FITTED; BadInput names them."""
+    if name not in FITTED:
+        raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(FITTED)}")
     return create_ranker(name)
 
 
-def save_part(part: Ranker, folder: Path) -> None:
+def save_part(part: Ranker, statistics: Path, segment: Path) -> None:
     """Save it under its own name, unless the build did."""
-    if not (folder / part.name).is_dir():
-        part.save(folder)
+    if not (segment / part.name).is_dir():
+        part.save(statistics, segment)
 
 
 def requested_ranker(text: str) -> Ranker:
@@ -197,17 +186,16 @@ def requested_ranker(text: str) -> Ranker:
 
 
 def fit_ranker(
-    ranker: Ranker, words: WordTable, embeddings: Embeddings, store: Store, *, track: Track = silent
+    ranker: Ranker, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent
 ) -> None:
     """Fit a ranker to words and embeddings, and to the documents where it reads these too."""
     ranker.fit(words, embeddings, track=track)
-    if isinstance(ranker, ReadsDocuments):
-        ranker.fit_documents(store, track=track)
+    ranker.fit_documents(documents, track=track)
 
 
-def built_room(folder: Path, name: str) -> Path:
-    """Where the files of a ranker on request are, in a data folder; BadInput where the build made none."""
-    room = folder / name
+def statistics_of(snapshot: Snapshot, name: str) -> Path:
+    """Where the statistics of a ranker on request are; BadInput where the build made none."""
+    room = snapshot.statistics / name
     if not room.is_dir():
         option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
         raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")

@@ -50,6 +50,10 @@ class NameUses:
         begins, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
         return self.ids[ranges(begins, lengths)], lengths
 
+    def __len__(self) -> int:
+        """How many documents the numbers in `documents` were counted in."""
+        return len(self._parts[0])
+
     def documents_with(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
         """How many documents use each of these names."""
         return self.documents[names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -135,11 +135,25 @@ class WordTable:
         ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
         return WordTable(Vocabulary.load(folder), ids, offsets)
 
-    def renumbered(self, numbers: NDArray[np.int32]) -> WordTable:
-        """The same documents in another vocabulary, for encoders: numbers[id] is the id there, -1 drops the word."""
-        ids = numbers[self.ids]
-        kept = np.concatenate([[0], np.cumsum(ids >= 0)])
-        return WordTable(self.vocabulary, ids[ids >= 0], kept[self.offsets])
+    def renumbered(self, vocabulary: Vocabulary) -> WordTable:
+        """The same documents in another vocabulary; words that it does not have are left out."""
+        ids = vocabulary.ids_of(list(self.vocabulary))[self.ids]
+        known = np.concatenate([[0], np.cumsum(ids >= 0)])
+        return WordTable(vocabulary, ids[ids >= 0], known[self.offsets])
+
+
+class WordReader(Protocol):
+    """What a query asks of the words of documents: of a WordTable or of Words."""
+
+    vocabulary: Vocabulary
+
+    def select_rows(
+        self, fields: Sequence[Field], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]: ...
+
+    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]: ...
 
 
 class Words:

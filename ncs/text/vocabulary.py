@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,6 +99,10 @@ class Vocabulary:
         start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
         return range(self.first_from(start), self.first_from(end))
 
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers in the order of the words, [len(ids)]."""
+        return ids.astype(np.float64)
+
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
@@ -145,6 +149,14 @@ class ExtendedVocabulary(Vocabulary):
         if id is None and (id := self._more.id(word)) is not None:
             id += len(self._base)
         return id
+
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers in the order of the words, [len(ids)]: new words stand between those of the base."""
+        ranks = ids.astype(np.float64)
+        for at in np.flatnonzero(ids >= len(self._base)).tolist():
+            number = int(ids[at]) - len(self._base)
+            ranks[at] = self._base.first_from(self._more.word(number)) - 1 + (number + 1) / (len(self._more) + 1)
+        return ranks
 
 
 def merge(base: Vocabulary, others: Sequence[Vocabulary]) -> tuple[Vocabulary, list[NDArray[np.int32]]]:

@@ -14,7 +14,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.search.bm25 import WEIGHTS, Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.text.stopwords import content_words

@@ -27,7 +27,7 @@ from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
 from ncs.storage.file_roles import OUTLINES
-from ncs.storage.postings import stem
+from ncs.text.stems import stem
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit

@@ -13,12 +13,13 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.learn.embeddings import unit_rows
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, built_room
-from ncs.storage.vectors import VectorIndex, chosen
+from ncs.search.rankers import Ranker, statistics_of
+from ncs.storage.vectors import VectorIndex, Vectors, chosen
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Document, Mask, Matrix
 
@@ -41,6 +42,8 @@ class DenseRanker(Ranker):
     Its folder holds what VectorIndex saves and `config.json`, from which the model is opened again.
     """
 
+    can_extend = True
+
     def __init__(
         self,
         name: str,
@@ -51,7 +54,7 @@ class DenseRanker(Ranker):
         self.name, self.config, self.needs = name, config, needs
         self._open_model = open_model
         self._model: TextModel | None = None
-        self._index: VectorIndex | None = None
+        self._index: Vectors | None = None
 
     @property
     def model(self) -> TextModel:
@@ -63,34 +66,34 @@ class DenseRanker(Ranker):
         return self._model
 
     @property
-    def index(self) -> VectorIndex:
+    def index(self) -> Vectors:
         """The document vectors; raises BadInput before `fit_documents` or `load`."""
         if self._index is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
         return self._index
 
-    def prepare(self) -> None:
+    def prepare(self, statistics: Path | None = None) -> None:
         """Open the model and ask it for one text; raises NcsError where it cannot be had."""
         self._checked(self.model.queries(["open file"]), 1)
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Nothing: the text is read, not the words."""
 
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Embed every document; raises BadInput where the index keeps no code."""
-        batches = self._embedded(store, track)
+        batches = self._embedded(documents, track)
         first = next(batches)
-        dim, kind = first.shape[1], chosen("auto", len(store))
-        self._index = VectorIndex.build(chain([first], batches), dim, kind=kind)
+        dim, kind = first.shape[1], chosen("auto", len(documents))
+        self._index = Vectors([VectorIndex.build(chain([first], batches), dim, kind=kind)])
 
-    def _embedded(self, store: Store, track: Track) -> Iterator[Matrix]:
-        starts, code = range(0, len(store), BATCH), False
+    def _embedded(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:
+        starts, code = range(0, len(documents), BATCH), False
         for start in track(starts, self.name, total=len(starts), unit="batches"):
-            documents = store.documents(range(start, min(start + BATCH, len(store))))
-            code = code or any(document.code for document in documents)
+            batch = documents.documents(range(start, min(start + BATCH, len(documents))))
+            code = code or any(document.code for document in batch)
             if not code:
                 raise BadInput(f"this index keeps no code, which {self.name!r} reads; build it without --no-store-code")
-            yield self._checked(self.model.documents([text_of(document) for document in documents]), len(documents))
+            yield self._checked(self.model.documents([text_of(document) for document in batch]), len(batch))
 
     def _checked(self, vectors: Matrix, n: int) -> Matrix:
         """As unit vectors; raises NcsError for what is none."""
@@ -113,23 +116,28 @@ class DenseRanker(Ranker):
         rows, scores = self.index.search(query, k, allowed=allowed)
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`."""
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        self.index.save(room)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+    def save(self, statistics: Path, segment: Path) -> None:
+        """The configuration, by which the model is opened again; vectors."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        self.index.save(segment / self.name)
 
-    def load(self, folder: Path) -> None:
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Embed the documents of a new segment only."""
+        self.fit_documents(documents)
+        self.index.save(segment / self.name)
+
+    def load(self, snapshot: Snapshot) -> None:
         """The model is not opened yet. Raises BadInput where it was not built, IndexDamaged for damaged files."""
-        room = built_room(folder, self.name)
+        path = statistics_of(snapshot, self.name) / "config.json"
         try:
-            config = json.loads((room / "config.json").read_bytes())
+            config = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
         if not isinstance(config, dict) or not config.get(self.needs):
-            raise IndexDamaged(f"{room / 'config.json'} names no {self.needs}; build the index again")
-        self.config, self._model, self._index = config, None, VectorIndex.load(room)
+            raise IndexDamaged(f"{path} names no {self.needs}; build the index again")
+        self.config, self._model, self._index = config, None, Vectors.open(snapshot, self.name)
 
 
 def text_of(document: Document) -> str:

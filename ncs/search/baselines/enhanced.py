@@ -13,7 +13,7 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.search.rankers import Internals, Ranker, built_room, create_part, save_part
+from ncs.search.rankers import Internals, Ranker, statistics_of, create_part, save_part
 from ncs.search.ranking import Ranking
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
@@ -38,6 +40,8 @@ class EnhancedRanker(Ranker):
     and no word is added twice or where it stands already.
     Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
     """
+
+    can_extend = True
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class EnhancedRanker(Ranker):
         self.part, self.least_weight = create_part(part), least_weight
         self._words: Cooccurrence | None = None
 
-    def prepare(self) -> None:
+    def prepare(self, statistics: Path | None = None) -> None:
         """Read the first of the pairs; raises BadInput where none are named or they cannot be read."""
         next(iter(self._pairs(silent)), None)
 
@@ -105,27 +109,30 @@ class EnhancedRanker(Ranker):
         """Those of the part."""
         return self.part.internals()
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`, and the part where it is not there yet."""
+    def save(self, statistics: Path, segment: Path) -> None:
+        """The matrix and the configuration; and the part where it is not there yet."""
         if self._words is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        save_part(self.part, folder)
-        self._words.save(room)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        save_part(self.part, statistics, segment)
+        self._words.save(folder)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
-    def load(self, folder: Path) -> None:
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Nothing: the part extends itself."""
+
+    def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
-        room = built_room(folder, self.name)
+        folder = statistics_of(snapshot, self.name)
         try:
-            made_with = json.loads((room / "config.json").read_bytes())
-            self.part, self.least_weight = create_part(made_with["part"]), float(made_with["least_weight"])
-            self._words = Cooccurrence.load(room)
+            config = json.loads((folder / "config.json").read_bytes())
+            self.part, self.least_weight = create_part(config["part"]), float(config["least_weight"])
+            self._words = Cooccurrence.load(folder)
         except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
-        self.config = made_with
-        self.part.load(folder)
+            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        self.config = config
+        self.part.load(snapshot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, built_room, create_part, save_part
-from ncs.storage.words import WordTable
+from ncs.search.rankers import Ranker, statistics_of, create_part, save_part
+from ncs.storage.words import Words
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.learn.embeddings import Embeddings
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.words import WordReader, WordTable
     from ncs.types import Document, Mask
 
 DEPTH = 500
@@ -112,7 +114,7 @@ class PostrankRanker(Ranker):
     ) -> None:
         self.name = name
         self._configure(part, depth, stop_words, soft)
-        self._words: WordTable | None = None
+        self._words: WordReader | None = None
         self._lines: NDArray[np.int32] = np.zeros(0, np.int32)
         self._spellings = _Spellings.of([])
 
@@ -129,13 +131,13 @@ class PostrankRanker(Ranker):
         self.part.fit(words, embeddings, track=track)
         self._words = words
 
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Note the lines and spellings of every document."""
-        lines, batches = array("i"), range(0, len(store), BATCH)
+        lines, batches = array("i"), range(0, len(documents), BATCH)
 
         def spelled() -> Iterator[set[str]]:
             for start in track(batches, self.name, total=len(batches), unit="batches"):
-                for document in store.documents(range(start, min(start + BATCH, len(store)))):
+                for document in documents.documents(range(start, min(start + BATCH, len(documents)))):
                     lines.append(document.end_line - document.start_line + 1)
                     yield _spellings(document)
 
@@ -160,7 +162,7 @@ class PostrankRanker(Ranker):
             order = postrank(np.arange(len(rows)), grade)
         return [(int(rows[at]), float(score[at])) for at in order[:k].tolist()]
 
-    def _grades(self, words: WordTable, text: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _grades(self, words: WordReader, text: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         asked, typed = tokenize(text), _TYPED.findall(text.lower())
         if not self.stop_words:
             asked, typed = content_words(asked), content_words(typed)
@@ -173,32 +175,30 @@ class PostrankRanker(Ranker):
         )
         return grades(facts, len(set(asked)), len(set(typed)))
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`, and the part where it is not there yet."""
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        save_part(self.part, folder)
-        np.save(room / "lines.npy", self._lines)
-        self._spellings.save(room)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+    def save(self, statistics: Path, segment: Path) -> None:
+        """The configuration; lines and spellings of documents; and the part where it is not there yet."""
+        for folder in (statistics / self.name, segment / self.name):
+            folder.mkdir(parents=True, exist_ok=True)
+        save_part(self.part, statistics, segment)
+        np.save(segment / self.name / "lines.npy", self._lines)
+        self._spellings.save(segment / self.name)
+        path = statistics / self.name / "config.json"
+        path.write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
-    def load(self, folder: Path) -> None:
+    def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
-        room = built_room(folder, self.name)
-        words = WordTable.load(folder)
+        folder, own = statistics_of(snapshot, self.name), snapshot.segments[0].path / self.name
         try:
-            made_with = json.loads((room / "config.json").read_bytes())
-            lines = np.asarray(np.load(room / "lines.npy", mmap_mode="r", allow_pickle=False))
-            spellings = _Spellings.load(room)
-            self._configure(
-                made_with["part"], int(made_with["depth"]), bool(made_with["stop_words"]), float(made_with["soft"])
-            )
+            config = json.loads((folder / "config.json").read_bytes())
+            lines = np.asarray(np.load(own / "lines.npy", mmap_mode="r", allow_pickle=False))
+            spellings = _Spellings.load(own)
+            self._configure(config["part"], int(config["depth"]), bool(config["stop_words"]), float(config["soft"]))
         except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
-        if not len(words) == len(lines) == len(spellings.offsets) - 1:
-            raise IndexDamaged(f"the files in {room} do not fit the documents; build the index again")
-        self.part.load(folder)
-        self._words, self._lines, self._spellings = words, lines, spellings
+            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        if not len(snapshot) == len(lines) == len(spellings.offsets) - 1:
+            raise IndexDamaged(f"the files in {own} do not fit the documents; build the index again")
+        self.part.load(snapshot)
+        self._words, self._lines, self._spellings = Words(snapshot), lines, spellings
 
 
 def _spellings(document: Document) -> set[str]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, built_room
-from ncs.storage.postings import Postings
+from ncs.search.rankers import Ranker, statistics_of
+from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.learn.embeddings import Embeddings
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Document, Mask
 
@@ -63,11 +64,11 @@ class TwoFieldRanker(Ranker):
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
         """Nothing: the text is read, not the words."""
 
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Count the tokens of every name and text; raises BadInput where the index keeps no code."""
         counts = {name: _Counts() for name in TEXT_FIELDS}
         code = False
-        for document in _documents(store, track, self.name):
+        for document in _documents(documents, track, self.name):
             code = code or bool(document.code)
             counts["name"].add(tokenize(document.name))
             counts["text"].add(standard_tokens(document.code))
@@ -78,32 +79,31 @@ class TwoFieldRanker(Ranker):
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        ids = [id for id in map(self.postings.stems.id, terms) if id is not None]
-        return self.postings.search_ids(ids, k, allowed=allowed)
+        rows, scores = self.postings.leading(weights_of(terms), k, allowed=allowed)
+        return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`."""
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        self.postings.save(room)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+    def save(self, statistics: Path, segment: Path) -> None:
+        """Postings, and the configuration."""
+        self.postings.save(statistics, segment, self.name)
+        path = statistics / self.name / "config.json"
+        path.write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
-    def load(self, folder: Path) -> None:
+    def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are not whole."""
-        room = built_room(folder, self.name)
+        path = statistics_of(snapshot, self.name) / "config.json"
         try:
-            made_with = json.loads((room / "config.json").read_bytes())
-            self.k1, self.b = float(made_with["k1"]), float(made_with["b"])
+            config = json.loads(path.read_bytes())
+            self.k1, self.b = float(config["k1"]), float(config["b"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
         self.config = {"k1": self.k1, "b": self.b}
-        self._postings = Postings.load(room)
+        self._postings = Postings.open(snapshot, self.name)
 
 
-def _documents(store: Store, track: Track, stage: str) -> Iterator[Document]:
+def _documents(documents: DocumentTable, track: Track, stage: str) -> Iterator[Document]:
     """All documents in row order, some at a time."""
-    for start in track(range(0, len(store), BATCH), stage, total=-(-len(store) // BATCH), unit="batches"):
-        yield from store.documents(range(start, min(start + BATCH, len(store))))
+    for start in track(range(0, len(documents), BATCH), stage, total=-(-len(documents) // BATCH), unit="batches"):
+        yield from documents.documents(range(start, min(start + BATCH, len(documents))))
 
 
 @dataclass(slots=True)
@@ -154,9 +154,11 @@ def _postings(counts: Mapping[TextField, _Counts], k1: float, b: float) -> Posti
     order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
     offsets = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(terms)))])
     lengths = one_byte_lengths(np.frombuffer(counts["text"].lengths, np.int64)).astype(np.float32)
-    return Postings(
+    table = PostingTable(
         terms, offsets, np.concatenate(rows)[order].astype(np.int32), impacts[order].astype(np.float32), lengths
     )
+    corpus = TermStatistics(terms, len(lengths), 1.0, np.diff(offsets), np.ones(len(terms), np.float32))
+    return Postings([table], corpus)
 
 
 LONGEST = 255  # characters; Lucene cuts a longer token into pieces

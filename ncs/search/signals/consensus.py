@@ -27,9 +27,9 @@ from ncs.storage.arrays import distinct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.document_facts import Structure
+    from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.file_roles import Places
-    from ncs.storage.uses import References
+    from ncs.storage.uses import Uses
 
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]
@@ -60,9 +60,9 @@ class Consensus:
             return 0.0
         return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
 
-    def scores(self, references: References, rows: Rows) -> Scores:
+    def scores(self, uses: Uses, rows: Rows) -> Scores:
         """The share of the lifts that each row's names hold, 0 to 1, [len(rows)]."""
-        ids, lengths = references.of(rows)
+        ids, lengths = uses.of(rows)
         order = np.argsort(self.names)
         names, lifts = self.names[order], self.lifts[order]
         at = np.minimum(np.searchsorted(names, ids), max(0, len(names) - 1))
@@ -72,14 +72,14 @@ class Consensus:
         return np.bincount(owners, weights, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
 
 
-def agree(references: References, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
+def agree(uses: Uses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
     """The names that the first POOL rows share.
 
     rows: best first. weights: of each row, not negative; where all are 0 there is no consensus. repositories: of
     each row.
     """
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
-    ids, lengths = references.of(rows)
+    ids, lengths = uses.of(rows)
     names, numbers = np.unique(ids, return_inverse=True)
     if not len(names) or not weights.any():
         return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
@@ -87,9 +87,9 @@ def agree(references: References, repositories: NDArray[np.int32], rows: Rows, w
     owners = np.repeat(repositories.astype(np.int64), lengths)
     pairs = distinct(numbers.astype(np.int64) * (int(owners.max()) + 1) + owners)
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
-    rarity = np.log((len(references) + 1) / (references.documents_with(names) + 1))
+    rarity = np.log((len(uses) + 1) / (uses.documents_with(names) + 1))
     lifts = shares * rarity * np.log1p(support)
-    order = np.lexsort((references.names.ranks(names), -lifts))[:STRONGEST]
+    order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
     return Consensus(names[order].astype(np.int64), lifts[order], float(support[order][:LEADING].mean()))
 
 
@@ -103,18 +103,18 @@ class Evidence:
     inside: float
 
 
-def gather(structure: Structure, rows: Rows, base: Scores) -> Evidence:
+def gather(facts: DocumentFacts, rows: Rows, base: Scores) -> Evidence:
     """From the candidates, best first; base: their score by words and meaning."""
     weights = base / max(float(base[0]), 1e-9)
-    owners = structure.places.repositories_of(rows)
-    consensus = agree(structure.references, owners, rows, weights)
+    owners = facts.file_roles.repositories_of(rows)
+    consensus = agree(facts.uses, owners, rows, weights)
     inside = 1 / _effective(owners[:NEIGHBORS], weights[:NEIGHBORS])
     return Evidence(consensus, rows[:POOL], inside)
 
 
-def consensus_signal(evidence: Evidence, references: References, rows: Rows, weight: float) -> Scores:
+def consensus_signal(evidence: Evidence, uses: Uses, rows: Rows, weight: float) -> Scores:
     """The gated consensus of each row, [len(rows)]."""
-    return weight * evidence.consensus.gate * evidence.consensus.scores(references, rows)
+    return weight * evidence.consensus.gate * evidence.consensus.scores(uses, rows)
 
 
 def file_signal(

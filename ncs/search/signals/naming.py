@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.storage.postings import stem_all
-from ncs.text.stems import Stems
+from ncs.text.stems import Stems, stem_all
 from ncs.text.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.search.question import Intent
-    from ncs.storage.definitions import Symbols
-    from ncs.storage.words import WordTable
+    from ncs.storage.definitions import Definitions
+    from ncs.storage.words import WordReader
 
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]
@@ -42,7 +41,7 @@ OPPOSITES: Mapping[str, str] = _opposites()
 """Stem -> the stem of its opposite."""
 
 
-def agreement(table: WordTable, rows: Rows, idf: Mapping[str, float], stems: Stems | None = None) -> Scores:
+def agreement(table: WordReader, rows: Rows, idf: Mapping[str, float], stems: Stems | None = None) -> Scores:
     """sqrt(recall) * precision of each row's name, 0 to 1, [len(rows)].
 
     recall: the share of the query's idf that the name has; precision: the share of the name that is in the query.
@@ -91,7 +90,7 @@ def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(stems[::2], stems[1::2], strict=True))
 
 
-def direction(table: WordTable, rows: Rows, tokens: Sequence[str], stems: Stems | None = None) -> Scores:
+def direction(table: WordReader, rows: Rows, tokens: Sequence[str], stems: Stems | None = None) -> Scores:
     """1 where a row's name says the query's direction, -1 where it says the reverse or an opposite, else 0.
 
     Words and embeddings cannot tell `intToString` from `stringToInt`, or `show` from `hide`; a name can: `x to y` and
@@ -128,7 +127,7 @@ def _direction(name: Sequence[str], words: Sequence[str], source: str, target: s
     return 0
 
 
-def definition(symbols: Symbols, intent: Intent, rows: Rows, inside: float) -> Scores:
+def definition(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
     """How well each row defines a symbol that the query spells, [len(rows)].
 
     In a sentence a symbol asks for its definition inside one project only (inside = 1): over many projects `how to

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.types import FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.words import WordTable
+    from ncs.storage.words import WordReader
     from ncs.text.stems import Stems
     from ncs.types import Field
 
@@ -68,7 +68,7 @@ def outline_factors(outlines: NDArray[np.bool_], inside: float, *, factor: float
 
 
 def body_factors(
-    table: WordTable,
+    table: WordReader,
     rows: Rows,
     outlines: NDArray[np.bool_],
     inside: float,
@@ -86,7 +86,7 @@ def body_factors(
     return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(name, 0.0, 1.0)), 1.0)
 
 
-def quality_factors(table: WordTable, stems: Stems, rows: Rows, *, unfinished: float = UNFINISHED) -> Scores:
+def quality_factors(table: WordReader, stems: Stems, rows: Rows, *, unfinished: float = UNFINISHED) -> Scores:
     """The factor of thin functions that say they are not done, [len(rows)]: they raise `NotImplementedError`, throw
     `UnsupportedOperationException` or say so."""
     result = np.ones(len(rows))
@@ -96,13 +96,13 @@ def quality_factors(table: WordTable, stems: Stems, rows: Rows, *, unfinished: f
     return result
 
 
-def _lengths(table: WordTable, rows: Rows, fields: Sequence[Field]) -> NDArray[np.int64]:
+def _lengths(table: WordReader, rows: Rows, fields: Sequence[Field]) -> NDArray[np.int64]:
     """How many words the fields have together."""
     return np.asarray(table.lengths(rows)[:, [FIELDS.index(field) for field in fields]].sum(axis=1), np.int64)
 
 
 def _containing(
-    table: WordTable, stems: Stems, rows: Rows, fields: Sequence[Field], phrases: Sequence[Sequence[str]]
+    table: WordReader, stems: Stems, rows: Rows, fields: Sequence[Field], phrases: Sequence[Sequence[str]]
 ) -> NDArray[np.bool_]:
     """Which rows have all stems of one of the phrases."""
     ids, offsets = table.select_rows(fields, rows)

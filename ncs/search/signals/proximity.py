@@ -19,7 +19,7 @@ from ncs.types import Field
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.words import WordTable
+    from ncs.storage.words import WordReader
     from ncs.text.stems import Stems
 
 WINDOW = 4
@@ -30,7 +30,7 @@ READ: tuple[Field, ...] = ("name", "scope", "calls", "enums", "identifiers", "ty
 
 
 def agreement(
-    table: WordTable, stems: Stems, rows: NDArray[np.int64], words: Sequence[str], idf: Mapping[str, float]
+    table: WordReader, stems: Stems, rows: NDArray[np.int64], words: Sequence[str], idf: Mapping[str, float]
 ) -> NDArray[np.float64]:
     """The share of the query's pairs that each row has near each other, 0 to 1, [len(rows)]; rows: best first.
 
@@ -53,7 +53,7 @@ def agreement(
 
 
 def _positions(
-    table: WordTable, stems: Stems, rows: NDArray[np.int64], terms: Sequence[str]
+    table: WordReader, stems: Stems, rows: NDArray[np.int64], terms: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Where the rows' words are terms of the query: positions, ascending; which term; which row."""
     ids, offsets = table.select_rows(READ, rows)
