@@ -9,7 +9,7 @@ import queue
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -27,6 +27,7 @@ from ncs.sources.roots import Names, check_roots
 
 if TYPE_CHECKING:
     from ncs.build.request import Request
+    from ncs.config import BuildConfig
     from ncs.progress import Track
     from ncs.sources import Skipped
 
@@ -55,23 +56,30 @@ def ingest_on_cluster(
     named in `skipped`.
     Raises what `walk` raises, and NcsError where the cluster is gone.
     """
-    config, began = request.config, time.time_ns()
+    config, began, roots = request.config, time.time_ns(), _parts(request.roots, request.force)
     with (
         connected(scheduler, request.workers) as client,
         tempfile.TemporaryDirectory(prefix="shards-", dir=segment) as spool,
         Collector(segment, config.store_code, config.deduplicate) as collector,
     ):
-        _Merge(request, skipped, Tasks(client, give_up), Path(spool), collector).run(request.track)
+        _Merge(roots, config, skipped, Tasks(client, give_up), Path(spool), collector).run(request.track)
         return collector.finish(began)
 
 
 class _Merge:
     """Segments come in any order and wait on the disk until those before them were merged."""
 
-    def __init__(self, request: Request, skipped: Skipped, tasks: Tasks, spool: Path, collector: Collector) -> None:
-        self._request, self._skipped, self._tasks = request, skipped, tasks
+    def __init__(
+        self,
+        roots: Sequence[Part],
+        config: BuildConfig,
+        skipped: Skipped,
+        tasks: Tasks,
+        spool: Path,
+        collector: Collector,
+    ) -> None:
+        self._roots, self._config, self._skipped, self._tasks = roots, config, skipped, tasks
         self._spool, self._collector = spool, collector
-        self._roots = _parts(request.roots, request.force)
         self._names, self._numbers = Names(), count()
         self._parts: dict[Key, Part] = {}
         """All that were met."""
@@ -92,7 +100,7 @@ class _Merge:
     def _submit(self, part: Part) -> None:
         if part.key not in self._parts:
             self._parts[part.key], self._waiting[part.key] = part, None
-            self._tasks.submit(Job.of(part, self._roots, self._request.config))
+            self._tasks.submit(Job.of(part, self._roots, self._config))
 
     def _received(self, part: Part, answer: bytes) -> None:
         report, _ = _open(answer)
