@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ncs.storage.words import Words
     from ncs.types import Mask
 
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which documents may be hits; repository and path are globs. functions_only leaves out classes and top-level

@@ -23,7 +23,7 @@ from ncs.learn import calibration, confidence, learning, tuning
 from ncs.learn import synthetic_queries as sampling
 from ncs.learn.calibration import calibrate
 from ncs.learn.confidence import DEFAULT, TRAITS, Learnt, Model
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.learn.field_ablation import Hiding
 from ncs.learn.learning import Asked
 from ncs.learn.synthetic_queries import MOST, sample

@@ -26,7 +26,7 @@ from textual.widgets import Input
 from ncs.answer import Answer
 from ncs.config import BuildConfig
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.serve.tui.app import SearchApp
 from ncs.serve.tui.searching import Searcher
 from tests.waiting import LONG

@@ -13,7 +13,7 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.types import Document
 from unif.asked import OWN, asked, own
 from unif.data import Texts, Writer

@@ -22,7 +22,7 @@ from ncs.build.request import Recipe
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, SourceError
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.learn.word_vectors import PENDING
 from ncs.storage.files import FileEntry, FileTable
 from ncs.storage.manifest import read_manifest

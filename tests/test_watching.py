@@ -22,7 +22,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.storage.folder import new_generation
 from ncs.storage.manifest import read_manifest
 from tests.waiting import LONG, put, until

@@ -12,7 +12,8 @@ from ncs.build.calibration import weigh_head
 from ncs.build.pipeline import draft, open_documents, requested_rankers
 from ncs.learn.embeddings import Embeddings
 from ncs.progress import Track, silent
-from ncs.search.rankers import HEAD, Ranker, fit_ranker, read_ranker
+from ncs.search.rankers import Ranker, fit_ranker, read_ranker
+from ncs.search.signals.head import NAME as HEAD
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import Snapshot, open_snapshot
 from ncs.storage.words import WordTable

@@ -22,8 +22,7 @@ from ncs.build.memory import Budget, Corpus, expected
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
-from ncs.learn.embeddings import Embeddings, choose
-from ncs.learn.word_vectors import carried_over, share_without_vector
+from ncs.learn.embeddings import Embeddings, carried_over, choose, share_without_vector
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, Ranker, create_ranker, fit_ranker, requested_ranker

@@ -8,12 +8,11 @@ from pathlib import Path
 from threading import Event
 from types import ModuleType
 
-from ncs.build.update import update
-
 from ncs.build.request import Changes, roots_of
+from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
-from ncs.learn.word_vectors import retraining_advice
+from ncs.learn.embeddings import retraining_advice
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
@@ -26,6 +25,7 @@ LOOK = 500
 """Milliseconds between looks at whether a root was made anew."""
 AGAIN, LONGEST = 2.0, 300.0
 """Seconds after which a failed update is tried again; twice as many each time, up to LONGEST."""
+
 
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
     """Keep the index in `folder` up to date with its sources until `stop` is set, or KeyboardInterrupt.

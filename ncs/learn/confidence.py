@@ -1,38 +1,40 @@
-"""How probable it is that a hit is what was asked for, and what a corpus has taught its index beside its words.
+"""How probable it is that a hit is right: a logistic model, and where an index keeps it and its tuned weights.
 
     P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * trait)))
 
 over TRAITS, which do not depend on the scale of a score. The coefficients are fitted to questions made from the
-documents themselves (ncs.learn.calibration), towards DEFAULT, which stands where a corpus has too few of them.
+documents themselves (ncs.build.calibration), towards DEFAULT, which stands where a corpus has too few of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.minimising import minimise
-from ncs.storage import manifest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
+
     Scores = NDArray[np.float64]
 
+T = TypeVar("T")
 TRAITS = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
 """Of a hit; words are counted by idf, a word as rare as can be is 1, and the question has q of them:
 coverage: the part c of the question that the document's words hold, as c^3 (1 - exp(-q / 3)): two words held say less
 than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
 meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
 score it is ahead of the next hit."""
-BUILT, TUNED = "calibration.json", manifest.TUNED
-"""What the build learnt; and what `ncs tune` did, which goes before it and is no part of the manifest."""
+BUILT, TUNED = "calibration.json", "tuned.json"
+"""The model, among the statistics of a build; and the weights that `ncs tune` learnt, in the index folder itself."""
+REMEDIES = {BUILT: "build the index again", TUNED: "remove it with: ncs tune --reset"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,57 +64,68 @@ DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What an index knows of its own questions. weights: those of HybridRanker that are not its defaults."""
+class Calibration:
+    """What an index learnt about its ranking. weights: those of HybridRanker that `ncs tune` changed."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     model: Model = DEFAULT
 
-    def save(self, path: Path) -> None:
-        """Write a small JSON file, at once or not at all."""
-        part = path.with_name(f"{path.name}.part")
-        part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-
     @classmethod
-    def load(cls, folder: Path, *, tuned: bool = True) -> Learnt:
-        """From a data folder; the defaults where it holds none; tuned=False: what the build learnt.
+    def load(cls, snapshot: Snapshot, *, tuned: bool = True) -> Calibration:
+        """The defaults where nothing was learnt; tuned=False leaves out the weights. Raises IndexDamaged."""
+        return cls(load_weights(snapshot.folder) if tuned else {}, load_model(snapshot.statistics))
 
-        Raises IndexDamaged for what is no such file.
-        """
-        name = next((name for name in (TUNED, BUILT)[not tuned :] if (folder / name).is_file()), None)
-        if name is None:
-            return cls()
-        try:
-            return cls._read(json.loads((folder / name).read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            remedy = "remove it with: ncs tune --reset" if name == TUNED else "build the index again"
-            raise IndexDamaged(f"cannot read {folder / name} ({error}); {remedy}") from error
 
-    @classmethod
-    def _read(cls, found: Mapping[str, Any]) -> Learnt:
-        weights = {str(name): float(value) for name, value in found["weights"].items()}
-        coefficients = tuple(float(value) for value in found["model"]["coefficients"])
-        model = Model(float(found["model"]["intercept"]), coefficients)
-        if (
-            len(coefficients) != len(TRAITS)
-            or not np.isfinite([*weights.values(), model.intercept, *coefficients]).all()
-        ):
+def save_model(model: Model, statistics: Path) -> None:
+    """Write BUILT."""
+    _write(statistics / BUILT, {"model": asdict(model)})
+
+
+def load_model(statistics: Path) -> Model:
+    """The model of a build, DEFAULT where it learnt none; raises IndexDamaged for a file that holds none."""
+
+    def read(content: Any) -> Model:
+        coefficients = tuple(float(value) for value in content["model"]["coefficients"])
+        model = Model(float(content["model"]["intercept"]), coefficients)
+        if len(coefficients) != len(TRAITS) or not np.isfinite([model.intercept, *coefficients]).all():
             raise ValueError("numbers are missing")
-        return cls(weights, model)
+        return model
+
+    return _read(statistics / BUILT, read) or DEFAULT
 
 
-def keep_tuned(index: Path, data: Path) -> tuple[str, ...]:
-    """Let new files of an index keep the weights tuned for those it has now; a line that says so, if there are any.
+def save_weights(weights: Mapping[str, float], index: Path) -> None:
+    """Write TUNED; raises OSError."""
+    _write(index / TUNED, {"weights": dict(weights)})
 
-    Only the weights: how probable a hit is was learnt anew.
-    """
-    standing = manifest.current_generation(index)
-    if standing is None or not (index / standing / TUNED).is_file():
-        return ()
-    tuned, built = Learnt.load(index / standing), Learnt.load(data, tuned=False)
-    Learnt(tuned.weights, built.model).save(data / TUNED)
-    return ("The weights that `ncs tune` learnt are kept; go back to those of the build with: ncs tune --reset",)
+
+def load_weights(index: Path) -> Mapping[str, float]:
+    """The tuned weights of an index folder, none where it was not tuned; raises IndexDamaged."""
+
+    def read(content: Any) -> Mapping[str, float]:
+        weights = {str(name): float(value) for name, value in content["weights"].items()}
+        if not np.isfinite([*weights.values()]).all():
+            raise ValueError("a weight is no number")
+        return weights
+
+    return _read(index / TUNED, read) or {}
+
+
+def _write(path: Path, content: object) -> None:
+    """A small JSON file, at once or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _read(path: Path, read: Callable[[Any], T]) -> T | None:
+    """None where there is no such file."""
+    try:
+        return read(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); {REMEDIES[path.name]}") from error
 
 
 def fit(
@@ -139,7 +152,11 @@ def fit(
         value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
-    found = minimise(loss, start, [-np.inf, *[0.0] * len(TRAITS)])
+    from scipy.optimize import minimize  # only a build needs it
+
+    bounds = [(None, None), *[(0.0, None)] * len(TRAITS)]
+    options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
+    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
     return Model(round(float(found[0]), 6), tuple(round(float(value), 6) for value in found[1:]))
 
 

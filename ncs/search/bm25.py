@@ -32,9 +32,7 @@ hurts how-to queries over many, where a folder named like the query lifts everyt
 
 
 class Bm25Ranker(Ranker):
-    """Orders documents by BM25; stop words of the query are left out unless it has no other words.
-
-    """
+    """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
 
     can_extend = True
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.learn.confidence import Learnt
+from ncs.learn.confidence import Calibration
 from ncs.search import candidates
 from ncs.search.candidates import Candidates, Parts
 from ncs.search.confidence_features import confidence_features
@@ -38,8 +38,8 @@ from ncs.search.ranking import Hidden, Ranking, Reading
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
 from ncs.search.signals.head import NAME, HeadSignal, LearntVectors, weight_of
 from ncs.storage.document_facts import DocumentFacts
-from ncs.text.stems import stem_all
 from ncs.text.spelling import Known
+from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class HybridRanker(Ranker):
         weights = {each.name: options.pop(each.name) for each in fields(Weights) if each.name in options}
         self.weights, self.settings = Weights(**weights, head=head or 0.0), Settings(**options)
         self.config: Mapping[str, object] = self._config()
-        self.learnt = Learnt()
+        self.calibration = Calibration()
         self._open: Parts | None = None
         self._vocabulary: list[str] = []
 
@@ -168,7 +168,7 @@ class HybridRanker(Ranker):
         ranking = replace(ranking, reading=reading, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking
-        probabilities = self.learnt.model.probabilities(confidence_features(ranking, hidden))
+        probabilities = self.calibration.model.probabilities(confidence_features(ranking, hidden))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
 
     def _scored(
@@ -239,7 +239,7 @@ class HybridRanker(Ranker):
         self,
         rankers: Sequence[Ranker],
         facts: DocumentFacts,
-        learnt: Learnt | None = None,
+        calibration: Calibration | None = None,
         head: Ranker | None = None,
         head_weight: float = 0.0,
     ) -> None:
@@ -248,8 +248,8 @@ class HybridRanker(Ranker):
         Weights left at their defaults become those that were tuned, and `meaning` otherwise what fits a corpus of this
         size. head: the ranker `unif`, where `head_weight` of the folder is not 0.
         """
-        self.learnt = learnt or Learnt()
-        tuned = self.learnt.weights if self.settings.calibrated else {}
+        self.calibration = calibration or Calibration()
+        tuned = self.calibration.weights if self.settings.calibrated else {}
         better = {"meaning": meaning_weight(len(facts.file_roles)), **tuned}
         better.pop("head", None)  # `head_weight` has read it
         weights = asdict(self.weights)
@@ -278,7 +278,7 @@ class HybridRanker(Ranker):
         """`load`, with parts that are open already."""
         head = part(NAME) if (weight := self.head_weight(snapshot)) else None
         parts = [part(name) for name in self.parts]
-        self.open(parts, DocumentFacts.open(snapshot), Learnt.load(snapshot), head, weight)
+        self.open(parts, DocumentFacts.open(snapshot), Calibration.load(snapshot), head, weight)
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:

@@ -23,9 +23,9 @@ from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ncs.storage.vectors import Choice
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
+    from ncs.storage.vectors import Choice
     from ncs.storage.words import WordTable
     from ncs.types import Mask, Matrix
 

@@ -150,9 +150,9 @@ def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
             raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
 
 
-def load_ranker(name: str, snapshot: Snapshot) -> Ranker:
+def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
     """A ranker by name, opened from a snapshot."""
-    ranker = create_ranker(name)
+    ranker = create_ranker(name, **config)
     ranker.load(snapshot)
     return ranker
 

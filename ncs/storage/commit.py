@@ -55,7 +55,7 @@ class IndexWriter:
         self._number = _last_number(folder, self.previous)
 
     def new_folder(self, kind: str, name: str | None = None) -> Path:
-        """An empty folder for a segment (SEGMENTS) or statistics (STATISTICS), called by the next number or by `name`."""
+        """An empty folder for a segment (SEGMENTS) or statistics (STATISTICS), named by the next number or `name`."""
         if name is None:
             self._number += 1
             name = f"{self._number:06}"
@@ -261,7 +261,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def _write_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of the one process that writes; the system lets go of it when that process dies, however it dies."""
+    """Hold the lock of the one process that writes; the system releases it when that process dies, however it dies."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK)

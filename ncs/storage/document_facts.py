@@ -51,7 +51,7 @@ class DocumentFacts:
 def write_facts(
     segment: Path, uses: NameUses, words: WordTable, documents: DocumentTable, *, deduplicate: bool
 ) -> None:
-    """The facts of a new segment; without deduplicate no near duplicates are looked for. Words are saved by themselves."""
+    """The facts of a new segment, but for its words; without deduplicate no near duplicates are looked for."""
     roles = FileRoleTable.of(documents)
     near = NearDuplicates.none(len(documents))
     if deduplicate:

@@ -91,7 +91,7 @@ class NearDuplicates:
 
 
 class Duplicates:
-    """Near duplicates in a snapshot: inside a segment as it says, across segments those among rows that are compared."""
+    """Near duplicates in a snapshot: those that segments name, and across segments those among the rows of a query."""
 
     def __init__(self, snapshot: Snapshot, words: Words) -> None:
         self._snapshot, self._words = snapshot, words

@@ -134,7 +134,7 @@ def _check_entry(path: str, entry: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of a snapshot. first: the row of its first document. dead_files: local numbers of files that are gone."""
+    """A segment of a snapshot. first: row of its first document. dead_files: local numbers of files that are gone."""
 
     name: str
     path: Path
@@ -188,12 +188,12 @@ class Snapshot:
         if not any(len(segment.dead_files) for segment in self.segments):
             return None
         live = np.ones(len(self), np.bool_)
-        for segment in self.segments:
-            try:
+        try:
+            for segment in self.segments:
                 for start, stop in segment.dead_rows():
                     live[segment.first + start : segment.first + stop] = False
-            except (OSError, ValueError, IndexError) as error:
-                raise IndexDamaged(f"cannot read {segment.path} ({error}); {rebuild(self.folder)}") from error
+        except (OSError, ValueError, IndexError) as error:
+            raise IndexDamaged(f"cannot read {segment.path} ({error}); {rebuild(self.folder)}") from error
         return live
 
     def __len__(self) -> int:
@@ -211,7 +211,7 @@ class Snapshot:
         return self._tombstones()
 
     def split(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows by segment: (number of the segment, positions in `rows`, local rows); segments without any are left out."""
+        """Rows by segment: (number of the segment, positions in `rows`, local rows), for segments that have any."""
         if len(self.segments) == 1:
             if len(rows):
                 yield 0, np.arange(len(rows)), rows
@@ -337,7 +337,7 @@ def snapshot_number(folder: Path) -> int | None:
 
 
 def find_index(start: Path) -> Path:
-    """The `.ncs` index folder in `start` or the nearest folder above, as git finds its repository. Raises IndexNotFound."""
+    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository. Raises IndexNotFound."""
     start = start.resolve()
     for folder in (start, *start.parents):
         index = folder / DEFAULT_NAME

@@ -50,14 +50,6 @@ class NameUses:
         begins, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
         return self.ids[ranges(begins, lengths)], lengths
 
-    def __len__(self) -> int:
-        """How many documents the numbers in `documents` were counted in."""
-        return len(self._parts[0])
-
-    def documents_with(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
-        """How many documents use each of these names."""
-        return self.documents[names]
-
     def save(self, folder: Path) -> None:
         """Write `<folder>/uses/`."""
         save_arrays(folder / FOLDER, self.names, {name: getattr(self, name) for name in FILES})
@@ -90,6 +82,10 @@ class Uses:
             for part, ids in zip(others, self._ids, strict=True):
                 new = ids >= len(first.names)
                 self.documents[ids[new]] = np.maximum(self.documents[ids[new]], part.documents[new])
+
+    def __len__(self) -> int:
+        """How many documents the numbers in `documents` were counted in."""
+        return len(self._parts[0])
 
     def documents_with(self, names: NDArray[np.int64]) -> NDArray[np.int32]:
         """How many documents use each of these names."""

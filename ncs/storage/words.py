@@ -184,7 +184,7 @@ class Words:
     def select_rows(
         self, fields: Sequence[Field], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The words of these fields of some rows, joined by row, in the order given: ids [m], offsets [len(rows) + 1]."""
+        """The words of these fields of some rows, joined by row in their order: ids [m], offsets [len(rows) + 1]."""
         if len(self._tables) == 1:
             return self._tables[0].select_rows(fields, rows)
         parts = []
@@ -207,7 +207,7 @@ Part = tuple["NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
 
 
 def scattered(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Values of n rows from parts of (positions among the rows, values joined, values a row): values, offsets [n + 1]."""
+    """Values of n rows from parts (positions among the rows, values joined, values a row): values, offsets [n + 1]."""
     lengths = np.zeros(n, np.int64)
     for at, _, counts in parts:
         lengths[at] = counts

@@ -271,7 +271,7 @@ def test_where_no_scheduler_answers_one_line_says_how_to_start_one() -> None:
 
 
 def test_a_missing_root_is_reported_as_without_a_cluster(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="there is no .*nowhere; name a folder"):
+    with pytest.raises(SourceError, match=r"there is no .*nowhere; name a folder"):
         ingest_on_cluster(request(tmp_path / "nowhere"), Skipped(), tmp_path, scheduler="tcp://127.0.0.1:9")
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ncs.answer import ask, hit_as_dict
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.search.expansion import K3
 from ncs.search.explain import explain, match_words, query_parts
 from ncs.search.explain_table import reading_lines, reasons_lines

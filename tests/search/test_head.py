@@ -17,7 +17,7 @@ from ncs.build.add_ranker import add_rankers
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
 from ncs.learn.confidence import TUNED, Learnt
-from ncs.learn.embeddings import FastTextConfig
+from ncs.config import FastTextConfig
 from ncs.learn.head_calibration import LEAST, WEIGHT, decided, told, why
 from ncs.learn.learning import Gain
 from ncs.learn.tuning import reset, tune

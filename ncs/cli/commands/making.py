@@ -102,7 +102,7 @@ def build(
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
     from ncs.index import BuildConfig, Index
-    from ncs.learn.embeddings import FastTextConfig
+    from ncs.config import FastTextConfig
     from ncs.storage.folder import DEFAULT_NAME
 
     learning = given(

@@ -12,7 +12,7 @@ from ncs.build.building import SPACE
 from ncs.cli.doctor.findings import Finding, typed
 from ncs.errors import IndexFolderError, IndexNotFound
 from ncs.index import Index
-from ncs.learn.word_vectors import retraining_advice
+from ncs.learn.embeddings import retraining_advice
 from ncs.storage.folder import find_index
 from ncs.storage.manifest import TUNED
 

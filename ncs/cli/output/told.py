@@ -68,7 +68,7 @@ def _drift(described: Mapping[str, Any]) -> str:
 
 def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:
     """What an update came to, on stderr."""
-    from ncs.learn.word_vectors import retraining_advice
+    from ncs.learn.embeddings import retraining_advice
 
     counts: Mapping[str, Any] = manifest.counts
     kinds = {"new": changes.added, "changed": changes.changed, "removed": changes.removed}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.search.rankers import Internals, Ranker, statistics_of, create_part, save_part
+from ncs.search.rankers import Internals, Ranker, create_part, save_part, statistics_of
 from ncs.search.ranking import Ranking
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize

@@ -14,7 +14,7 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, statistics_of, create_part, save_part
+from ncs.search.rankers import Ranker, create_part, save_part, statistics_of
 from ncs.storage.words import Words
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.learn.confidence import Learnt
+from ncs.learn.confidence import load_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.storage.vectors import VectorIndex
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.vectors import Vectors
     from ncs.storage.words import WordReader
     from ncs.types import Document, Field, Mask, Matrix
 
@@ -51,7 +52,7 @@ class LearntVectors(Protocol):
     """A ranker with vectors of its own for questions and documents: `unif.ranker.UnifRanker`."""
 
     @property
-    def vectors(self) -> VectorIndex:
+    def vectors(self) -> Vectors:
         """Of the documents."""
 
     @property
@@ -84,7 +85,7 @@ class Spread:
     covariance: Scores
 
     @classmethod
-    def of(cls, index: VectorIndex) -> Spread:
+    def of(cls, index: Vectors) -> Spread:
         """Reads SAMPLE vectors, spread evenly."""
         filled = index.filled()
         at = np.unique(np.linspace(0, max(0, len(filled) - 1), min(SAMPLE, len(filled))).astype(np.int64))
@@ -141,16 +142,16 @@ def scaled(standing: Scores) -> Scores:
     return found
 
 
-def weight_of(folder: Path, *, tuned: bool = True) -> float:
-    """What the head of a data folder counts: as `ncs tune` found, if that counts, else as it was weighed at the build.
+def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
+    """What the head of an index counts: as `ncs tune` found, if that counts, else as it was weighed at the build.
 
     0 where there is no head, or none that was weighed. Raises IndexDamaged for what is no weight.
     """
-    path = folder / NAME / WEIGHT
+    path = snapshot.statistics / NAME / WEIGHT
     if not path.is_file():
         return 0.0
-    if tuned and (found := Learnt.load(folder).weights.get("head")) is not None:
-        return found
+    if tuned and (weight := load_weights(snapshot.folder).get("head")) is not None:
+        return weight
     try:
         weight = float(json.loads(path.read_bytes())["weight"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -160,6 +161,6 @@ def weight_of(folder: Path, *, tuned: bool = True) -> float:
     return weight
 
 
-def save_weight(folder: Path, weight: float) -> None:
-    """Into the ranker's room of a data folder."""
-    (folder / NAME / WEIGHT).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")
+def save_weight(statistics: Path, weight: float) -> None:
+    """Into the statistics of the ranker."""
+    (statistics / NAME / WEIGHT).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")
