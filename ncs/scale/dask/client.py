@@ -246,7 +246,7 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
     except ImportError:
         raise MissingExtra("a cluster needs the extra `cluster`: pip install 'neural-code-search[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the build reports what matters of it
-    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
     if scheduler == LOCAL:
         with dask.config.set(QUIET), LocalCluster(**options) as cluster, closing(Client(cluster)) as client:
             yield client

@@ -107,7 +107,7 @@ def run(job: Job) -> bytes:
     with tempfile.TemporaryDirectory(prefix="ncs-") as name:
         room, segment = Path(name), Path(name, "segment")
         segment.mkdir()
-        below = listed(job.part) if is_address(job.part.root) else []
+        below = listed(job.part) if is_address(job.part.root) and not job.part.archive else []
         if not below:
             below = _read(job, room, segment, skipped)
         report = {

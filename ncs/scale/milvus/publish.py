@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -170,7 +171,7 @@ def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> str:
 
 def _is_ours(client: Any, target: Target, collection: str) -> bool:
     """Whether it was made for this target: by its name and fields."""
-    if not collection.startswith(f"{target.name}_"):
+    if not re.fullmatch(rf"{target.name}_\d+_\d+_[a-z]\w*", collection):
         return False
     fields = {each["name"] for each in client.describe_collection(collection, timeout=TIMEOUT)["fields"]}
     return fields >= {"key", "sparse", "dense", "payload", *TEXTS}
