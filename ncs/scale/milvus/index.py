@@ -89,9 +89,9 @@ class MilvusIndex(Index):
         opened = name in self._rankers
         ranker = super().ranker(name)
         if not opened and name == LEXICAL and isinstance(ranker, Bm25Ranker):
-            ranker.postings = StorePostings(ranker.postings, self._candidates)
+            ranker._postings = StorePostings(ranker.postings, self._candidates)
         elif not opened and name == DENSE and isinstance(ranker, NcsRanker):
-            ranker.vectors = StoreVectors(ranker.vectors, self._candidates)
+            ranker._vectors = StoreVectors(ranker.vectors, self._candidates)
         return ranker
 
 
