@@ -201,7 +201,7 @@ def update(
         retrain=retrain,
         workers=workers,
         track=console.tracker(quiet),
-        ready=publication.ready if publication else None,
+        before_commit=publication.before_commit if publication else None,
     )
     with updated:
         if not quiet:

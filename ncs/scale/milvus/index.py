@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexVersion
+from ncs.errors import BadInput, IndexVersion, StoreLost
 from ncs.index import Index
 from ncs.scale.milvus.store import (
     DENSE,
@@ -46,6 +47,8 @@ SPARE = 16
 """Candidates beyond k that are asked for: some may be gone, or of another snapshot."""
 LISTED = 50_000
 """Documents that a filter of Milvus may name."""
+RETRY = 0.5
+"""Seconds between tries to reach a store."""
 
 
 def open_index(folder: Path, store: str | None = None, *, verify: bool = False, seconds: float = TIMEOUT) -> Index:
@@ -145,17 +148,28 @@ class Candidates:
         return rows[self._numbers[segments] == keys >> ROW_BITS]
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """What a call gives; after a restart of Milvus the collection has to be loaded first."""
+        """What a call gives; a store that is lost is tried again for the target's seconds."""
+        end = time.monotonic() + self._target.seconds
+        while True:
+            try:
+                with store_errors(self._target):
+                    return self._loaded(call, *arguments, **options)
+            except StoreLost:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(RETRY)
+
+    def _loaded(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """After a restart of Milvus the collection has to be loaded first."""
         from pymilvus.exceptions import MilvusException
 
-        with store_errors(self._target):
-            try:
-                return call(self._collection, *arguments, timeout=self._target.seconds, **options)
-            except MilvusException as error:
-                if "load" not in str(error.message):
-                    raise
-            self._client.load_collection(self._collection, timeout=self._target.seconds)
+        try:
             return call(self._collection, *arguments, timeout=self._target.seconds, **options)
+        except MilvusException as error:
+            if "load" not in str(error.message):
+                raise
+        self._client.load_collection(self._collection, timeout=self._target.seconds)
+        return call(self._collection, *arguments, timeout=self._target.seconds, **options)
 
 
 class StorePostings(Postings):
