@@ -64,7 +64,7 @@ _LONG_LINE = 300
 _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script minified
 _SCRIPTS = (".js", ".mjs", ".cjs", ".css")
 _MINIFIED_FROM = 2000  # bytes: one long line in a short file is no minified file
-_MAX_NOTES = 100
+MAX_NOTES = 100
 Wanted = bool | Callable[[bytes], bool]
 """Whether a file is wanted: yes, no, or a function of its content."""
 
@@ -106,12 +106,12 @@ class Skipped:
     def add_unreadable(self, path: str) -> None:
         """Count and name something that could not be read."""
         self.counts["unreadable"] += 1
-        if len(self.unreadable) < _MAX_NOTES:
+        if len(self.unreadable) < MAX_NOTES:
             self.unreadable.append(path)
 
     def note(self, line: str) -> None:
         """Add a line for people."""
-        if len(self.notes) < _MAX_NOTES:
+        if len(self.notes) < MAX_NOTES:
             self.notes.append(line)
 
 
