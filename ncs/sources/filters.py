@@ -9,13 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ncs.sources.files import Origin, printable
 from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
-
-if TYPE_CHECKING:
-    from ncs.sources.seen import Seen
 
 VENDORED = frozenset(
     {
@@ -167,14 +163,10 @@ class Filter:
     """Whether the caller knows this content already; then it is not read."""
     scope: Scope | None = None
     """What to look at; None: everything."""
-    seen: Seen | None = None
-    """Where to note what else is met."""
-    enter: Callable[[str], bool] | None = None
-    """Which folders are walked over, by their path on disk; None: all."""
 
     def reaches(self, path: str) -> bool:
         """Whether a folder or archive, by its path on disk, is to be looked into."""
-        return (self.enter is None or self.enter(path)) and (self.scope is None or self.scope.reaches(path))
+        return self.scope is None or self.scope.reaches(path)
 
     def covers(self, path: str) -> bool:
         """Whether a file, by its path on disk, is to be looked at."""
