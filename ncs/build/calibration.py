@@ -29,10 +29,13 @@ from ncs.search.rankers import load_ranker
 from ncs.search.ranking import Hidden, Ranking
 from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
 from ncs.storage.documents import Documents
+from ncs.storage.snapshot import read_description
 from ncs.text.stems import stem_all
 from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from ncs.search.candidates import Parts
@@ -285,9 +288,9 @@ def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
     return f"it lifts right functions higher than ncs_centred does, {lift}, and lowers no kind of query"
 
 
-def head_message(counts: Mapping[str, Any]) -> str:
-    """What the default ranker gives the head of an index, and why, by the counts of its snapshot."""
-    head: Mapping[str, Any] = counts.get("calibration", {}).get("head", {})
+def head_summary(folder: Path) -> str:
+    """What the default ranker gives the head of an index, and why."""
+    head: Mapping[str, Any] = read_description(folder).counts.get("calibration", {}).get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
 
 
