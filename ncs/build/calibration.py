@@ -1,6 +1,6 @@
 """What a build learns about its own ranking from queries made of its documents, whose answers are known.
 
-`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learnt head. Such
+`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learned head. Such
 queries cannot tell what the other signals are worth to people: a comment asks for one function, people for any that
 does it, so consensus would be switched off.
 """
@@ -135,7 +135,7 @@ def _hidden(parts: Parts, words: WordTable, queries: Sequence[SyntheticQuery]) -
 class FieldAblation:
     """Scores single documents again as if one field of them were empty; all other documents keep theirs.
 
-    What was learnt from that field (word vectors, counts of words) stays: leaving it out there would take a build a
+    What was learned from that field (word vectors, counts of words) stays: leaving it out there would take a build a
     query.
     """
 

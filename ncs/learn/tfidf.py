@@ -1,4 +1,4 @@
-"""Words into unit vectors: TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
+"""The encoder: documents and queries as TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CHUNK = 1 << 14  # documents encoded at a time
 
 
 class Encoder(Protocol):
-    """Makes comparable unit vectors of documents and questions; a zero vector where no word has one."""
+    """Unit vectors of documents and queries that can be compared; a zero vector where no word has one."""
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
         """Unit vectors [stop - start, d] of the documents of these rows."""
         ...
 
     def query(self, text: str) -> Matrix:
-        """The unit vector [d] of a question."""
+        """The unit vector [d] of a query."""
         ...
 
 
@@ -43,9 +43,9 @@ class TfidfEncoder:
 
     document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
     query, "mean": u(mean of v_w), as published; "idf": as a document of its words. Unknown words are left out.
-    stop_words: False leaves a question's grammar out (documents keep all words).
+    stop_words: False leaves the stop words of a query out (documents keep all words).
 
-    The weighting is ours: scikit-learn's idf is log(n / df) + 1, and it wants all documents at once.
+    scikit-learn's TfidfTransformer adds 1 to the idf and takes all documents at once.
     """
 
     vocabulary: Vocabulary
@@ -66,15 +66,15 @@ class TfidfEncoder:
         return (arrays[0] for arrays in words.each(work, starts, CHUNK))
 
     def query(self, text: str) -> Matrix:
-        """The unit vector [d] of a question, zero where no word of it has a vector."""
+        """The unit vector [d] of a query, zero where no word of it has a vector."""
         _, _, parts = self.parts(text)
         unit: Matrix = unit_rows(parts.sum(axis=0, keepdims=True))[0]
         return unit
 
     def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
-        """The words of a question, the places of the known ones, and what each of these adds to its vector, [known, d].
+        """The words of a query, the positions of the known ones, and what each of these adds to its vector, [known, d].
 
-        Of a repeated word each place adds the same part.
+        A repeated word adds the same at each position.
         """
         words = tokenize(text)
         if not self.stop_words:
