@@ -53,10 +53,10 @@ ROUNDING = 1e-5
 VECTORS, EMPTY, ABOUT, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
 
 
-def chosen(choice: str, rows: int) -> Kind:
+def choose_kind(choice: str, rows: int) -> Kind:
     """The kind of index for so many vectors; BadInput for an unknown choice.
 
-    >>> chosen("auto", 300_000), chosen("auto", 300_001), chosen("pq", 10_000), chosen("pq", 10)
+    >>> choose_kind("auto", 300_000), choose_kind("auto", 300_001), choose_kind("pq", 10_000), choose_kind("pq", 10)
     ('exact', 'pq', 'pq', 'exact')
     """
     if choice not in get_args(Choice):
@@ -192,11 +192,11 @@ class VectorIndex:
         faiss = _faiss()
         index, size = self._ivf_pq, len(self) - len(self._empty)
         wanted = min(size, max(CANDIDATES, PER_HIT * k))
-        chosen = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
+        selector = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
         share = 1.0 if mask is None else np.count_nonzero(mask) / size
         probed = max(LEAST_PROBED, index.nlist // PROBED) * (1 if k <= DEEP else 2) / share
         while True:
-            parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **chosen)
+            parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
             rows: Rows = index.search(_padded(query[None]), wanted, params=parameters)[1][0]
             rows = rows[rows >= 0]
             if len(rows) >= k or probed >= index.nlist:

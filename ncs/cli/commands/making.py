@@ -136,9 +136,8 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
-    from ncs.build.calibration import head_message
+    from ncs.build.calibration import head_summary
     from ncs.search.signals.head import NAME as HEAD
-    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -147,7 +146,7 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            console.say(head_message(read_description(folder_of(index)).counts))
+            console.say(head_summary(folder_of(index)))
 
 
 def _ingest(scheduler: str | None, give_up: float | None) -> Ingest | None:
