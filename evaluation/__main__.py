@@ -13,12 +13,10 @@ from typing import TypeVar
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.ncs287 import read_questions
-from evaluation import comparing, experiment, outputs, readme, record, report
-from evaluation.asking import System
-from evaluation.metrics import parse_measure
-from evaluation.pooling import pooled
-from evaluation.record import Experiment
-from evaluation.settings import grid
+from evaluation import comparison, experiments, reports
+from evaluation.distractors import Distractors
+from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, run_experiment
+from evaluation.measures import parse_measure
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import ending
 from ncs.progress import silent
@@ -31,7 +29,7 @@ _FILES = ("json", "csv", "markdown", "html")
 
 @ending("evaluate")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 done, 2 an error, told in one line on stderr."""
+    """Run the command; 0 done, 2 an error, with one line on stderr."""
     return _run(_parser().parse_args(arguments))
 
 
@@ -49,9 +47,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a setting of the build, as fasttext.dim=100; several values (50,100) are tried in turn; repeatable",
     )  # fmt: skip
     parser.add_argument(
+        "--ablation", action="store_true", help="the default ranker, and without each of its signals, compared with it"
+    )
+    parser.add_argument(
         "--measure", action="append", default=[], metavar="M", help="mrr, answered@10 ...; the first is compared"
     )
-    parser.add_argument("-k", type=int, default=experiment.DEPTH, help="documents a query (default %(default)s)")
+    parser.add_argument("-k", type=int, default=experiments.DEPTH, help="documents a query (default %(default)s)")
     parser.add_argument(
         "--distractors", type=int, metavar="N",
         help="rank each query among its own documents and N others only, drawn by --seed; CodeSearchNet: 999",
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the distractors (default %(default)s)")
     parser.add_argument("--data", type=Path, help="folder of the data sets; else $NCS_DATA, else ../shared/data")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="write every ranking as a TREC run file")
-    outputs.add_options(parser, _FILES)
+    reports.add_options(parser, _FILES)
     parser.add_argument(
         "--compare", nargs=2, metavar=("A", "B"),
         help="two results: RESULT.json, RESULT.json:SYSTEM, or TREC run files with --qrels",
@@ -76,71 +77,84 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     if options.compare:
-        compared = comparing.compare_results(*options.compare, qrels=options.qrels, measures=options.measure)
-        sys.stdout.write(comparing.table(compared) + "\n")
+        compared = comparison.compare_results(*options.compare, qrels=options.qrels, measures=options.measure)
+        sys.stdout.write(comparison.table(compared) + "\n")
         if options.json:
-            comparing.write(compared, options.json)
+            comparison.write(compared, options.json)
         return 0
     found = [each for name in options.corpora for each in _results(name, options)]
     if found:
-        others = {**outputs.chosen(options), "json": None}  # it is written as soon as a corpus is done
-        outputs.write(found, others, pair=options.pair and tuple(options.pair))
+        files = {**reports.output_files(options), "json": None}  # it is written as soon as a corpus is done
+        reports.write_outputs(found, files, pair=options.pair and tuple(options.pair))
     if options.readme:
-        README.write_text(readme.readme(README.read_text(encoding="utf-8"), experiment.RESULTS), encoding="utf-8")
+        README.write_text(reports.readme(README.read_text(encoding="utf-8"), RESULTS), encoding="utf-8")
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise BadInput for what can be told before any work."""
+    """Raise BadInput for options that do not go together, before any work."""
     if options.json and not options.compare and len(options.corpora) != 1:
-        raise BadInput("--json (--out) takes the result of one corpus; name one, or leave it away")
+        raise BadInput("--json (--out) takes the result of one corpus; name one, or omit it")
     if not options.corpora and not options.readme and not options.compare:
         raise BadInput(f"name a corpus: {', '.join(CORPORA)}, or a BEIR folder")
     if options.compare and options.corpora:
-        raise BadInput("--compare takes two results and no corpus; leave one of them away")
+        raise BadInput("--compare and corpora cannot be used together; omit one of them")
+    if options.ablation and options.ranker:
+        raise BadInput("--ablation and --ranker cannot be used together; omit one of them")
     if options.batches and options.distractors is None:
-        raise BadInput("--batches goes with --distractors; give their number, CodeSearchNet's is 999")
+        raise BadInput("--batches needs --distractors; CodeSearchNet uses --distractors 999")
     for name, value in (("-k", options.k), ("--distractors", options.distractors)):
         if value is not None and value < 1:
             raise BadInput(f"{name} is {value}; it must be at least 1")
     for measure in options.measure if not options.compare else ():
         parse_measure(measure)
-    outputs.check(outputs.chosen(options))
+    reports.check_outputs(reports.output_files(options))
 
 
 def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
-    """The result of a corpus, run now and written, or of an earlier run, read; of several corpora their pool first."""
+    """The result of a corpus, run now and written, or of an earlier run; of several corpora first their pool."""
+    baseline = "hybrid" if options.ablation else BASELINE
     if name.endswith(".json"):
-        earlier = _with_texts(record.read(Path(name)), options.data)
-        sys.stdout.write(f"\n{earlier.corpus}\n\n{report.best_table(earlier)}\n\n{report.caption(earlier)}\n")
+        earlier = _with_texts(experiments.read(Path(name)), options.data)
+        _show(earlier, baseline)
         if options.json:
-            record.write(earlier, options.json)
+            experiments.write(earlier, options.json)
         return [earlier]
-    systems = [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
+    systems = _systems(options)
     settings = grid(dict(read_setting(text) for text in options.settings))
-    among = experiment.Among(options.distractors, options.seed, options.batches) if options.distractors else None
+    distractors = Distractors(options.distractors, options.seed, options.batches) if options.distractors else None
     found = [
-        experiment.run_experiment(
-            corpus, systems, settings=settings, measures=options.measure or experiment.MEASURES, depth=options.k,
-            among=among, runs=options.runs, track=silent if options.quiet else _told,
+        run_experiment(
+            corpus, systems, settings=settings, measures=options.measure or experiments.MEASURES,
+            depth=options.k, distractors=distractors, runs=options.runs, track=silent if options.quiet else _progress,
         )
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
     pool = found if len(found) == 1 else [pooled(Path(name).name, found), *found]
     for each in pool:
-        sys.stdout.write(f"\n{each.corpus}\n\n{report.table(each)}\n\n{report.caption(each)}\n")
-    path = options.json or experiment.RESULTS / f"{pool[0].corpus}.json"
-    record.write(pool[0], path)
+        _show(each, baseline)
+    path = options.json or RESULTS / f"{pool[0].corpus}.json"
+    experiments.write(pool[0], path)
     for each in pool[1:]:
-        record.write(each, path.with_suffix("") / f"{each.corpus}.json")
+        experiments.write(each, path.with_suffix("") / f"{each.corpus}.json")
     if len(pool) > 1:
-        sys.stdout.write(f"\nmean over the {len(found)} corpora, each counting the same\n\n{report.averages(found)}\n")
+        sys.stdout.write(f"\nmean over the {len(found)} corpora, each counting the same\n\n{reports.averages(found)}\n")
     sys.stdout.write(f"\nwritten: {path}\n")
     return pool
 
 
+def _systems(options: argparse.Namespace) -> list[System]:
+    if options.ablation:
+        return [System("hybrid"), *(System("hybrid", off) for off in OFF.values())]
+    return [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
+
+
+def _show(found: Experiment, baseline: str) -> None:
+    sys.stdout.write(f"\n{found.corpus}\n\n{reports.table(found, baseline)}\n\n{reports.caption(found)}\n")
+
+
 def _with_texts(found: Experiment, data: Path | None) -> Experiment:
-    """With the texts of its queries where the data set is at hand; results do not keep them."""
+    """Add the texts of its queries where the data set is at hand; results do not keep them."""
     texts: Mapping[str, str] = {}
     try:
         questions = data_folder(data) / f"{found.corpus}.json"
@@ -154,14 +168,14 @@ def _with_texts(found: Experiment, data: Path | None) -> Experiment:
 
 
 def read_system(text: str) -> System:
-    """`ncs`, or `ncs:centre=true,query_weights=idf`; BadInput names the rankers there are.
+    """`ncs`, or `ncs:centre=true,query_weights=idf`; BadInput names the known rankers.
 
     >>> read_system("ncs:centre=true")
     System(ranker='ncs', config={'centre': True})
     """
     name, _, config = text.partition(":")
     if name not in RANKERS:
-        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
+        raise BadInput(f"no ranker called {name!r}; choose one of: {', '.join(RANKERS)}")
     settings = dict(read_setting(part) for part in config.split(",")) if config else {}
     return System(name, {key: values[0] for key, values in settings.items()})
 
@@ -186,8 +200,8 @@ def _value(text: str) -> object:
     return value
 
 
-def _told(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """A line on stderr for every stage that is done."""
+def _progress(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+    """Write a line on stderr for every stage that is done."""
     start = time.perf_counter()
     yield from items
     sys.stderr.write(f"{stage}: {time.perf_counter() - start:.1f} s\n")

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
-from evaluation.metrics import challenge_ndcg, mean
+from evaluation.measures import challenge_ndcg, mean
 from ncs.cli.output import show_table
 from ncs.exit_status import ending
 from ncs.types import Run

@@ -1,12 +1,10 @@
 """CodeSearchNet's first test: mean reciprocal rank of each doc comment's function among 999 drawn distractors.
 
-    python -m evaluation.csn_mrr CORPUS --language python --minutes 10 --out RUNS --json FILE
+    python -m evaluation.csn_mrr CORPUS --language python --head NAME=RUN... --json FILE
 
-Husain et al. 2019, section 4.3, from a corpus that `ncs corpus codesearchnet` made to the table: every encoder (all
-five, or --encoder, repeatable) learns from the partition train for so many minutes of processor time, or --epochs
-(evaluation.csn_training), and is asked the partitions valid and test, repositories that no training saw. An encoder
-that was trained into RUNS before is not trained again, and FILE keeps what it has of other languages. --head NAME=RUN
-asks a run of `ncs train` too. Ties count against the function; its distractors are the same for every head.
+Husain et al. 2019, section 4.3: CORPUS was made by `ncs corpus codesearchnet`; every head, a run of `ncs train` on its
+partition train, is asked the partitions valid and test, repositories that no training saw. Ties count against the
+function; its distractors are the same for every head.
 """
 
 from __future__ import annotations
@@ -15,142 +13,120 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corpora.jsonl import parse_row, read_lines
-from evaluation.csn_training import config_of, partition, read, taught
 from evaluation.distractors import DISTRACTORS, drawn
-from evaluation.learnt_heads import trained_by
 from evaluation.machine import commit, machine
+from evaluation.reports import aligned
+from ncs.errors import BadInput
 from ncs.exit_status import ending
 from ncs.learn.heads import Head
-from unif.config import Encoder
 from unif.sources import code_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PUBLISHED: dict[Encoder, float] = {"nbow": 0.6167, "cnn": 0.6206, "birnn": 0.4262, "selfatt": 0.7011, "mixed": 0.6505}
+PUBLISHED = {"nbow": 0.6167, "cnn": 0.6206, "birnn": 0.4262, "selfatt": 0.7011, "mixed": 0.6505}
 """Table 3: averages of six languages, trained on all of CodeSearchNet."""
+TIE = 1e-6
+"""Scores this close are equal: equal functions differ by as much, by where they stand in a product of matrices."""
+PairText = tuple[str, str, str]
+"""Docstring, code, language."""
 
-NUMBERS = {"epochs": 500, "batch": 256, "rate": 2e-3, "code_words": 200, "query_words": 30, "seed": 0}
-"""Settings of a training that can be given, and their defaults."""
+
+@ending("csn_mrr")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.csn_mrr", description=__doc__.partition("\n")[0])
+    parser.add_argument("corpus", type=Path, help="folder made by `ncs corpus codesearchnet`")
+    parser.add_argument("--language", default="python", help="(default %(default)s)")
+    parser.add_argument("--head", action="append", required=True, metavar="NAME=RUN", help="of `ncs train`; repeatable")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(arguments)
+    pairs = [
+        pair for name in ("valid", "test") for pair in read_pairs(partition(options.corpus, options.language, name))
+    ]
+    found = {}
+    for name, _, run in (text.partition("=") for text in options.head):
+        found[name] = {**settings_of(Path(run)), **measure(Head.load(Path(run)), pairs)}
+        sys.stderr.write(f"{name}: {found[name]['mrr']:.3f}\n")
+    sys.stdout.write(table(found) + "\n")
+    if options.json:
+        about = {"commit": commit(), "machine": machine(), "language": options.language, "pairs": len(pairs)}
+        report = {**about, "published": PUBLISHED, "heads": found}
+        options.json.write_text(json.dumps(report) + "\n", encoding="utf-8")
+    return 0
 
 
-def pairs(files: Sequence[Path]) -> list[tuple[str, str, str]]:
-    """(docstring, code, language) of every line; raises BadInput for one that is none."""
-    found = []
+def partition(corpus: Path, language: str, name: str) -> list[Path]:
+    """The files of a partition; raises BadInput where there are none."""
+    files = sorted((corpus / language / "final" / "jsonl" / name).glob("*.jsonl.gz"))
+    if not files:
+        raise BadInput(f"{corpus} has no {name} pairs in {language}; make it by: ncs corpus codesearchnet")
+    return files
+
+
+def read_pairs(files: Sequence[Path]) -> list[PairText]:
+    """The pair of every line; raises BadInput for a line that is none."""
+    pairs = []
     for path in files:
         for number, line in enumerate(read_lines(path), 1):
             row = parse_row(line, f"{path}:{number}")
-            found.append((row.text("docstring"), row.text("code"), row.text("language")))
-    return found
+            pairs.append((row.text("docstring"), row.text("code"), row.text("language")))
+    return pairs
 
 
-TIE = 1e-6
-"""Scores as near as this are equal: equal functions differ by as much, by where they stand in a product of matrices."""
+def settings_of(run: Path) -> dict[str, Any]:
+    """The encoder and the settings of a training run; of its files the names only."""
+    settings: dict[str, Any] = json.loads((run / "config.json").read_bytes())
+    for each in {"pairs", "questions"} & settings.keys():
+        settings[each] = {Path(file).name: weight for file, weight in settings[each].items()}
+    if settings.get("leave_out"):
+        settings["leave_out"] = Path(settings["leave_out"]).name
+    return {"encoder": settings["model"]["encoder"], "settings": settings}
 
 
-def reciprocal_ranks(head: Head, held: Sequence[tuple[str, str, str]], *, seed: int = 0) -> NDArray[np.float64]:
-    """Of every pair's function among its distractors, [pairs]."""
-    questions = head.encode_queries([docstring for docstring, _, _ in held])
-    if head.reads == "source":
-        codes = head.encode_sources([(code, language) for _, code, language in held])
-    else:
-        words = [code_words(code, language, doc=False) for _, code, language in held]
-        codes = head.code.vectors([head.code.tokens.ids(each) for each in words])
-    among = drawn({str(at): [at] for at in range(len(held))}, len(held), seed=seed)
-    found = np.zeros(len(held))
-    for at, rows in enumerate(among.values()):
-        scores = codes[rows] @ questions[at]
-        found[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
-    return found
-
-
-def measured(head: Head, held: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+def measure(head: Head, pairs: Sequence[PairText]) -> dict[str, Any]:
     """Of one head: the MRR, its bootstrap interval, and the rank of every pair."""
-    values = reciprocal_ranks(head, held)
+    values = reciprocal_ranks(head, pairs)
     means = np.random.default_rng(0).choice(values, (2_000, len(values))).mean(axis=1)
     low, high = (round(float(end), 4) for end in np.percentile(means, [2.5, 97.5]))
     ranks = np.rint(1 / values).astype(int).tolist()
     return {"mrr": round(float(values.mean()), 4), "interval": [low, high], "ranks": ranks}
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Markdown, a row an encoder, the paper's figures beside ours."""
-    head = ["encoder", "pairs seen", "epochs", "pairs/s", f"MRR among {DISTRACTORS} [95 %]", "paper's"]
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
-    for name, each in found.items():
-        low, high = each["interval"]
-        told = each.get("lesson", {})
-        speed = f"{told['seen'] / told['minutes'] / 60:,.0f}" if told else ""
-        seen = f"{told['seen']:,} | {told['epochs']:.1f} | {speed}" if told else "| |"
-        known = PUBLISHED.get(each["encoder"])
-        lines.append(f"| {name} | {seen} | {each['mrr']:.3f} [{low:.3f}, {high:.3f}] | {known or ''} |")
-    return "\n".join(lines)
-
-
-@ending("csn_mrr")
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Train what is not trained yet, measure, print the table, write the JSON."""
-    sys.stdout.write(table(_found(_parser().parse_args(arguments))) + "\n")
-    return 0
-
-
-def _found(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Name -> its figures; the JSON is written after each, so that a stopped run has lost one at most."""
-    language = options.language
-    held = pairs([file for name in ("valid", "test") for file in partition(options.corpus, language, name)])
-    room = options.out / language
-    beginning, learnt = read(partition(options.corpus, language, "train"), room / "pairs")
-    numbers = {name: getattr(options, name) for name in NUMBERS}
-    about = {
-        "commit": commit(),
-        "machine": machine(),
-        "held_out_pairs": len(held),
-        "train_pairs": len(learnt),
-        **numbers,
-    }
-    found: dict[str, dict[str, Any]] = {}
-    for encoder in options.encoder or PUBLISHED:
-        lesson = taught(config_of(encoder, **numbers), beginning, learnt, options.minutes, room / encoder)
-        found[encoder] = {"encoder": encoder, "lesson": asdict(lesson), **measured(Head.load(room / encoder), held)}
-        sys.stderr.write(f"{encoder}: {found[encoder]['mrr']:.3f}\n")
-        _write(options.json, language, {**about, "heads": found})
-    for name, _, run in (text.partition("=") for text in options.head):
-        settings = trained_by(Path(run))
-        found[name] = {
-            "encoder": settings["encoder"],
-            **measured(Head.load(Path(run)), held),
-            "settings": settings,
-        }
-        _write(options.json, language, {**about, "heads": found})
+def reciprocal_ranks(head: Head, pairs: Sequence[PairText], *, seed: int = 0) -> NDArray[np.float64]:
+    """Of every pair's function among its distractors, [pairs]."""
+    questions = head.encode_queries([docstring for docstring, _, _ in pairs])
+    if head.reads == "source":
+        codes = head.encode_sources([(code, language) for _, code, language in pairs])
+    else:
+        words = [code_words(code, language, doc=False) for _, code, language in pairs]
+        codes = head.code.vectors([head.code.tokens.ids(each) for each in words])
+    candidates = drawn({str(at): [at] for at in range(len(pairs))}, len(pairs), seed=seed)
+    found = np.zeros(len(pairs))
+    for at, rows in enumerate(candidates.values()):
+        scores = codes[rows] @ questions[at]
+        found[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
     return found
 
 
-def _write(file: Path, language: str, told: Mapping[str, Any]) -> None:
-    kept = json.loads(file.read_bytes()) if file.is_file() else {}
-    file.write_text(json.dumps({**kept, "published": PUBLISHED, language: told}) + "\n", encoding="utf-8")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.csn_mrr", description=__doc__.partition("\n")[0])
-    parser.add_argument("corpus", type=Path, help="folder that `ncs corpus codesearchnet` made")
-    parser.add_argument("--language", default="python", help="(default %(default)s)")
-    parser.add_argument("--encoder", action="append", choices=sorted(PUBLISHED), help="repeatable; else all five")
-    parser.add_argument("--minutes", type=float, default=10.0, help="processor time an encoder (default %(default)s)")
-    for name, number in NUMBERS.items():
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", type=type(number), default=number, help="(default %(default)s)"
-        )
-    parser.add_argument("--out", type=Path, required=True, help="folder for what is learnt, one a language and encoder")
-    parser.add_argument("--head", action="append", default=[], metavar="NAME=RUN", help="of `ncs train`; repeatable")
-    parser.add_argument("--json", type=Path, required=True)
-    return parser
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row per head, the paper's figure of its encoder beside it."""
+    rows = [
+        [
+            name,
+            each["encoder"],
+            f"{each['mrr']:.3f} [{each['interval'][0]:.3f}, {each['interval'][1]:.3f}]",
+            f"{PUBLISHED.get(each['encoder'], '')}",
+        ]
+        for name, each in found.items()
+    ]
+    return aligned(["head", "encoder", f"MRR among {DISTRACTORS} [95 %]", "paper's"], rows)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,14 @@ def commit() -> str:
     git = ["git", "-C", str(_PROJECT)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = [*git, "status", "--porcelain", "--", "ncs", "corpora", "evaluation/*.py"]
+        changed = [*git, "status", "--porcelain", "--", "ncs", "corpora", "evaluation/**.py"]
         return head + ("+" if subprocess.run(changed, capture_output=True, text=True, check=True).stdout else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
 def machine() -> dict[str, str | int]:
-    """System, cores, Python, and where Linux tells: processor and memory in GiB."""
+    """System, cores, Python, and on Linux processor and memory in GiB."""
     about: dict[str, str | int] = {
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count() or 0,
@@ -39,7 +39,7 @@ def machine() -> dict[str, str | int]:
 
 
 def forget_peak_memory() -> None:
-    """Start this process's high-water mark anew (Linux), so that one build does not show the peak of another."""
+    """Reset this process's high-water mark (Linux), so that one build does not show the peak of another."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:  # not Linux, or not allowed: the peak of the whole process so far is given

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ncs.index import Index
+from ncs.index import Filters, Index
 from ncs.learn.confidence import is_sure
-from ncs.search.explain import matched_words
-from ncs.search.explain.explanation import Explanation, reading_as_dict, reasons_as_dict
-from ncs.search.hybrid import HybridRanker
-from ncs.search.question import read_intent
-from ncs.storage.vector_kinds import read_about
+from ncs.search.highlight import matched_words
+from ncs.search.ranking import Ranking
+from ncs.storage.snapshot import FORMAT
+from ncs.storage.vectors import read_about
 from ncs.text.stopwords import STOP_WORDS
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
@@ -55,37 +54,39 @@ def ask(
     word, met, similarity, fields, idf, shares); names (those that good candidates share: name, repositories, share);
     title and title_share (the file's name); defines (names asked for).
     """
-    explanation: Explanation | None = None
-    filters: dict[str, Any] = {"language": language, "repository": repository, "path": path, "kind": kind}
-    filters["functions_only"] = functions_only
-    if explain:
-        hits, explanation = index.explain(text, k, ranker=ranker, unfold=unfold, **filters)
-    else:
-        hits = index.search(text, k, ranker=ranker, unfold=unfold, **filters)
-    shown = [hit_as_dict(hit, text, code=code) for hit in hits]
-    if explanation:
-        for hit, reasons in zip(shown, explanation.reasons, strict=True):
-            hit["explanation"] = reasons_as_dict(reasons)
+    filters = Filters(language, repository, path, kind, functions_only)
+    results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
+    hits = [hit_as_dict(hit, text, code=code) for hit in results.hits]
+    if results.explanation:
+        for hit, explanation in zip(hits, results.explanation.hits, strict=True):
+            hit["explanation"] = explanation
     unknown = index.unknown_words(text)
-    notes = [*not_ready(index), *_notes(text, unknown, _read_as(index, ranker, unknown), bool(hits))]
+    notes = [*not_ready(index), *_notes(text, unknown, _corrections(results.ranking), bool(hits))]
     if min_confidence is not None:
-        shown, unsure = _sure(shown, min_confidence)
+        hits, unsure = _sure(hits, min_confidence)
         notes += unsure
+    intent = results.ranking.intent
     return {
         "query": text,
         "ranker": ranker,
         "index": str(index.folder),
-        **_kind(index, ranker, text),
+        **({"kind": intent.kind} if intent else {}),
         "unknown_words": unknown,
         "notes": notes,
-        **({"explanation": reading_as_dict(explanation)} if explanation else {}),
-        "hits": shown,
+        **({"explanation": results.explanation.reading} if results.explanation else {}),
+        "hits": hits,
     }
+
+
+def _corrections(ranking: Ranking) -> dict[str, str]:
+    """Unknown word -> what the ranker took it for."""
+    corrections = ranking.reading.expansion.corrections if ranking.reading else {}
+    return {word: " ".join(others) for word, others in corrections.items()}
 
 
 def not_ready(index: Index) -> list[str]:
     """What a first build has still to learn, as a sentence for people; nothing once it is complete."""
-    pending = index.manifest.counts.get("pending")
+    pending = index.description.counts.get("pending")
     return [str(pending)] if pending else []
 
 
@@ -96,14 +97,6 @@ def _sure(shown: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any
         return kept, []
     best = max(hit["confidence"] for hit in shown)
     return [], [f"nothing here answers that (best was {best:.2f}); ask with other words, or a lower --min-confidence"]
-
-
-def _kind(index: Index, ranker: str, text: str) -> dict[str, str]:
-    """What kind of question the default ranker takes it for; other rankers know no kinds."""
-    asked = index.ranker(ranker)
-    if not isinstance(asked, HybridRanker) or asked.structure is None:
-        return {}
-    return {"kind": read_intent(text, asked.structure.languages).kind}
 
 
 def ask_similar(
@@ -169,14 +162,6 @@ def similar_to(
             for hit in hits
         ],
     }
-
-
-def _read_as(index: Index, ranker: str, unknown: Iterable[str]) -> dict[str, str]:
-    """What the default ranker took unknown words for: known ones of another spelling. Other rankers pass them over."""
-    asked = index.ranker(ranker)
-    if not isinstance(asked, HybridRanker) or asked.structure is None:
-        return {}
-    return {word: " ".join(taken) for word in unknown if (taken := asked.wording([word]).words)}
 
 
 def _notes(text: str, unknown: Mapping[str, Sequence[str]], read_as: Mapping[str, str], found: bool) -> list[str]:
@@ -248,16 +233,16 @@ def _place(at: Location) -> dict[str, Any]:
 
 def describe(index: Index) -> dict[str, Any]:
     """What is in an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
-    manifest = index.manifest
+    description = index.description
     return {
         "index": str(index.folder),
-        "format": manifest.format,
-        "created": manifest.created,
+        "format": FORMAT,
+        "created": description.created,
         "documents": len(index),
-        **{name: value for name, value in manifest.counts.items() if name != "documents"},
-        "bytes": {name: entry["bytes"] for name, entry in sorted(manifest.files.items())},
-        "config": manifest.config,
-        "vectors": asdict(about) if (about := read_about(index.data / "ncs_centred")) else {"kind": "exact"},
-        "versions": manifest.versions,
-        "notes": list(manifest.notes),
+        **{name: value for name, value in description.counts.items() if name != "documents"},
+        "bytes": {name: entry["bytes"] for name, entry in sorted(description.files.items())},
+        "config": description.config,
+        "vectors": asdict(read_about(index.snapshot.segments[0].path / "ncs_centred")),
+        "versions": description.versions,
+        "notes": list(description.notes),
     }

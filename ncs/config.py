@@ -1,87 +1,116 @@
-"""What decides the content of an index: settings that are kept in its manifest."""
+"""Settings that decide the content of an index; a snapshot keeps them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ncs.build.memory import Corpus
 from ncs.errors import BadInput, IndexVersion
-from ncs.search.rankers import requested_ranker
-from ncs.storage.vector_kinds import chosen
 
 if TYPE_CHECKING:
-    from ncs.learn.embeddings import Choice, FastTextConfig, LsaConfig
-    from ncs.storage.manifest import Manifest
-    from ncs.storage.vector_kinds import Choice as VectorChoice
+    from ncs.storage.snapshot import Description
 
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 
 
-def _default_fasttext() -> FastTextConfig:
-    from ncs.learn.embeddings import FastTextConfig
+@dataclass(frozen=True, slots=True)
+class FastTextConfig:
+    """How fastText learns; raises BadInput for values it cannot run with.
 
-    return FastTextConfig()
+    epochs, least_words: a corpus is read `epochs` times, a small one until `least_words` words were read, at most
+    100 times. min_count: words in fewer places have no vector, unless sub-words are on (max_n > 0); a corpus under
+    min_count * 20,000 words lowers it, down to 1. sample: words more frequent than this share are passed over at
+    random, the more the more frequent. threads: more than one does not repeat exactly. seed: of the first vectors.
+    pretrained: a .vec (word2vec text) or .bin (fastText) file to start from.
+    """
+
+    dim: int = 100
+    window: int = 5
+    epochs: int = 1
+    least_words: int = 3_000_000
+    min_count: int = 5
+    min_n: int = 0
+    max_n: int = 0
+    buckets: int = 200_000
+    negatives: int = 5
+    sample: float = 1e-4
+    learning_rate: float = 0.05
+    threads: int = 1
+    seed: int = 0
+    pretrained: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "window", "epochs", "min_count", "buckets", "negatives", "threads"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"fastText needs {name} >= 1, not {getattr(self, name)}")
+        if not 0 <= self.min_n <= self.max_n:
+            raise BadInput(f"sub-words need 0 <= min_n <= max_n, not {self.min_n} and {self.max_n}")
+        for name in ("learning_rate", "sample"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise BadInput(f"fastText needs {name} > 0, not {getattr(self, name)}")
 
 
-def _default_lsa() -> LsaConfig:
-    from ncs.learn.embeddings import LsaConfig
+@dataclass(frozen=True, slots=True)
+class LsaConfig:
+    """How LSA learns: `dim` components at most (fewer where the corpus has fewer documents or words).
 
-    return LsaConfig()
+    min_count: documents a word must stand in. power: each component counts by its singular value to this power;
+    0 makes them all equal, 1 is the matrix itself. Raises BadInput for values that it cannot run with.
+    """
+
+    dim: int = 300
+    min_count: int = 1
+    iterations: int = 4
+    power: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.power < float("inf"):
+            raise BadInput(f"LSA needs power >= 0, not {self.power}")
+        for name in ("dim", "min_count", "iterations"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"LSA needs {name} >= 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildConfig:
-    """What decides an index's content; it is kept in the manifest. (Workers do not: they change nothing.)"""
+    """What decides the content of an index. (The number of workers does not.) Raises BadInput for an unknown choice."""
 
-    fasttext: FastTextConfig = field(default_factory=_default_fasttext)
-    lsa: LsaConfig = field(default_factory=_default_lsa)
-    embeddings: Choice = "auto"
-    """Which of the two learns the word vectors; "auto": see ncs.learn.embeddings.chosen."""
-    warm_start: str | None = None
-    """Other code that word vectors learn from too: `stdlib`, an index, or source files (ncs.learn.warm_start)."""
-    vectors: VectorChoice = "auto"
-    """How document vectors are searched: exact, pq, ivf, hnsw or rabitq; "auto": see
-    ncs.storage.vector_kinds.chosen."""
+    fasttext: FastTextConfig = field(default_factory=FastTextConfig)
+    lsa: LsaConfig = field(default_factory=LsaConfig)
+    embeddings: Literal["auto", "fasttext", "lsa"] = "auto"
+    """What learns the word vectors; "auto": see ncs.learn.embeddings."""
+    vectors: Literal["auto", "exact", "pq"] = "auto"
+    """How document vectors are searched; "auto": see ncs.storage.vectors."""
     java_frontend: str = "tree-sitter"
     outside: bool = True
     """Classes and top-level code are documents too, beside functions."""
     texts: bool = True
-    """Files without a grammar are read too, as text (ncs.extract.texts)."""
+    """Files without a grammar are read too, as text."""
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
     rankers: tuple[str, ...] = ()
-    """Rankers on request, fitted and saved besides FITTED: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
+    """Rankers on request, fitted beside the default ones: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
 
     def __post_init__(self) -> None:
-        """Raise BadInput for a ranker that cannot be built as it is asked for, or for vectors of no kind."""
-        if self.embeddings not in ("auto", "fasttext", "lsa"):
-            raise BadInput(f"word vectors are learnt by auto, fasttext or lsa, not {self.embeddings!r}")
-        chosen(self.vectors, 0)
-        for text in self.rankers:
-            requested_ranker(text)
+        for name, choices in (("embeddings", ("auto", "fasttext", "lsa")), ("vectors", ("auto", "exact", "pq"))):
+            if getattr(self, name) not in choices:
+                raise BadInput(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
 
     @classmethod
-    def of(cls, manifest: Manifest) -> BuildConfig:
-        """Of an index that stands; raises IndexVersion where this ncs does not know its settings."""
-        from ncs.learn.embeddings import FastTextConfig, LsaConfig
-
-        found: dict[str, Any] = dict(manifest.config)
+    def of(cls, description: Description) -> BuildConfig:
+        """Of an index; raises IndexVersion where this ncs does not know its settings."""
+        content: dict[str, Any] = dict(description.config)
         try:
-            fasttext, lsa = FastTextConfig(**found.pop("fasttext")), LsaConfig(**found.pop("lsa", {}))
-            return cls(fasttext=fasttext, lsa=lsa, **{**found, "rankers": tuple(found.get("rankers", ()))})
+            learners: Mapping[str, Any] = {
+                "fasttext": FastTextConfig(**content.pop("fasttext")),
+                "lsa": LsaConfig(**content.pop("lsa")),
+            }
+            return cls(**{**content, **learners, "rankers": tuple(content.get("rankers", ()))})
         except (KeyError, TypeError) as error:
-            raise IndexVersion(
-                f"the index was built with other settings than this ncs has ({error}); build it again"
-            ) from error
-
-    def corpus(self, rows: int, words: int) -> Corpus:
-        """What a build of so many documents and words needs memory for."""
-        lsa = self.embeddings == "lsa"
-        dim, buckets = (self.lsa.dim, 0) if lsa else (self.fasttext.dim, self.fasttext.buckets)
-        buckets = buckets if self.fasttext.max_n else 0
-        return Corpus(rows, words, dim, buckets, lsa, chosen(self.vectors, rows))
+            raise IndexVersion(f"the index was built with settings that this ncs does not know ({error})") from error
 
     def same_documents(self, other: BuildConfig) -> bool:
         """Whether files give the same documents by both."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.record import Build, Experiment, Ranked
+from evaluation.experiments import Build, Experiment, Ranked
 
 
 def ranked(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ncs.index import Index
+from ncs.search.hybrid import Settings, Weights, of_kind
 from ncs.search.question import Kind, read_intent
-from ncs.search.weights import Settings, Weights, of_kind
 
 SOURCE = """
 def parse_header(line):

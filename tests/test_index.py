@@ -41,7 +41,7 @@ def test_exact_duplicates_are_kept_once_with_their_copies_listed(index: Index) -
     assert [(copy.repository, copy.path, copy.start_line) for copy in hit.copies] == [
         ("copy", "src/Keyboards.java", 11)
     ]
-    assert index.manifest.counts["copies"] == 3  # two functions and their class
+    assert index.description.counts["copies"] == 3  # two functions and their class
     assert np.count_nonzero(index.functions()) == 6
     assert {hit.document.kind for hit in index.search("keyboard file", functions_only=True)} == {"method", "function"}
 
@@ -162,6 +162,5 @@ def test_how_likely_a_hit_is_does_not_hang_on_how_many_are_asked_for(index: Inde
     assert len(longest) == 3
     for k in range(1, len(longest)):
         assert index.search("hide soft keyboard", k) == longest[:k]
-        assert [one.confidence for one in index.explain("hide soft keyboard", k)[1].reasons] == [
-            hit.confidence for hit in longest[:k]
-        ]
+        confidences = index.results("hide soft keyboard", k, explain=True).ranking.confidences
+        assert confidences == [hit.confidence for hit in longest[:k]]

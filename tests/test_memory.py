@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,10 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench_memory import keep, table, told
-from evaluation.limited import ROOM, Ran, run
-from evaluation.made_sources import IDENTIFIER, RESERVED, write_part
-from evaluation.synthetic import Source
 from ncs.build.memory import OWN, WORKER, Budget, Corpus, expected, size_of
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
@@ -22,8 +17,8 @@ from ncs.index import Index
 from ncs.learn import word_vectors
 from ncs.learn.embeddings import Embeddings, FastTextConfig
 from ncs.storage.documents import Store
-from ncs.storage.folder import open_folder
 from ncs.types import NCS_FIELDS
+from tests.limited import ROOM, run
 from tests.words import topics
 
 MIB = 2**20
@@ -99,7 +94,7 @@ def test_two_gibibytes_are_enough_for_a_million_documents_and_their_words() -> N
     Budget(size_of("2GiB")).check(BuildConfig().corpus(rows, words))
 
 
-def test_what_needs_more_is_wanted_more() -> None:
+def test_what_needs_more_is_asked_for_more() -> None:
     plain, lsa, exact = (
         config.corpus(1_000_000, 200_000)
         for config in (BuildConfig(), BuildConfig(embeddings="lsa"), BuildConfig(vectors="exact"))
@@ -143,47 +138,6 @@ def test_the_command_line_takes_the_bound_and_tells_in_one_line_that_it_is_too_l
     assert done.returncode == 2
     assert done.stderr.startswith("ncs: 90 MiB of memory are too little for ")
     assert done.stderr.count("\n") == 1
-
-
-def test_made_files_hold_as_many_functions_as_asked_for_and_the_same_again(tmp_path: Path) -> None:
-    java(tmp_path / "src", 60)
-    with Index.build(tmp_path / "src", tmp_path / "idx", config=BuildConfig(embeddings="lsa")) as index:
-        source = Source.of(index)
-    sizes = [write_part(source, tmp_path / name, 0, 300, 1) for name in ("one", "other")]
-    files = [
-        sorted(path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*.java"))
-        for name in ("one", "other")
-    ]
-    assert files[0] == files[1]
-    assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes() for name in files[0])
-    assert sizes[0] == sizes[1] == sum((tmp_path / "one" / name).stat().st_size for name in files[0])
-    with Index.build(tmp_path / "one", tmp_path / "made", config=BuildConfig(embeddings="lsa")) as made:
-        functions = made.store.counts["kinds"]["method"] + made.store.counts["copies"]
-        assert functions == 300
-        assert made.manifest.counts["broken"] == 0
-        names = {document.name for document in made.store.documents(range(len(made))) if document.kind == "method"}
-    assert len(names) > 40
-    assert not RESERVED & {name for name in names if IDENTIFIER.fullmatch(name)}
-
-
-def test_stages_of_a_run_get_the_peaks_of_their_own_time(tmp_path: Path) -> None:
-    java(tmp_path / "src", 3)
-    with Index.build(tmp_path / "src", tmp_path / "idx", config=BuildConfig(embeddings="lsa")):
-        pass
-    seconds = open_folder(tmp_path / "idx")[1].counts["seconds"]
-    assert isinstance(seconds, dict)
-    whole = sum(seconds.values()) + 10
-    early = Ran(
-        0, whole, ((0.0, 7 * MIB), (10 + seconds["extract"] / 2, 50 * MIB), (whole + 1, 90 * MIB)), 95 * MIB, 0, ""
-    )
-    report = told(early, tmp_path / "idx")
-    assert report["peak_bytes"] == 90 * MIB
-    assert report["stages"]["extract"]["peak_bytes"] == 50 * MIB
-    path = tmp_path / "memory.json"
-    for limit in (2, 1, 2):
-        keep(path, {"functions": 24, "limit": limit * MIB, "source_bytes": 1, **report})
-    assert [run["limit"] for run in json.loads(path.read_text())["runs"]] == [MIB, 2 * MIB]
-    assert "held 90 MiB at most of 2 MiB; killed: 0" in table(json.loads(path.read_text())["runs"][1])
 
 
 needs_groups = pytest.mark.skipif(not os.access(ROOM, os.W_OK), reason="no control groups of memory that we may make")

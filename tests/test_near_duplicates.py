@@ -11,7 +11,7 @@ import pytest
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
-from ncs.search.signals.diversity import saturated
+from ncs.search.signals.saturation import saturated
 from ncs.storage import minhash
 from ncs.storage.duplicates import MEMBERS, NearDuplicates
 from ncs.storage.minhash import ALIKE, ALONE, similarities
@@ -152,9 +152,11 @@ def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others(sources
 
         unfolded = [hit for hit in index.search("render table", unfold=True) if hit.document.name == "render_table"]
         assert [(hit.document.repository, hit.near_copies) for hit in unfolded] == [("a", ()), ("b", ())]
-        explained, reasons = index.explain("render table")
-        assert explained == index.search("render table")
-        assert len(index.explain("render table", unfold=True)[1].reasons) == len(reasons.reasons) + 1
+        explained = index.results("render table", explain=True)
+        assert explained.hits == index.search("render table")
+        every = index.results("render table", unfold=True, explain=True)
+        assert every.explanation is not None
+        assert len(every.explanation.hits) == len(explained.hits) + 1
 
         only = index.search("render table", 1, repository="b")[0]
         assert (only.document.repository, only.near_copies) == ("b", ())

@@ -53,12 +53,11 @@ def test_files_are_matched_by_their_names_and_starts_of_words(tmp_path: Path) ->
     documents = place("a/cookies.py", "a/cookie_jar_util.py", "a/authentication.py", "a/net.py", "")
     with Index.of(documents, tmp_path / "index") as index:
         places = Places.load(index.data)
-        files = places.file[np.arange(5)]
-        found = places.title_match({"cooki": 3.0, "jar": 1.0}, files)
+        found = places.title_match({"cooki": 3.0, "jar": 1.0}, np.arange(5))
         assert found == pytest.approx([math.sqrt(3 / 4), 2 / 3, 0, 0, 0])
-        assert places.title_match({"auth": 1.0}, files) == pytest.approx([0, 0, 1, 0, 0])
-        assert places.title_match({}, files).tolist() == [0] * 5
-        assert places.named[files].tolist() == [True] * 4 + [False]
+        assert places.title_match({"auth": 1.0}, np.arange(5)) == pytest.approx([0, 0, 1, 0, 0])
+        assert places.title_match({}, np.arange(5)).tolist() == [0] * 5
+        assert (places.files_of(np.arange(5)) >= 0).tolist() == [True] * 4 + [False]
         (index.data / "places" / "role.npy").unlink()
         with pytest.raises(IndexDamaged, match="build the index again"):
             Places.load(index.data)

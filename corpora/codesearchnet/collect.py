@@ -34,9 +34,9 @@ from corpora.codesearchnet.functions import CodeFunction
 from corpora.codesearchnet.licences import UNKNOWN, permits
 from corpora.codesearchnet.repositories import Repository, commit_of, licence, read_files, url_of
 from ncs.errors import NcsError, SourceError
-from ncs.extract.bytewise import as_utf8
-from ncs.extract.frontends import read_file
+from ncs.extract import readers
 from ncs.extract.languages import installed, language_of
+from ncs.extract.source_bytes import as_utf8
 from ncs.sources import Skipped, SourceFile
 from ncs.types import Document
 
@@ -140,7 +140,7 @@ def _write(repository: Repository, part: Path, rules: Rules, found: Collected) -
             found.files += 1
             language = language_of(file.path) or ""
             try:
-                documents, broken = read_file(file.data, language, repository.name, file.path, "tree-sitter")
+                documents, broken = readers.read_code(file.data, language, repository.name, file.path, "tree-sitter")
             except NcsError:
                 found.failed += 1
                 continue

@@ -18,10 +18,12 @@ from corpora.codesearchnet.licences import FILE, UNKNOWN, licence_of, named
 from ncs.errors import SourceError
 from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
-from ncs.sources.ignores import NO_IGNORES
-from ncs.sources.objects import git, output
-from ncs.sources.places import Place, archive_suffix, repository_at
-from ncs.sources.skips import CACHES, NEVER, VENDORED, Folders, Sieve, shown
+from ncs.sources.files import printable
+from ncs.sources.filters import CACHES, NEVER, VENDORED, Filter, FolderFilter
+from ncs.sources.git import output, run_git
+from ncs.sources.ignore import NO_IGNORES
+from ncs.sources.repositories import Repository as Tree
+from ncs.sources.repositories import archive_suffix, repository_at
 
 DIST_INFO = ".dist-info"
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
@@ -98,7 +100,7 @@ def _named(path: Path, below: str, root: Path) -> Repository:
         if (flat := _FLAT.fullmatch(part[: -len(archive_suffix(part)) or None].removesuffix(".git"))) is not None:
             name = f"{flat[1]}/{flat[2]}"
             return Repository(name, path, f"https://github.com/{name}")
-    return Repository(shown(below.removesuffix(".git")), path)
+    return Repository(printable(below.removesuffix(".git")), path)
 
 
 def _distribution(path: Path) -> Repository:
@@ -147,45 +149,45 @@ def read_files(
     """The files of one repository that are wanted by their paths, in path order; what is left out is counted."""
     skipped = Skipped() if skipped is None else skipped
     if repository.path.name.endswith(DIST_INFO):
-        yield from _distributed(repository, Sieve(wanted, skipped))
+        yield from _distributed(repository, Filter(wanted, skipped))
         return
     path = repository.path
-    place = Place("archive" if path.is_file() else "folder", path)
+    tree = Tree("archive" if path.is_file() else "folder", path)
     for file in walk([path], wanted=wanted, skipped=skipped, force=True):
-        if file.repository != shown(place.name):  # a repository inside of this one, or beside its files
+        if file.repository != printable(tree.name):  # a repository inside of this one, or beside its files
             break
         if not file.path.startswith(repository.apart):
             yield file
 
 
-def _distributed(repository: Repository, sieve: Sieve) -> Iterator[SourceFile]:
+def _distributed(repository: Repository, filter: Filter) -> Iterator[SourceFile]:
     """The files that a distribution has installed, links and what lies outside of its folder left out."""
     root = repository.path.parent
-    folders = Folders("", NO_IGNORES, sieve)
+    folders = FolderFilter("", NO_IGNORES, filter)
     listed = PathDistribution(repository.path).files or ()
     for path in sorted({file.as_posix() for file in listed}, key=os.fsencode):
         at = root / path
         if ".." in path.split("/") or DIST_INFO in path or at.is_symlink() or not at.is_file():
             continue
-        if folders.enter(path) and sieve.file(path, NO_IGNORES) and sieve.size(at.stat().st_size, path):
+        if folders.enter(path) and filter.file(path, NO_IGNORES) and filter.size(at.stat().st_size, path):
             try:
-                data = sieve.content(path, at.read_bytes(), NO_IGNORES)
+                data = filter.content(path, at.read_bytes(), NO_IGNORES)
             except OSError:
-                sieve.unreadable(path)
+                filter.unreadable(path)
                 continue
             if data is not None:
-                yield SourceFile(repository.name, shown(path), data)
+                yield SourceFile(repository.name, printable(path), data)
 
 
 def _git_line(path: Path, *arguments: str) -> str:
     """The first line that git prints about a repository; "" where it has nothing to say."""
     if not path.is_dir():
         return ""
-    place = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
-    if place is None:
+    tree = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
+    if tree is None:
         return ""
     try:
-        with git(place, *arguments) as process:
+        with run_git(tree, *arguments) as process:
             return output(process).readline().decode("utf-8", "replace").strip()
     except SourceError:
         return ""

@@ -1,66 +1,70 @@
-"""Rankers on request for an index that stands: only they are fitted, all its other files stay as they are."""
+"""Rankers on request for an index that stands: only they are fitted, everything else is linked."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
-from ncs.build.building import requested_rankers
+import numpy as np
+
+from ncs.build.calibration import weigh_head
+from ncs.build.pipeline import draft, open_documents, requested_rankers
 from ncs.learn.embeddings import Embeddings
-from ncs.storage.folder import new_generation
-from ncs.learn.head_calibration import weigh_head
-from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, fit_ranker, read_ranker
-from ncs.search.head_signal import NAME as HEAD
+from ncs.search.signals.head import NAME as HEAD
+from ncs.storage.commit import open_writer
+from ncs.storage.snapshot import Snapshot, open_snapshot
+from ncs.storage.words import WordTable
 
-if TYPE_CHECKING:
-    from ncs.storage.folder import Generation, Manifest
 
-
-def add_rankers(folder: Path | str, asked: Sequence[str], *, track: Track = silent) -> dict[str, float]:
+def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = silent) -> dict[str, float]:
     """Fit rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each.
 
-    One that the index has already is made anew. The index answers as before until all are fitted, and stays as it was
-    if one fails. Raises what `Index.load` raises, IndexBusy, and BadInput for rankers that cannot be fitted.
+    One that the index has already is fitted anew. The index answers as before until all are fitted, and stays as it
+    was if one fails. Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
     """
     folder = Path(folder)
-    Index.load(folder).close()  # before the lock: there is one to add to
-    rankers = requested_rankers(asked)
-    with new_generation(folder) as generation, Index.load(folder) as standing:
-        generation.begin_with(standing.data, without=[ranker.name for ranker in rankers])
-        seconds = {ranker.name: _fitted(ranker, standing, generation.path, track) for ranker in rankers}
-        weighed = weigh_head(generation.path, standing.store) if HEAD in seconds else None
-        _commit(generation, standing.manifest, asked, seconds, weighed)
+    open_snapshot(folder, Snapshot.close)  # before the lock: there is one to add to
+    rankers = requested_rankers(texts)
+    names, seconds = [ranker.name for ranker in rankers], {}
+    with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        copies = [writer.copy_folder(segment.path, without=names) for segment in snapshot.segments]
+        statistics = writer.copy_folder(snapshot.statistics, copies[0].name, without=names)
+        for ranker in rankers:
+            began = time.perf_counter()
+            _fit(ranker, copies, statistics, track)
+            seconds[ranker.name] = round(time.perf_counter() - began, 2)
+        parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
+        tombstones = [
+            np.stack([np.full(len(segment.dead_files), int(path.name)), segment.dead_files], axis=1)
+            for path, segment in zip(copies, snapshot.segments, strict=True)
+        ]
+        description = snapshot.description
+        counts = {**description.counts, "seconds": {**description.counts.get("seconds", {}), **seconds}}
+        if HEAD in seconds and len(parts) == 1:
+            with Snapshot(folder, draft(parts, statistics, counts)) as new:
+                counts["calibration"] = {**counts.get("calibration", {}), "head": weigh_head(new)}
+        before: Sequence[str] = description.config.get("rankers", ())  # type: ignore[assignment]
+        kept = [text for text in before if read_ranker(text)[0] not in seconds]
+        writer.commit(
+            parts,
+            statistics,
+            tombstones=np.concatenate(tombstones).astype(np.int64),
+            config={**description.config, "rankers": [*kept, *texts]},
+            counts=counts,
+            notes=description.notes,
+            versions=description.versions,
+        )
     return seconds
 
 
-def _fitted(ranker: Ranker, standing: Index, path: Path, track: Track) -> float:
-    began = time.perf_counter()
-    fit_ranker(ranker, standing.words(), Embeddings.load(standing.data), standing.store, track=track)
-    ranker.save(path)
-    return round(time.perf_counter() - began, 2)
-
-
-def _commit(
-    generation: Generation,
-    manifest: Manifest,
-    asked: Sequence[str],
-    seconds: dict[str, float],
-    weighed: Mapping[str, object] | None,
-) -> None:
-    """The manifest as it was, with the new rankers in its configuration, so that the next update fits them too."""
-    before = cast("Sequence[str]", manifest.config.get("rankers", ()))
-    kept = [text for text in before if read_ranker(text)[0] not in seconds]
-    took = cast("dict[str, float]", manifest.counts.get("seconds", {}))
-    counts = {**manifest.counts, "seconds": {**took, **seconds}}
-    if weighed:
-        counts["calibration"] = {**cast("Mapping[str, object]", counts.get("calibration", {})), "head": weighed}
-    generation.commit(
-        config={**manifest.config, "rankers": [*kept, *asked]},
-        counts=counts,
-        notes=manifest.notes,
-        versions=manifest.versions,
-    )
+def _fit(ranker: Ranker, segments: Sequence[Path], statistics: Path, track: Track) -> None:
+    first, *later = segments
+    with open_documents(first) as documents:
+        fit_ranker(ranker, WordTable.load(first), Embeddings.load(statistics), documents, track=track)
+        ranker.save(statistics, first)
+    for segment in later:
+        with open_documents(segment) as documents:
+            ranker.extend(statistics, segment, WordTable.load(segment), documents)

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.storage.seen_hashes import Digests
+from ncs.storage.documents_writer import StoreWriter
 from ncs.storage.files import BROKEN, FAILED, FileTable, FileTableBuilder
 from ncs.storage.packing import Packed, pack
-from ncs.storage.uses import References, ReferencesBuilder, batch_references
-from ncs.storage.documents_writer import StoreWriter
-from ncs.text.tokens import literal_tokens, tokenize
-from ncs.types import FIELDS, Document, Location
+from ncs.storage.seen_hashes import Digests
+from ncs.storage.uses import NameUses, UsesBuilder, batch_uses
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder
+from ncs.text.tokens import literal_tokens, tokenize
+from ncs.types import FIELDS, Document, Location
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.files import FileEntry
-    from ncs.storage.uses import BatchReferences
+    from ncs.storage.uses import BatchUses
 
 SPLIT, LONGEST_NAME = 100_000, 40
 """Spellings whose words are kept in mind, up to so many letters each: 25 MB. Longer ones are prose."""
@@ -41,7 +41,7 @@ class Batch:
     words: Sequence[str]
     ids: NDArray[np.int32]
     lengths: NDArray[np.int32]
-    references: BatchReferences
+    uses: BatchUses
 
     def part(self, start: int, stop: int) -> Batch:
         """Its documents start..stop."""
@@ -49,13 +49,13 @@ class Batch:
             return self
         keep = np.zeros(len(self.packed), np.bool_)
         keep[start:stop] = True
-        names, used, uses = self.references
+        names, used, lengths = self.uses
         return Batch(
             self.packed[start:stop],
             self.digests[start:stop],
             self.locations[start:stop],
             *_kept(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep),
-            _kept(names, used, uses[:, None], keep),
+            _kept(names, used, lengths[:, None], keep),
         )
 
 
@@ -66,7 +66,7 @@ def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
         [document.digest for document in documents],
         [(d.repository, d.path, d.start_line, d.end_line, d.qualified_name) for d in documents],
         *_words(documents),
-        batch_references(documents),
+        batch_uses(documents),
     )
 
 
@@ -114,11 +114,11 @@ def chunks(documents: Iterable[Document], size: int) -> Iterator[list[Document]]
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What extraction came to."""
+    """The documents of a new segment, written, with what is still in memory of them."""
 
     words: WordTable
-    references: References
-    sources: FileTable
+    uses: NameUses
+    files_read: FileTable
     documents: int
     copies: int
     files: int = 0
@@ -136,8 +136,8 @@ class Collected:
             "source_bytes": self.bytes,
             "broken": len(self.broken),
             "failed": len(self.failed),
-            "broken_files": list(self.broken[:100]),
-            "failed_files": list(self.failed[:100]),
+            "broken_files": sorted(self.broken)[:100],
+            "failed_files": sorted(self.failed)[:100],
             **self.tally,
         }
 
@@ -149,7 +149,7 @@ class Collector:
         self._writer = StoreWriter(folder / "documents.sqlite", code=code)
         self._folder = folder
         self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
-        self._references = ReferencesBuilder()
+        self._uses = UsesBuilder()
         self._sources = FileTableBuilder()
         self._digests = Digests()
         self._deduplicate = deduplicate
@@ -181,8 +181,8 @@ class Collector:
             self._note(entries)
         if owners is None:
             places = [(repository, path) for repository, path, *_ in batch.locations]
-        else:
-            places = [(entries[i].repository, entries[i].path) for i in np.unique(owners)]
+        else:  # all of them: files have the same numbers in the database and in the file table
+            places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
         self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
         for row, location in copies:
@@ -191,8 +191,8 @@ class Collector:
         self._repositories.update(location[0] for location in batch.locations)
         lengths = batch.lengths.reshape(-1, len(FIELDS))
         self._builder.add(*_kept(batch.words, batch.ids, lengths, keep))
-        names, used, uses = batch.references
-        self._references.add(*_kept(names, used, uses[:, None], keep))
+        names, used, counts = batch.uses
+        self._uses.add(*_kept(names, used, counts[:, None], keep))
 
     def _note(self, entries: Sequence[FileEntry]) -> None:
         self._files += len(entries)
@@ -200,8 +200,8 @@ class Collector:
         for state, names in ((BROKEN, self._broken), (FAILED, self._failed)):
             names += [f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state]
 
-    def finish(self) -> Collected:
-        """Close the store; the words of all batches in one table, which is saved."""
+    def finish(self, began: int = 0) -> Collected:
+        """Close the database; the words of all batches in one table, which is saved. began: see `FileTable`."""
         tally = dict(self._writer.finish() or {})
         held = dict(tally.get("repositories", {}))  # one that holds copies only is there too, with 0
         tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
@@ -210,8 +210,8 @@ class Collector:
             words.save(self._folder)
         return Collected(
             words,
-            self._references.finish(),
-            self._sources.finish(),
+            self._uses.finish(),
+            self._sources.finish(began),
             self._documents,
             self._copies,
             self._files,

@@ -1,165 +1,276 @@
-"""What an index knows of files that have not changed since: these are neither read nor parsed again.
+"""The files that an index holds: which are unchanged, and their documents, so that these are not extracted again.
 
-The result is the same as without: a document is taken over whole, as the store keeps it, with the ids of its words.
-A file whose documents are copies of another file's is taken over only where that file is too: otherwise what the
-copies differ in (comments) is not in the index.
+A cached file gives the same documents as reading it would: the store keeps them whole, with the ids of their words.
+Where its documents are copies of another file's, it counts as cached only if that file does: what copies differ in
+(comments) is not in the index.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.build.batches import Batch
-from ncs.learn.embeddings import Embeddings
 from ncs.extract import LANGUAGES
+from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import DIGEST_BYTES, FileEntry, FileTable
-from ncs.storage.uses import References
-from ncs.sources.seen import RACY
-from ncs.types import FIELDS
-from ncs.text.vocabulary import Vocabulary
+from ncs.storage.uses import NameUses
 from ncs.storage.words import WordTable
+from ncs.types import FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.packing import Packed
+    from ncs.config import BuildConfig
     from ncs.sources import Origin
-    from ncs.storage.documents import Store
+    from ncs.storage.packing import Packed
+    from ncs.storage.snapshot import Segment, Snapshot
 
-MADE_BY = ("extract", "text/tokens.py", "storage/packing.py", "build/batches.py", "storage/uses.py", "types.py", "storage/words_builder.py")
+EXTRACTION = (
+    "extract",
+    "text/tokens.py",
+    "storage/packing.py",
+    "storage/uses.py",
+    "storage/words_builder.py",
+    "build/batches.py",
+    "types.py",
+)
+"""Code that decides which documents a file gives."""
+FILES = 300
+"""Files whose documents are taken from a segment at a time."""
+RACY = 2_000_000_000
+"""Nanoseconds before reading began in which a file may have changed again without its times showing it (FAT: 2 s)."""
 
 
-def carried_over(data: Path, words: WordTable) -> Embeddings:
-    """The word vectors of an index for the words of another: what was not learnt there has none."""
-    learnt = Embeddings.of_folder(data)
-    rows = {word: i for i, word in enumerate(Vocabulary.of_folder(data))}
-    vectors = np.zeros((len(words.vocabulary), learnt.vectors.shape[1]), np.float32)
-    pairs = [(i, rows[word]) for i, word in enumerate(words.vocabulary) if word in rows]
-    here, there = np.array(pairs, np.int64).reshape(-1, 2).T
-    vectors[here] = learnt.vectors[there]
-    return replace(learnt, vectors=vectors)
+class FileCache:
+    """The live files of a snapshot, numbered through its segments. Ask `is_unchanged` in the order of the files."""
 
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
+        self._firsts = np.cumsum([0, *(len(each.table) for each in self._segments)])
+        self.entries: list[FileEntry] = []
+        """Of live files."""
+        self._at_place: dict[str, int] = {}
+        self._by_name: dict[tuple[str, str], int] = {}
+        self._stamps: dict[str, tuple[str, int]] = {}
+        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+            for number, entry in segment.live_entries():
+                self.entries.append(entry)
+                self._by_name[entry.repository, entry.path] = first + number
+                if entry.place:
+                    self._at_place[entry.place] = first + number
+                    self._stamps[entry.place] = entry.stamp, segment.table.began
+        self._taken = np.zeros(self._firsts[-1], np.bool_)
 
-class Known:
-    """The files of an index that stands. Ask `unchanged` and `number_of` in the order of the files."""
-
-    def __init__(self, data: Path, store: Store, table: FileTable, began: int) -> None:
-        """began: when the build that made it began, in nanoseconds since 1970."""
-        self.table = table = replace(table, entries=list(table.entries))  # all will be asked for
-        self._store = store
-        self._data = data
-        self._began = began
-        self._at_place = {entry.place: i for i, entry in enumerate(table.entries) if entry.place}
-        self._by_name = {(entry.repository, entry.path): i for i, entry in enumerate(table.entries)}
-        self._taken = np.zeros(len(table), np.bool_)
-
-    def unchanged(self, origin: Origin) -> bool:
+    def is_unchanged(self, origin: Origin) -> bool:
         """Whether the content that lies there is what the index holds, without reading it."""
-        number = self._at_place.get(origin.place, -1)
-        if number < 0 or not origin.stamp:  # of an archive's files only reading tells
+        stamp, began = self._stamps.get(origin.place, ("", 0))
+        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):  # of archives only reading tells
             return False
-        if self.table.entries[number].stamp != origin.stamp or self._racy(origin.stamp):
-            return False
-        return self._take(number)
+        return self._take(self._at_place[origin.place])
 
-    def number_at(self, origin: Origin | None) -> int:
-        """The file of the index whose content lies there; it must be `unchanged`."""
-        return self._at_place[origin.place if origin else ""]
+    def files(self) -> Iterator[tuple[int, int, FileEntry]]:
+        """(segment, number in it, entry) of all live files, in order."""
+        return ((int(each.name), number, entry) for each in self._segments for number, entry in each.live_entries())
+
+    def began(self) -> int:
+        """When reading of the oldest segment began, in nanoseconds since 1970."""
+        return min(each.table.began for each in self._segments)
+
+    def number(self, repository: str, path: str) -> int | None:
+        """The number of a file by its name."""
+        return self._by_name.get((repository, path))
+
+    def entry(self, number: int) -> FileEntry:
+        """A file by its number."""
+        segment, local = self._local(number)
+        return segment.entries[local]
 
     def number_of(self, entry: FileEntry) -> int | None:
         """The file of the index with this name and content; None where there is none to take over."""
-        number = self._by_name.get((entry.repository, entry.path), -1)
-        if number < 0 or self.table.entries[number].digest != entry.digest:
+        number = self._by_name.get((entry.repository, entry.path))
+        if number is None or self.entry(number).digest != entry.digest or not self._take(number):
             return None
-        return number if self._take(number) else None
-
-    def _racy(self, stamp: str) -> bool:
-        """Whether it may have changed after it was read, within the grain of the clock; names of objects never do."""
-        _, *times = stamp.split(":")
-        return any(int(time) >= self._began - RACY for time in times)
+        return number
 
     def _take(self, number: int) -> bool:
         """Take it over, unless what its copies are copies of was not."""
-        copied = self._copied_files[self.table.copies[number] : self.table.copies[number + 1]]
-        self._taken[number] = bool((self._taken[copied] | (copied == number)).all())
+        segment, local = self._local(number)
+        originals = segment.originals(local) + number - local
+        self._taken[number] = bool((self._taken[originals] | (originals == number)).all())
         return bool(self._taken[number])
+
+    def follows(self, before: int, number: int) -> bool:
+        """Whether a file comes right behind another one in the same segment."""
+        return number == before + 1 and self._local(number)[0] is self._local(before)[0]
+
+    def batch(self, numbers: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
+        """The documents of files that follow each other, and of each the position of its file among the numbers."""
+        segment, first = self._local(numbers[0])
+        return segment.batch(first, first + len(numbers) - 1)
+
+    def _local(self, number: int) -> tuple[_CachedSegment, int]:
+        at = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return self._segments[at], number - int(self._firsts[at])
+
+    def dead_files(self, names: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+        """Tombstones [n, 2] once files of these names are gone: segment and number of each, and of files with copies of
+        their documents, which are to be read again."""
+        gone = np.zeros(self._firsts[-1], np.bool_)
+        gone[[self._by_name[name] for name in names]] = True
+        tombstones = []
+        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+            dead = segment.with_copies(gone[first : first + len(segment.table)])
+            tombstones.append(np.stack([np.full(len(dead), int(segment.name)), dead], axis=1))
+        return np.concatenate(tombstones).astype(np.int64)
+
+    def close(self) -> None:
+        """Let go of the documents."""
+        for segment in self._segments:
+            segment.close()
+
+
+class _CachedSegment:
+    """The files of one segment, by their local numbers."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.name, self._path = segment.name, segment.path
+        self._dead = segment.dead_files
+        self.table = FileTable.load(segment.path) or FileTable((), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.entries = list(self.table.entries)
+
+    def live_entries(self) -> Iterator[tuple[int, FileEntry]]:
+        dead = frozenset(self._dead.tolist())
+        return ((number, entry) for number, entry in enumerate(self.entries) if number not in dead)
+
+    def originals(self, number: int) -> NDArray[np.int64]:
+        """The files of the documents that a file has copies of."""
+        return self._copied_files[self.table.copies[number] : self.table.copies[number + 1]]
 
     @cached_property
     def _copied_files(self) -> NDArray[np.int64]:
-        """For each copy of the store the file of the document it is a copy of."""
-        return np.searchsorted(self.table.rows, self._store.copied_rows(), side="right") - 1
+        """For each copy the file of the document it is a copy of."""
+        return np.searchsorted(self.table.rows, self._documents.copied_rows(), side="right") - 1
 
-    def batch(self, numbers: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
-        """The documents of these files, ascending, and of each the position of its file among the numbers."""
-        first, last = numbers[0], numbers[-1]
-        if last - first + 1 != len(numbers):
-            raise ValueError("the files must follow each other")
-        rows = self.table.rows[first : last + 2]
-        copies = self.table.copies[first : last + 2]
-        packed = self._store.packed(int(rows[0]), int(rows[-1]))
-        copied = self._store.copies(int(copies[0]), int(copies[-1]))
+    def with_copies(self, gone: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Dead files, ascending: those that were, those that are gone, and all with copies of documents of these."""
+        dead = gone.copy()
+        dead[self._dead] = True
+        if gone.any() and self.table.copies[-1]:
+            owners = np.repeat(np.arange(len(self.table)), np.diff(self.table.copies))
+            while True:
+                more = np.unique(owners[dead[self._copied_files] & ~dead[owners]])
+                if not len(more):
+                    break
+                dead[more] = True
+        return np.flatnonzero(dead)
+
+    def batch(self, first: int, last: int) -> tuple[Batch, NDArray[np.int64]]:
+        """The documents of files first..last, and the position of each one's file."""
+        rows, copies = self.table.rows[first : last + 2], self.table.copies[first : last + 2]
+        packed = self._documents.packed(int(rows[0]), int(rows[-1]))
+        copied = self._documents.copies(int(copies[0]), int(copies[-1]))
         locations = [(each[1], each[2], each[3], each[4], each[8]) for each in packed]
         locations += [(at.repository, at.path, at.start_line, at.end_line, at.qualified_name) for _, at in copied]
-        (first, last), more = (int(rows[0]), int(rows[-1])), len(copied)
+        start, stop, more = int(rows[0]), int(rows[-1]), len(copied)
         batch = Batch(
-            packed + [NOT_KEPT] * more,
+            packed + [NO_CONTENT] * more,
             [each[9] for each in packed] + [digest for digest, _ in copied],
             locations,
-            *self._used(self._words, *self._table.part(first, last), more * len(FIELDS)),
-            self._used(self._names, *self._references.of(np.arange(first, last)), more),
+            *_local_ids(self._words, *self._table.part(start, stop), more * len(FIELDS)),
+            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), more),
         )
-        owners = [np.repeat(np.arange(len(numbers)), np.diff(offsets)) for offsets in (rows, copies)]
+        owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)
 
-    @staticmethod
-    def _used(
-        names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
-    ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
-        """The distinct words of these ids, numbers in them, and the lengths with as many more of nothing: copies."""
-        used, local = np.unique(ids, return_inverse=True)
-        lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
-        return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
+    @cached_property
+    def _documents(self) -> DocumentTable:
+        return DocumentTable(self._path / NAME)
 
     @cached_property
     def _table(self) -> WordTable:
-        return WordTable.load(self._data)
+        return WordTable.load(self._path)
 
     @cached_property
     def _words(self) -> list[str]:
         return list(self._table.vocabulary)
 
     @cached_property
-    def _references(self) -> References:
-        return References.load(self._data)
+    def _uses(self) -> NameUses:
+        return NameUses.load(self._path)
 
     @cached_property
     def _names(self) -> list[str]:
-        return list(self._references.names)
+        return list(self._uses.names)
+
+    def close(self) -> None:
+        if "_documents" in self.__dict__:
+            self._documents.close()
 
 
-NOT_KEPT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
+def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
+    """All documents of a segment that a worker of a cluster has written: batches, their files, the file of each."""
+    from ncs.storage.snapshot import Segment
+
+    segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
+    try:
+        for first in range(0, len(segment.entries), FILES):
+            files = segment.entries[first : first + FILES]
+            batch, owners = segment.batch(first, first + len(files) - 1)
+            yield batch, files, owners
+    finally:
+        segment.close()
+
+
+def _local_ids(
+    names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
+) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct words of these ids, ids into these, and the lengths, followed by as many zeros (for copies)."""
+    used, local = np.unique(ids, return_inverse=True)
+    lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
+    return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
+
+
+NO_CONTENT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
 """In place of a copy's content, which is its original's."""
+
+
+def _is_racy(stamp: str, began: int) -> bool:
+    """Whether a file may have changed after it was read, within the grain of the clock; names of objects never do."""
+    _, *times = stamp.split(":")
+    return any(int(time) >= began - RACY for time in times)
+
+
+def open_cache(snapshot: Snapshot, config: BuildConfig) -> FileCache | None:
+    """The cache of an index; None where it was made with other settings or another version, or keeps too little.
+
+    Without its code an index does not keep what tells a copy from its original either.
+    """
+    from ncs.config import BuildConfig
+
+    sources = snapshot.description.counts.get("sources")
+    if not isinstance(sources, dict) or not config.store_code or sources.get("made_by") != made_by():
+        return None
+    return FileCache(snapshot) if config.same_documents(BuildConfig.of(snapshot.description)) else None
 
 
 @cache
 def made_by() -> str:
-    """What decides which documents a file gives: our own code, and the grammars that are installed."""
+    """A digest of what decides which documents a file gives: our own code, and the grammars that are installed."""
     digest = blake2b(digest_size=DIGEST_BYTES)
-    room = Path(__file__).parents[1]
-    for path in sorted(
-        chain.from_iterable([room / name] if name.endswith(".py") else (room / name).iterdir() for name in MADE_BY)
-    ):
-        if path.suffix in (".py", ".scm", ".c"):
-            digest.update(path.read_bytes())
+    package = Path(__file__).parents[1]
+    for name in EXTRACTION:
+        path = package / name
+        for file in [path] if path.suffix else sorted(path.iterdir()):
+            if file.suffix in (".py", ".scm"):
+                digest.update(file.read_bytes())
     for name in sorted({row.grammar.partition(":")[0] for row in LANGUAGES.values()}):
         digest.update(f"{name} {_version(name)}\n".encode())
     return digest.hexdigest()

@@ -1,10 +1,10 @@
-"""Files into documents: those that an index knows are taken over from it, the others are read and parsed."""
+"""Files into the documents of a new segment: cached ones are taken over, the others are extracted."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from ncs.extract import Extraction, extract_files
 from ncs.storage.files import BROKEN, FAILED, READ, FileEntry
 
 if TYPE_CHECKING:
+    from ncs.build.file_cache import FileCache
     from ncs.config import BuildConfig
-    from ncs.build.file_cache import Known
     from ncs.sources import SourceFile
 
 RUN = 300
@@ -25,50 +25,26 @@ RUN = 300
 
 
 class MovedError(Exception):
-    """A file that was not read because it is unchanged has another name now: begin again without reuse."""
+    """A file that was not read, as it is unchanged, has another name now: begin again without a cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Which files differ from those an index was made of, as repository/path; and how many do not."""
-
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    unchanged: int
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self.added or self.changed or self.removed)
-
-
-def changes(files: Iterable[SourceFile], of: Iterable[FileEntry]) -> Changes:
-    """Walk over files without taking anything over. A file that has only moved on disk is unchanged."""
-    entries = {(entry.repository, entry.path): entry for entry in of}
-    added, changed, unchanged = [], [], 0
-    for file in files:
-        entry = entries.pop((file.repository, file.path), None)
-        if entry is None:
-            added.append(f"{file.repository}/{file.path}")
-        elif file.unchanged or entry.digest == FileEntry.of(file).digest:
-            unchanged += 1
-        else:
-            changed.append(f"{file.repository}/{file.path}")
-    removed = (f"{repository}/{path}" for repository, path in entries)
-    return Changes(tuple(added), tuple(changed), tuple(removed), unchanged)
-
-
-def read(
-    files: Iterable[SourceFile], folder: Path, config: BuildConfig, workers: int | None, known: Known | None = None
+def ingest(
+    files: Iterable[SourceFile],
+    segment: Path,
+    config: BuildConfig,
+    workers: int | None,
+    cache: FileCache | None = None,
+    *,
+    began: int = 0,
 ) -> Collected:
-    """Documents into the store and words in a table, in the order of the files.
+    """Documents, words and the file table of a new segment, in the order of the files.
 
-    Raises MovedError where a file is known under another name.
+    began: when reading did, in nanoseconds since 1970. Raises MovedError where a cached file has another name.
     """
-    with Collector(folder, config.store_code, config.deduplicate) as collector:
-        reader = _Reader(collector, known)
+    with Collector(segment, config.store_code, config.deduplicate) as collector:
+        reader = _Reader(collector, cache)
         for extraction in extract_files(
-            reader.unknown(files),
+            reader.to_extract(files),
             workers=workers,
             frontend=config.java_frontend,
             outside=config.outside,
@@ -76,58 +52,59 @@ def read(
         ):
             reader.add(extraction)
         reader.take_over()
-        return collector.finish()
+        return collector.finish(began)
 
 
 class _Reader:
     """Puts what is extracted and what is taken over back into the order of the files."""
 
-    def __init__(self, collector: Collector, known: Known | None) -> None:
+    def __init__(self, collector: Collector, cache: FileCache | None) -> None:
         self._collector = collector
-        self._known = known
+        self._cache = cache
         self._waiting: deque[tuple[FileEntry, int | None]] = deque()
-        """Files in order, with their number in the index where they are known."""
-        self._being_read = 0
+        """Files in order, with their number in the cache where they are cached."""
+        self._in_extraction = 0
 
-    def unknown(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+    def to_extract(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
         """The files that must be extracted; the others wait for those before them."""
         for file in files:
             entry, number = self._looked_up(file)
             self._waiting.append((entry, number))
             if number is None:
-                self._being_read += 1
+                self._in_extraction += 1
                 yield file
-            elif not self._being_read and len(self._waiting) >= RUN:
+            elif not self._in_extraction and len(self._waiting) >= RUN:
                 self.take_over()
 
     def _looked_up(self, file: SourceFile) -> tuple[FileEntry, int | None]:
-        if self._known is None:
+        if self._cache is None:
             return FileEntry.of(file), None
         if not file.unchanged:
             entry = FileEntry.of(file)
-            number = self._known.number_of(entry)
-            return (entry if number is None else replace(entry, state=self._known.table.entries[number].state)), number
-        number = self._known.number_at(file.origin)
-        entry = self._known.table.entries[number]
-        if (entry.repository, entry.path) != (file.repository, file.path):
+            number = self._cache.number_of(entry)
+            return (entry if number is None else replace(entry, state=self._cache.entry(number).state)), number
+        number = self._cache.number(file.repository, file.path)
+        if number is None or (file.origin is not None and self._cache.entry(number).place != file.origin.place):
             raise MovedError
-        return entry, number
+        return self._cache.entry(number), number
 
     def take_over(self) -> None:
-        """The known files at the front, in runs that stand side by side in the index."""
-        while self._known is not None and self._waiting and self._waiting[0][1] is not None:
+        """The cached files at the front, in runs that stand side by side in the index."""
+        while self._cache is not None and self._waiting and self._waiting[0][1] is not None:
             entries: list[FileEntry] = []
             numbers: list[int] = []
             while self._waiting and len(numbers) < RUN and self._follows(numbers):
                 entry, number = self._waiting.popleft()
                 entries.append(entry)
                 numbers.append(number or 0)
-            batch, owners = self._known.batch(numbers)
+            batch, owners = self._cache.batch(numbers)
             self._collector.add(batch, entries, owners)
 
     def _follows(self, numbers: list[int]) -> bool:
         number = self._waiting[0][1]
-        return number is not None and (not numbers or number == numbers[-1] + 1)
+        if number is None or self._cache is None:
+            return False
+        return not numbers or self._cache.follows(numbers[-1], number)
 
     def add(self, extraction: Extraction[Batch]) -> None:
         """The documents of files that were read."""
@@ -143,5 +120,5 @@ class _Reader:
             batch = extraction.result.part(at, at + sum(counts))
             self._collector.add(batch, entries, np.repeat(np.arange(len(entries)), counts))
             done, at = done + len(entries), at + sum(counts)
-        self._being_read -= extraction.files
+        self._in_extraction -= extraction.files
         self.take_over()

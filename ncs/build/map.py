@@ -1,4 +1,4 @@
-"""An index as a 2-D picture: its document vectors, or a seeded sample of them, by PCA and t-SNE, beside its files."""
+"""`ncs map`: document vectors, or a seeded sample of them, as points of a picture, by PCA and t-SNE."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, MissingExtra
-from ncs.storage.folder import new_generation
-from ncs.index import Index
-from ncs.storage.map_files import MOST, ROOM, VECTORS, Map
 from ncs.progress import Track, silent
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.commit import open_writer
+from ncs.storage.map_files import FOLDER, MOST, VECTORS, Map
+from ncs.storage.snapshot import Snapshot, open_snapshot
+from ncs.storage.vectors import Vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,32 +26,39 @@ COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
 
 
 def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:
-    """Draw an index and write the map into it, as a new generation; one that it had is replaced.
+    """Draw an index and commit the map with it; one that it had is replaced.
 
     points: how many documents are drawn, a sample by `seed` where there are more. The same on the same machine.
-    Raises what `Index.load` raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
+    Raises what opening an index raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
     """
-    _needed()
+    _tsne()
     folder = Path(folder)
-    Index.load(folder).close()  # before the lock: there is one to draw
-    with new_generation(folder) as generation, Index.load(folder) as standing:
+    open_snapshot(folder, Snapshot.close)  # before the lock: there is one to draw
+    with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
         began = time.perf_counter()
-        vectors = VectorIndex.load(standing.data / VECTORS)
+        vectors = Vectors.open(snapshot, VECTORS)
         rows = sample(vectors, points, seed)
-        places = project(vectors.rows(rows), seed, track)
-        config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed}
-        made = Map(rows.astype(np.int32), places, config)
-        generation.begin_with(standing.data, without=[ROOM])
-        made.save(generation.path)
-        manifest = standing.manifest
-        seconds = manifest.counts.get("seconds")
-        took = {**(seconds if isinstance(seconds, dict) else {}), ROOM: round(time.perf_counter() - began, 2)}
-        counts = {**manifest.counts, "seconds": took, "map": len(rows)}
-        generation.commit(config=manifest.config, counts=counts, notes=manifest.notes, versions=manifest.versions)
-    return made
+        places = project(vectors.vectors(rows), seed, track)
+        firsts = [[segment.name, segment.first] for segment in snapshot.segments]
+        config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed, "segments": firsts}
+        drawn = Map(rows.astype(np.int32), places, config)
+        statistics = writer.copy_folder(snapshot.statistics, without=[FOLDER])
+        drawn.save(statistics)
+        description = snapshot.description
+        seconds = {**description.counts.get("seconds", {}), FOLDER: round(time.perf_counter() - began, 2)}
+        writer.commit(
+            [(segment.path, segment.documents) for segment in snapshot.segments],
+            statistics,
+            tombstones=snapshot.tombstones,
+            config=description.config,
+            counts={**description.counts, "seconds": seconds, "map": len(rows)},
+            notes=description.notes,
+            versions=description.versions,
+        )
+    return drawn
 
 
-def sample(vectors: VectorIndex, points: int, seed: int) -> NDArray[np.int64]:
+def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
     """Rows to draw, rising: documents with a vector, all or a sample. Raises BadInput where they are too few."""
     if points < LEAST:
         raise BadInput(f"{points} points are no picture; ask for at least {LEAST}")
@@ -67,7 +74,7 @@ def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uin
     """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE, begun with the first two of them."""
     from sklearn.decomposition import PCA
 
-    tsne = _needed()
+    tsne = _tsne()
     n, dim = vectors.shape
     components = min(COMPONENTS, dim, n - 1)
     (reduced,) = (
@@ -89,7 +96,7 @@ def _scaled(found: NDArray[np.float64]) -> NDArray[np.uint16]:
     return places
 
 
-def _needed() -> Any:
+def _tsne() -> Any:
     try:
         from openTSNE import TSNE
     except ImportError as error:

@@ -13,15 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
+from ncs.storage.vectors import choose_kind
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux tells what a container may hold."""
 OWN, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
 """Bytes of the building process itself, of one more that reads files, and of fastText without its words."""
-A_ROW = {"pq": 110, "ivf": 270, "rabitq": 340, "hnsw": 900}
-"""Bytes a document vector while an index of its kind grows: lists are doubled (what pq keeps finely is in a file).
+A_ROW = {"pq": 110}
+"""Bytes a document vector while an index of its kind grows: lists are doubled (what pq keeps in float16 is in a file).
 Exact: twice its numbers."""
 A_DOCUMENT = 800
 """Bytes of source a document, about: 600 to 2,000, by comments and settings."""
@@ -58,6 +60,13 @@ class Corpus:
     buckets: int = 0
     lsa: bool = False
     vectors: str = "pq"
+
+    @classmethod
+    def of(cls, config: BuildConfig, rows: int, words: int) -> Corpus:
+        """What a build of so many documents and words needs memory for."""
+        lsa = config.embeddings == "lsa"
+        dim, buckets = (config.lsa.dim, 0) if lsa else (config.fasttext.dim, config.fasttext.buckets)
+        return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, choose_kind(config.vectors, rows))
 
     def needed(self) -> Mapping[str, int]:
         """Bytes that each stage holds at most, all processes together, with one that reads."""

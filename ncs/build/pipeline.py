@@ -1,4 +1,4 @@
-"""What a build fits to the words of the documents, and what its manifest tells of it."""
+"""A build: source files into one segment and the statistics learnt from it, committed as a snapshot."""
 
 from __future__ import annotations
 
@@ -6,38 +6,50 @@ import importlib.metadata
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ncs.build.batches import Collector, chunks, pack_batch
+from ncs.build.calibration import calibrate
+from ncs.build.file_cache import FileCache, made_by, open_cache
+from ncs.build.ingest import MovedError, ingest
+from ncs.build.memory import Budget, Corpus, expected
+from ncs.build.request import Request
 from ncs.config import BuildConfig
-from ncs.progress import Track
-from ncs.search.rankers import Ranker, create_ranker, fit_ranker
+from ncs.errors import BadInput, NcsError
+from ncs.learn.embeddings import Embeddings, carried_over, choose, share_without_vector
+from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
-from ncs.sources.seen import Seen
-from ncs.storage.documents import DIGESTS, Store
-from ncs.storage.document_facts import Structure
-from ncs.storage.words import COUNTS
+from ncs.search.rankers import FITTED, Ranker, create_ranker, fit_ranker, requested_ranker
+from ncs.sources import Skipped, count
+from ncs.sources.repositories import address_of, is_address
+from ncs.storage.commit import open_writer
+from ncs.storage.document_facts import write_facts, write_languages
+from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.build.batches import Collected
-    from ncs.learn.embeddings import Embeddings
-    from ncs.build.frozen_stats import Kept
-    from ncs.sources import Skipped
+    from ncs.storage.commit import IndexWriter
     from ncs.storage.words import WordTable
+    from ncs.types import Document
 
-FITTED = ("bm25", "ncs", "ncs_centred")
-"""What a build fits and saves; `hybrid` and `rrf` are made of these when they are asked for."""
+SPACE = 4
+"""Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
+CHUNK = 2_000
+"""Documents at hand that are packed at a time."""
+EARLY = 2_000
+"""Documents from which on a first build answers by words while embeddings are still being learnt."""
+PENDING_EMBEDDINGS = "embeddings are still being learnt: so far only words are matched, not their meaning"
 
 
 class Clock:
-    """Seconds a stage."""
+    """Seconds by stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -51,21 +63,220 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where an index is made from. began: nanoseconds since 1970. made_by: what decides the documents of a file."""
+    """Where documents come from. began: nanoseconds since 1970. made_by: a digest of the code that extracts them."""
 
     roots: tuple[Path, ...]
     skipped: Skipped
     began: int
     made_by: str
-    seen: Seen = field(default_factory=Seen)
-    """What the walk met beside the files."""
 
     def described(self) -> dict[str, object]:
-        """For the manifest."""
-        from ncs.sources.addresses import address_of, is_address
-
+        """For the snapshot."""
         roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.roots]
-        return {"roots": roots, "began": self.began, "base_began": self.began, "made_by": self.made_by}
+        return {"roots": roots, "made_by": self.made_by}
+
+
+def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, use_cache: bool = True) -> None:
+    """Read all sources into a new segment, learn statistics from it, and commit both as the index in `folder`.
+
+    embeddings_of: the folder of an index whose word vectors are taken over instead of training; it may be `folder`.
+    use_cache: files that the index in `folder` holds and that have not changed are taken over from it.
+    Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
+    """
+    from ncs.extract.readers import why_unread
+
+    config = request.config
+    sources = Sources(request.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
+    if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
+        raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
+    total, size, budget = 0, 0, Budget.of(request.memory)
+    if request.ingest is None:  # this machine need not see what a cluster reads
+        total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
+        budget.check(Corpus.of(config, *expected(size)))
+        request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
+    rankers = requested_rankers(config.rankers, _statistics(folder))
+    try:
+        with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
+            clock, segment = Clock(), writer.new_folder(SEGMENTS)
+            with clock("extract"):
+                cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
+                collected = _ingest(request, sources, segment, cache, total)
+            budget.check(Corpus.of(config, len(collected.words), len(collected.words.vocabulary)))
+            learn(writer, segment, collected, request, rankers, clock, sources, embeddings_of)
+    except MovedError:
+        build(request, folder, embeddings_of=embeddings_of, use_cache=False)
+
+
+def build_of(documents: Iterable[Document], request: Request, folder: Path) -> None:
+    """The same of documents at hand instead of source files."""
+    config, clock = request.config, Clock()
+    rankers = requested_rankers(config.rankers)
+    with open_writer(folder) as writer:
+        segment = writer.new_folder(SEGMENTS)
+        with clock("extract"), Collector(segment, config.store_code, config.deduplicate) as collector:
+            for chunk in chunks(documents, CHUNK):
+                collector.add(pack_batch(chunk, code=config.store_code))
+            collected = collector.finish()
+        if not collected.documents:
+            raise BadInput("there are no documents to index")
+        learn(writer, segment, collected, request, rankers, clock)
+
+
+def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> list[Ranker]:
+    """Rankers on request, written as `unif:head=HEAD`, sure to have what they need.
+
+    statistics: of the index that stands, from which a ranker may take its own copy of what is gone.
+    """
+    rankers = [requested_ranker(text) for text in texts]
+    for ranker in rankers:
+        ranker.prepare(statistics)
+    return rankers
+
+
+def _statistics(folder: Path) -> Path | None:
+    with suppress(NcsError):
+        return open_snapshot(folder, lambda snapshot: snapshot.statistics)
+    return None
+
+
+def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCache | None:
+    """What the index that stands in the folder can spare a build; nothing where it is damaged or there is none."""
+    with suppress(NcsError, OSError):
+        snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
+        return open_cache(snapshot, config)
+    return None
+
+
+def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int) -> Collected:
+    from ncs.extract.readers import read_as_text, ungrammatical
+
+    if request.ingest is None:
+        files = request.track(
+            request.files(sources.skipped, cache.is_unchanged if cache else None),
+            "reading functions",
+            total=total,
+            unit="files",
+        )
+        collected = ingest(files, segment, request.config, request.workers, cache, began=sources.began)
+    else:
+        collected = request.ingest(request, sources.skipped, segment)
+    texts = read_as_text(entry.path for entry in collected.files_read.entries)
+    collected.tally["text_files"] = texts
+    for line in ungrammatical(texts, sources.skipped.counts):
+        sources.skipped.note(line)
+    if not collected.documents:
+        raise BadInput(no_function(request.roots, sources.skipped))
+    return collected
+
+
+def no_function(roots: Sequence[Path], skipped: Skipped) -> str:
+    """The message for sources without any function."""
+    from ncs.extract.readers import ungrammatical
+
+    where = ", ".join(str(root) for root in roots)
+    reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
+    remedy = next(ungrammatical({}, skipped.counts), "name a folder with source files")
+    return f"no function found in {where} (skipped: {reasons or 'nothing'}); {remedy}"
+
+
+def learn(
+    writer: IndexWriter,
+    segment: Path,
+    collected: Collected,
+    request: Request,
+    rankers: Sequence[Ranker],
+    clock: Clock,
+    sources: Sources | None = None,
+    embeddings_of: Path | None = None,
+) -> None:
+    """Postings, embeddings, vectors and confidence of a new segment; then the commit.
+
+    rankers: those on request. embeddings_of: see `build`. Without sources the documents did not come from files.
+    """
+    config, words, track = request.config, collected.words, request.track
+    statistics = writer.new_folder(STATISTICS, segment.name)
+    write_words(collected, segment, statistics, config, track, clock)
+    if sources:
+        collected.files_read.save(segment)
+        if writer.previous is None and len(words) >= EARLY:
+            segment, statistics = _commit_early(writer, segment, statistics, collected, config, clock, sources)
+    with clock("embeddings"):
+        embeddings, training = _embeddings(words, segment, request, embeddings_of)
+        embeddings.save(statistics)
+    with open_documents(segment) as documents:
+        for ranker in [*dense_rankers(config), *rankers]:
+            with clock(ranker.name):
+                fit_ranker(ranker, words, embeddings, documents, track=track)
+                ranker.save(statistics, segment)
+    counts = counts_of(collected, clock, sources)
+    parts = [(segment, len(words))]
+    with clock("calibration"), Snapshot(writer.folder, draft(parts, statistics, counts)) as snapshot:
+        counts["calibration"] = calibrate(snapshot)
+    counts |= {"embeddings": embeddings.method, "training": training, "seconds": dict(clock.seconds)}
+    if request.before_commit:
+        request.before_commit(parts, statistics, np.zeros((0, 2), np.int64))
+    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes)
+    writer.commit(parts, statistics, config=asdict(config), counts=counts, notes=notes, versions=versions())
+
+
+def write_words(
+    collected: Collected, segment: Path, statistics: Path, config: BuildConfig, track: Track, clock: Clock
+) -> None:
+    """What is found by words: facts of documents, and postings."""
+    with clock("facts"), open_documents(segment) as documents:
+        write_facts(segment, collected.uses, collected.words, documents, deduplicate=config.deduplicate)
+        write_languages(statistics, documents)
+        collected.words.vocabulary.save(statistics)
+    with clock("bm25"):
+        lexical = Bm25Ranker()
+        lexical.fit(collected.words, track=track)
+        lexical.save(statistics, segment)
+
+
+def _commit_early(
+    writer: IndexWriter,
+    segment: Path,
+    statistics: Path,
+    collected: Collected,
+    config: BuildConfig,
+    clock: Clock,
+    sources: Sources,
+) -> tuple[Path, Path]:
+    """Commit with vectors of zeros: an index that answers by words. The segment and statistics to go on with."""
+    nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
+    nothing.save(statistics)
+    for ranker in dense_rankers(config):
+        ranker.fit(collected.words, nothing, track=silent)
+        ranker.save(statistics, segment)
+    counts = {**counts_of(collected, clock, sources), "embeddings": nothing.method, PENDING: PENDING_EMBEDDINGS}
+    parts = [(segment, len(collected.words))]
+    writer.commit(parts, statistics, config=asdict(config), counts=counts, versions=versions())
+    dense = [ranker.name for ranker in dense_rankers(config)]
+    following = writer.copy_folder(segment, without=dense)
+    return following, writer.copy_folder(
+        statistics, following.name, without=["embeddings.npy", "embeddings.json", *dense]
+    )
+
+
+def _embeddings(
+    words: WordTable, segment: Path, request: Request, embeddings_of: Path | None
+) -> tuple[Embeddings, dict[str, object]]:
+    """Learnt from these words, or those of an index; and from how many documents, and which share of words has none."""
+    from ncs.storage.file_roles import FileRoleTable
+
+    config = request.config
+    if embeddings_of is not None:
+        with open_snapshot(embeddings_of, lambda snapshot: snapshot) as snapshot:
+            description = snapshot.description
+            if PENDING not in description.counts:
+                embeddings = carried_over(snapshot.statistics, words)
+                training = dict(description.counts.get("training") or {})
+                return embeddings, {**training, "without_vector_now": share_without_vector(words, embeddings)}
+    roles = FileRoleTable.load(segment)
+    how = choose(config.embeddings, roles.repository[roles.file], config.fasttext, config.lsa)
+    embeddings = Embeddings.train(words, how, track=request.track, folder=segment)
+    share = share_without_vector(words, embeddings)
+    return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
 
 
 def dense_rankers(config: BuildConfig) -> Iterator[Ranker]:
@@ -73,48 +284,20 @@ def dense_rankers(config: BuildConfig) -> Iterator[Ranker]:
     return (create_ranker(name, vectors=config.vectors) for name in FITTED[1:])
 
 
-def words_part(
-    collected: Collected, folder: Path, config: BuildConfig, track: Track, clock: Clock, kept: Kept | None = None
-) -> NDArray[np.int32]:
-    """What is found by words: on the disk afterwards, no more in memory. The repository of each row, [n]."""
-    with clock("structure"):
-        owners = _structure(collected, folder, config, kept)
-    with clock("bm25"):
-        lexical = Bm25Ranker()
-        lexical.learnt = kept.postings() if kept else None
-        lexical.fit(collected.words, track=track)
-        lexical.save(folder)
-    return owners
+def draft(segments: Sequence[tuple[Path, int]], statistics: Path, counts: Mapping[str, object]) -> Description:
+    """What new files will be once they are committed, so that rankers can be asked before."""
+    return Description(0, "", statistics.name, tuple((path.name, n) for path, n in segments), counts=counts)
 
 
-def _structure(collected: Collected, folder: Path, config: BuildConfig, kept: Kept | None) -> NDArray[np.int32]:
-    deduplicable = config.deduplicate and config.store_code
-    with Store(folder / "documents.sqlite") as store:
-        structure = Structure.of(collected.references, collected.words, store, deduplicate=config.deduplicate)
-        if deduplicable:
-            np.save(folder / DIGESTS, store.digests())
-    structure = kept.structure(structure) if kept else structure
-    structure.save(folder)
-    np.save(folder / COUNTS, collected.words.counts())
-    return structure.places.repository[structure.places.file]
-
-
-def fit_all(
-    rankers: Iterable[Ranker],
-    words: WordTable,
-    embeddings: Embeddings,
-    store: Store,
-    folder: Path,
-    track: Track,
-    clock: Clock,
-) -> None:
-    for ranker in rankers:
-        with clock(ranker.name):
-            fit_ranker(ranker, words, embeddings, store, track=track)
-            ranker.save(folder)
+@contextmanager
+def open_documents(segment: Path) -> Iterator[DocumentTable]:
+    """The documents of a segment that is being written."""
+    with DocumentTable(segment / NAME) as documents:
+        yield documents
 
 
 def counts_of(collected: Collected, clock: Clock, sources: Sources | None) -> dict[str, object]:
+    """The counts of a snapshot of these documents."""
     skipped = sources.skipped if sources else None
     return {
         **collected.counts(),
@@ -137,7 +320,15 @@ def _peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def versions() -> Mapping[str, str]:
-    names = ("numpy", "faiss-cpu", "fasttext", "tree-sitter", "tree-sitter-java", "tree-sitter-python", "PyStemmer")
-    installed = {name: importlib.metadata.version(name) for name in names}
-    return {"python": platform.python_version(), "ncs": importlib.metadata.version("neural-code-search"), **installed}
+def versions() -> dict[str, str]:
+    """Of Python, this package, and libraries that decide what an index holds."""
+    names = {"ncs": "neural-code-search"}
+    names |= {name: name for name in ("numpy", "faiss-cpu", "tree-sitter", "PyStemmer")}
+    return {"python": platform.python_version(), **{name: _version(package) for name, package in names.items()}}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,52 +1,48 @@
-"""What a build or an update is asked to read, what an index knows of it, and which files changed since."""
+"""What a build or an update was asked to do, and which files changed since an index was written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
-    from ncs.storage.manifest import Manifest
-    from ncs.build.ingest import Changes
-    from ncs.build.file_cache import Known
-    from ncs.sources import Origin, Skipped, SourceFile, Wanted
-    from ncs.sources.seen import Seen
-    from ncs.storage.documents import Store
+    from numpy.typing import NDArray
+
+    from ncs.build.batches import Collected
+    from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
+    from ncs.storage.snapshot import Description, Snapshot
+
+BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
+"""Called with segments, statistics and tombstones just before they are committed."""
 
 
-Ready = Callable[[Path], None]
-"""Told of the folder of all new files just before they become the index; it may add to them."""
-
-
-class Knows(Protocol):
-    """Who can tell that a content has not changed since it was seen."""
-
-    def unchanged(self, origin: Origin) -> bool: ...
+Ingest = Callable[["Request", "Skipped", Path], "Collected"]
+"""Reads the sources of a request into the documents of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What a build is asked to do."""
+class Request:
+    """The options of a build."""
 
     roots: tuple[Path, ...]
     config: BuildConfig
     workers: int | None = None
     force: bool = False
     track: Track = silent
-    scheduler: str | None = None
-    """Of the cluster whose workers read (ncs.scale.dask); None: processes of this machine."""
-    give_up: float = 1800
-    """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
+    ingest: Ingest | None = None
+    """Reads the sources elsewhere, on a cluster (ncs.scale.dask); None: on this machine."""
     memory: int | None = None
     """Bytes that the build may hold, all processes together (ncs.build.memory)."""
-    ready: Ready | None = None
+    before_commit: BeforeCommit | None = None
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
@@ -57,11 +53,12 @@ class Recipe:
     def files(
         self,
         skipped: Skipped,
-        known: Knows | None,
-        seen: Seen | None = None,
-        enter: Callable[[str], bool] | None = None,
+        unchanged: Callable[[Origin], bool] | None = None,
+        scope: Scope | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> Iterator[SourceFile]:
-        """Its source files in order; those that are known to be unchanged without their contents."""
+        """Its source files in order; those that are `unchanged` come without their contents. scope: what to look at;
+        None: everything. names: of repositories that have one already."""
         from ncs.sources import walk
 
         return walk(
@@ -70,68 +67,100 @@ class Recipe:
             revision=self.config.revision,
             force=self.force,
             skipped=skipped,
-            unchanged=known.unchanged if known else lambda origin: False,
-            seen=seen,
-            enter=enter,
+            unchanged=unchanged or (lambda origin: False),
+            scope=scope,
+            names=names,
         )
 
 
-def roots_of(manifest: Manifest) -> tuple[Path, ...]:
-    """What an index was made of; () where it does not say: documents at hand, an older ncs."""
-    sources = cast("dict[str, Any] | None", manifest.counts.get("sources"))
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Which files differ from those of an index, as repository/path; and how many do not."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.added or self.changed or self.removed)
+
+
+def roots_of(description: Description) -> tuple[Path, ...]:
+    """What an index was made of; () for one made of documents at hand."""
+    sources = description.counts.get("sources")
     return tuple(map(Path, sources["roots"])) if isinstance(sources, dict) else ()
 
 
-def recipe_of(manifest: Manifest, folder: Path) -> Recipe:
+def request_of(description: Description, folder: Path) -> Request:
     """What made an index; raises BadInput where it does not say which files, and IndexVersion."""
-    from ncs.sources.addresses import address_of, is_address
+    from ncs.sources.repositories import address_of, is_address
 
-    roots = roots_of(manifest)
+    roots = roots_of(description)
     if not roots:
         raise BadInput(f"{folder} does not say which files it was made of; build it again with: ncs build <sources>")
-    if away := next(filter(is_address, roots), None):
-        raise BadInput(f"{folder} was read by a cluster from {address_of(away)}; build it again with --scheduler")
-    return Recipe(roots, BuildConfig.of(manifest))
+    if remote := next(filter(is_address, roots), None):
+        raise BadInput(f"{folder} was read by a cluster from {address_of(remote)}; build it again with --scheduler")
+    return Request(roots, BuildConfig.of(description))
 
 
-def known_files(data: Path, manifest: Manifest, store: Store, config: BuildConfig) -> Known | None:
-    """What an index can spare a build; None where it was made otherwise, or keeps too little.
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What `find_changes` found. files: those that are new or changed, with their contents. replaced: (repository,
+    path) of files of the index that changed or are gone. complete: whether all files were looked at. began: when
+    looking did, in nanoseconds since 1970."""
 
-    Without its code an index does not keep what tells a copy from its original either.
+    changes: Changes
+    files: Sequence[SourceFile]
+    replaced: Sequence[tuple[str, str]]
+    complete: bool
+    began: int
+
+
+def find_changes(
+    snapshot: Snapshot,
+    request: Request,
+    *,
+    paths: Sequence[Path] | None = None,
+    seconds: float | None = None,
+    skipped: Skipped | None = None,
+) -> Difference:
+    """What changed since a snapshot: the one function that says so.
+
+    paths: files that may have changed, as `ncs watch` names them; None: all are looked at.
+    seconds: how long to look at most; where that was too short, removed files are not known.
     """
-    from ncs.storage.files import FileTable
-    from ncs.build.file_cache import Known, made_by
+    from ncs.build.file_cache import FileCache
+    from ncs.sources import Scope, Skipped, SourceFile, repository_names
+    from ncs.storage.files import FileEntry
 
-    sources, table = manifest.counts.get("sources"), FileTable.load(data)
-    if not isinstance(sources, dict) or table is None or not config.store_code or sources["made_by"] != made_by():
-        return None
-    if not config.same_documents(BuildConfig.of(manifest)):
-        return None
-    return Known(data, store, table, int(sources["began"]))
-
-
-def changes_since(
-    recipe: Recipe, data: Path, known: Known | None, seconds: float | None = None
-) -> tuple[Changes, bool]:
-    """Which files differ from those of the index in `data`, and whether all were looked at in so many seconds.
-
-    Where they were not, what is removed is not told.
-    """
-    from ncs.storage.files import FileTable
-    from ncs.build.ingest import Changes, changes
-    from ncs.sources import Skipped
-
-    table = known.table if known else FileTable.load(data)
+    began = time.time_ns()
+    cache = FileCache(snapshot)
+    entries = {(entry.repository, entry.path): entry for entry in cache.entries}
+    scope = None if paths is None else Scope.of(map(str, paths))
+    names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
+    added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
+    files, unchanged, complete = list[SourceFile](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
-    whole = True
+    for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
+        name = file.repository, file.path
+        entry = entries.pop(name, None)
+        if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):
+            unchanged += 1
+        else:
+            (added if entry is None else changed).append(name)
+            files.append(file)
+        if ends is not None and time.monotonic() > ends:
+            complete = False
+            break
+    cache.close()
+    gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
+    removed = [name for name in entries if name in gone]
+    unchanged += 0 if scope is None else len(entries) - len(removed)
+    changes = Changes(_joined(added), _joined(changed), _joined(removed), unchanged)
+    return Difference(changes, files, [*changed, *removed], complete, began)
 
-    def looked_at() -> Iterator[SourceFile]:
-        nonlocal whole
-        for file in recipe.files(Skipped(), known):
-            yield file
-            if ends is not None and time.monotonic() > ends:
-                whole = False
-                return
 
-    found = changes(looked_at(), table.entries if table else ())
-    return (found if whole else Changes(found.added, found.changed, (), found.unchanged)), whole
+def _joined(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{repository}/{path}" for repository, path in names)

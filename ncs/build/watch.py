@@ -1,25 +1,19 @@
-"""An index follows its sources: what somebody saves is found a moment later, as `ncs update` would have it."""
+"""`ncs watch`: an index is updated whenever files of its sources are saved."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+from ncs.build.request import Changes, roots_of
+from ncs.build.update import update
 from ncs.config import BuildConfig
-from ncs.build.delta import WHOLE
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
-from ncs.storage.folder import DEFAULT_NAME
-from ncs.build.request import roots_of
-from ncs.index import Index
-from ncs.storage.manifest import read_manifest
-from ncs.learn.word_vectors import retraining_advice
-
-if TYPE_CHECKING:
-    from ncs.build.ingest import Changes
+from ncs.learn.embeddings import retraining_advice
+from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
 Place = tuple[str, int, int]
@@ -31,10 +25,6 @@ LOOK = 500
 """Milliseconds between looks at whether a root was made anew."""
 AGAIN, LONGEST = 2.0, 300.0
 """Seconds after which a failed update is tried again; twice as many each time, up to LONGEST."""
-LONG = 5.0
-"""Seconds from which on it is said in advance how long an update takes."""
-LEARNING = ("extract", "embeddings")
-"""Stages of a build that an update does not repeat, or for changed files only."""
 
 
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
@@ -91,32 +81,29 @@ def _is_folder(path: str) -> bool:
 
 
 class Follower:
-    """What `watch` knows between edits: when the next update is due, and what was said already."""
+    """The state of `watch` between edits: which paths wait for an update, when it is due, and what was said already."""
 
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
         self._own = f"{folder.resolve()}/"
-        self._manifest = read_manifest(folder)
+        self._description = read_description(folder)
+        self._edited: set[Path] | None = None
+        """Paths to look at; None: all files."""
         self._due: float | None = clock()
-        self._rested = clock()
-        self._failures, self._said, self._advised = 0, "", False
+        self._not_before = clock()
+        self._failures, self._last_failure, self._advised = 0, "", False
 
     def greeting(self) -> str:
-        """What is watched, and what an update costs where that is long."""
-        counts: Mapping[str, Any] = self._manifest.counts
-        roots = list(map(str, roots_of(self._manifest)))
+        """What is watched."""
+        roots = list(map(str, roots_of(self._description)))
         if not roots:
             raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
-        line = f"watching {', '.join(roots)}: {counts['documents']:,} documents; stop with ctrl-c"
-        quick = counts["documents"] >= WHOLE  # ncs.build.delta: only what changed is made
-        seconds = 0.0 if quick else sum(took for stage, took in counts["seconds"].items() if stage not in LEARNING)
-        cost = f" (all but the word vectors is made anew: {seconds:.0f} s or more an update)" if seconds > LONG else ""
-        return line + cost
+        return f"watching {', '.join(roots)}: {self._description.counts['documents']:,} documents; stop with ctrl-c"
 
     def places(self) -> tuple[Place, ...]:
         """What is to be watched: the roots that are there now; of a root that is a file its folder."""
         found: dict[str, Place] = {}
-        for root in roots_of(self._manifest):
+        for root in roots_of(self._description):
             watched = root.parent if root.is_file() else root
             try:
                 status = watched.stat()
@@ -128,53 +115,55 @@ class Follower:
     def step(self, edited: Iterable[str]) -> None:
         """Note edits of these paths; and update, where that is due."""
         now = self._clock()
-        if any(map(self._matters, edited)):
+        paths = {Path(path) for path in edited if self._matters(path)}
+        if paths:
+            if self._edited is not None:
+                self._edited |= paths
             self._due = now
-        if self._due is not None and now >= max(self._due, self._rested):
+        if self._due is not None and now >= max(self._due, self._not_before):
             self._update(now)
 
     def _matters(self, path: str) -> bool:
-        """Not what a build writes, nor what git notes for itself: the walk of the update decides about all else."""
+        """Neither what a build writes, nor what git notes for itself; the update decides about all else."""
         if path.startswith(self._own) or path + "/" == self._own or f"/{DEFAULT_NAME}/" in path:
             return False
-        return "/.git/" not in path or bool(BuildConfig.of(self._manifest).revision)
+        return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)
 
     def _update(self, began: float) -> None:
-        self._due = None
+        paths, self._edited, self._due = self._edited, set(), None
         try:
-            updated, changes = Index.update(self._folder)
-            with updated:
-                self._manifest = updated.manifest
+            changes = update(self._folder, paths=None if paths is None else sorted(paths))
+            self._description = read_description(self._folder)
         except (NcsError, OSError, ValueError, RuntimeError) as error:
-            self._failed(error, began)
+            self._edited = None
+            self._fail(error, began)
             return
-        self._failures, self._said = 0, ""
-        took = self._clock() - began
+        self._failures, self._last_failure = 0, ""
+        seconds = self._clock() - began
         if changes:
-            self._say(f"{told(changes)}; {self._manifest.counts['documents']:,} documents, {took:.1f} s")
+            self._say(f"{describe(changes)}; {self._description.counts['documents']:,} documents, {seconds:.1f} s")
         else:  # files that no index holds are written all the time somewhere: half of the time is theirs at most
-            self._rested = self._clock() + took
-        advice = retraining_advice(self._manifest)
+            self._not_before = self._clock() + seconds
+        advice = retraining_advice(self._description)
         if advice and not self._advised:
             self._say(f"note: {advice}")
         self._advised = advice is not None
 
-    def _failed(self, error: Exception, began: float) -> None:
+    def _fail(self, error: Exception, began: float) -> None:
         """One line, once while it stays the same; then again later, and later still."""
         line = " ".join(str(error).split()) or type(error).__name__
-        if line != self._said:
+        if line != self._last_failure:
             self._say(f"not updated: {line}")
-        self._said = line
+        self._last_failure = line
         wait = AGAIN if isinstance(error, IndexBusy) else min(AGAIN * 2**self._failures, LONGEST)
         self._failures += 1
-        self._due = self._rested = self._clock() + max(wait, self._clock() - began)
+        self._due = self._not_before = self._clock() + max(wait, self._clock() - began)
 
 
-def told(changes: Changes) -> str:
+def describe(changes: Changes) -> str:
     """Which files changed: by name where it is one, else how many.
 
-    >>> from ncs.build.ingest import Changes
-    >>> told(Changes(("r/a.py",), (), (), 3)), told(Changes((), ("r/a.py", "r/b.py"), ("r/c.py",), 0))
+    >>> describe(Changes(("r/a.py",), (), (), 3)), describe(Changes((), ("r/a.py", "r/b.py"), ("r/c.py",), 0))
     ('new: r/a.py', '2 changed, 1 removed')
     """
     kinds = {"new": changes.added, "changed": changes.changed, "removed": changes.removed}

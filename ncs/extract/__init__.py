@@ -1,13 +1,12 @@
-"""Source files into Documents: one for every function and method, with its words by field."""
+"""Source files into Documents: one for every function, with its words by field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncs.extract.frontends import FRONTENDS, read_file
 from ncs.extract.languages import LANGUAGES, Language, is_readable, language_of
 from ncs.extract.pool import Extraction, extract_files
-from ncs.extract.readers import readable
+from ncs.extract.readers import FRONTENDS, read_code, readable
 from ncs.types import Document
 
 __all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extract_files", "is_readable", "language_of"]
@@ -23,12 +22,12 @@ def extract(
     frontend: str = "tree-sitter",
     outside: bool = False,
 ) -> Iterator[Document]:
-    """Documents of one source file, in source order; of a file with syntax errors, what parsed.
+    """Documents of one source file, in source order; of a file with syntax errors, what can be parsed.
 
-    outside: after the functions, the classes as outlines and the top level (ncs.extract.outside).
+    outside: also classes as outlines and top-level code, after the functions.
     Raises BadInput for an unknown language or front end, SourceError where the front end cannot read the file.
 
     >>> [d.qualified_name for d in extract(b"class A { void hide() {} }", "java")]
     ['A.hide']
     """
-    yield from read_file(source, language, repository, path, frontend, outside=outside)[0]
+    yield from read_code(source, language, repository, path, frontend, outside=outside)[0]

@@ -1,9 +1,18 @@
-"""Comments and literals without their punctuation: what a person would read in them."""
+"""Comments, docstrings and literals: their text without punctuation, and which function a comment belongs to."""
 
 from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ncs.extract.source_bytes import Span, after_space, blanked
+
+if TYPE_CHECKING:
+    from ncs.extract.languages import Language
+    from ncs.types import Field, Tokens
 
 _LEFT, _RIGHT = " \t\r\f/*#-!|", " \t\r\f/*#-"
 _INLINE_TAG = re.compile(r"\{@\w+[ \t]*([^{}]*)\}")  # {@link Foo#bar label}
@@ -68,3 +77,97 @@ def clean_docstring(literal: str) -> str:
     if ":" in text:
         text = _FIELD_LIST.sub("", text)
     return "\n".join(filter(None, map(str.strip, text.splitlines())))
+
+
+_LICENSE = re.compile(rb"copyright|licen[cs]e|all rights reserved", re.IGNORECASE)
+
+
+class Comments:
+    """The comments and docstrings of a file, and which of them describe which function, class or top level."""
+
+    def __init__(self, source: bytes, comments: list[Span], docstrings: list[Span], language: Language) -> None:
+        """comments and docstrings: sorted."""
+        self._source, self._doc_prefixes = source, tuple(prefix.encode() for prefix in language.doc_comment)
+        self._docstrings = {start for start, _ in docstrings}
+        self.spans = sorted(comments + docstrings) if docstrings else comments
+        self.code = blanked(source, self.spans)
+        """The source with comments and docstrings blanked out."""
+        self._starts = [start for start, _ in self.spans]
+        self._texts: dict[int, str] = {}
+
+    def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
+        """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above."""
+        starts = self._starts
+        i = bisect_left(starts, start)
+        above = self._is_above(i - 1, start)
+        if not above and (i == len(starts) or starts[i] >= end):
+            return
+        doc: list[str] = []
+        comments: list[str] = []
+        if above:
+            self._add_above(start, i - 1, doc, comments)
+        while i < len(starts) and starts[i] < end:
+            (doc if starts[i] == docstring else comments).append(self._text(i))
+            i += 1
+        _add(words, "doc", doc)
+        _add(words, "comments", comments)
+
+    def describe_outline(
+        self, start: int, free: Sequence[Span], inner: set[int], docs: Sequence[str], words: dict[Field, Tokens]
+    ) -> None:
+        """Add `doc` and `comments` of a class that starts at `start`, or of the top level (-1).
+
+        free: its own ranges. inner: where functions and classes in it start; comments above these are theirs.
+        docs: its docstrings.
+        """
+        doc: list[str] = []
+        comments: list[str] = []
+        above = bisect_left(self._starts, start) - 1
+        if self._is_above(above, start):
+            self._add_above(start, above, doc, comments)
+        for a, b in free:
+            first = bisect_left(self._starts, a)
+            for i in range(first, bisect_left(self._starts, b, first)):
+                span = self.spans[i]
+                own = after_space(self._source, span[1]) not in inner and span[0] not in self._docstrings
+                if own and not _LICENSE.search(self._source, *span):
+                    comments.append(self._text(i))
+        _add(words, "doc", [*doc, *docs])
+        _add(words, "comments", comments)
+
+    def _is_above(self, i: int, start: int) -> bool:
+        """Whether only white space separates comment i from what starts there."""
+        return i >= 0 and after_space(self._source, self.spans[i][1]) == start
+
+    def _add_above(self, start: int, i: int, doc: list[str], comments: list[str]) -> None:
+        """Add the comments directly above a function, from the nearest, `i`, upwards."""
+        source = self._source
+        while True:
+            a, b = self.spans[i]
+            line_start = source.rfind(b"\n", 0, a) + 1
+            if a in self._docstrings or source[line_start:a].strip():
+                return  # at the end of a line: it is about that line
+            block = source.endswith(b"*/", a, b)
+            documents = source.startswith(self._doc_prefixes, a)
+            if not (documents and block) and source.count(b"\n", b, start) > 1:
+                return  # above an empty line: a heading or old code
+            (doc if documents else comments).insert(0, self._text(i))
+            if documents and block:
+                return
+            start = a
+            i -= 1
+            if not self._is_above(i, start):
+                return
+
+    def _text(self, i: int) -> str:
+        text = self._texts.get(i)
+        if text is None:
+            start, end = self.spans[i]
+            clean = clean_docstring if start in self._docstrings else clean_comment
+            text = self._texts[i] = clean(self._source[start:end].decode("utf-8", "replace"))
+        return text
+
+
+def _add(words: dict[Field, Tokens], field: Field, texts: Sequence[str]) -> None:
+    if some := tuple(filter(None, texts)):
+        words[field] = some

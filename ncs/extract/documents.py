@@ -1,27 +1,20 @@
-"""Functions found in a source file made into Documents: what every front end shares."""
+"""The functions of a source file made into Documents: what every front end shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ncs.extract.described import Comments
-from ncs.extract.drafts import Draft
+from ncs.extract.comments import Comments
 from ncs.extract.languages import Language
-from ncs.extract.layout import marked
 from ncs.types import Document, Field, Tokens
 
-try:
-    from ncs.extract import _documents
-except ImportError:  # not compiled: the same in Python
-    _documents = None  # type: ignore[assignment]
-
-LAYOUT = b" \t\r\n\f\v\0"
+_LAYOUT = b" \t\r\n\f\v\0"
 
 
 class Function(NamedTuple):
-    """A function that a front end found."""
+    """A function in a source file."""
 
     start: int
     end: int
@@ -29,7 +22,7 @@ class Function(NamedTuple):
     name: str
     scope: Tokens
     words: dict[Field, Tokens]
-    """Fields with words only; name, scope, doc, comments and path are added here."""
+    """Without name, scope, doc, comments and path, which `documents_of` adds."""
     docstring: int = -1
     """Where its docstring starts; -1 without."""
 
@@ -38,87 +31,116 @@ def documents_of(
     source: bytes,
     functions: Iterable[Function],
     comments: Comments,
-    row: Language,
+    language: Language,
     repository: str,
     path: str,
+    bare: bytes | bytearray = b"",
 ) -> list[Document]:
     """Documents of a file.
 
-    functions: in source order, the enclosing before the enclosed.
-    The digest is over the code without comments and layout, but for layout that is syntax; strings keep theirs.
+    functions: in source order, the enclosing before the enclosed. bare: of a language with `layout`, the source with
+    comments and strings blanked out. The digest is over the code without comments and layout, unless layout is
+    syntax; strings keep theirs.
     """
-    without = marked(bytes(comments.without)) if row.layout else comments.without
-    describe = comments.describe if comments.spans else None
-    make = documents_in_python if _documents is None else _documents.documents
-    return make(Document, [*functions], describe, _digest, repository, path, row.name, source, without)
-
-
-def _digest(code: bytes) -> bytes:
-    return blake2b(code, digest_size=16).digest()
-
-
-def documents_in_python(
-    kind_of_document: type[Document],
-    functions: list[Function],
-    describe: Callable[[int, int, int, dict[Field, Tokens]], None] | None,
-    digest: Callable[[bytes], bytes],
-    repository: str,
-    path: str,
-    language: str,
-    source: bytes,
-    without: bytes | bytearray,
-) -> list[Document]:
-    """What `_documents.documents` does. without: the source without comments; describe: adds their words."""
+    code = mark_layout(bytes(comments.code), bare) if language.layout else comments.code
     documents: list[Document] = []
-    path_words = (path,)
     place = f"{repository}/{path}:"
     before, line, at, twins = -1, 1, 0, 1
     last_line, end = 1, 0
     for start, stop, kind, name, scope, words, docstring in functions:
-        if start >= end:  # not in the function before: on from its end
+        if start >= end:  # not inside the function before: count lines from its end
             line, at = last_line, end
         line += source.count(b"\n", at, start)
         at, end = start, stop
-        code, hashed, lines = cut_in_python(source, without, start, end)
-        last_line = line + lines
-        words["path"] = path_words
+        text = source[start:end]
+        last_line = line + text.count(b"\n")
+        words["path"] = (path,)
         if kind != "initializer":
             words["name"] = (name,)
         if scope:
             words["scope"] = scope
-        if describe:
-            describe(start, end, docstring, words)
+        if comments.spans:
+            comments.describe(start, end, docstring, words)
+        hashed = code[start:end].translate(None, _LAYOUT)
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
         twins = twins + 1 if line == before else 1
         before = line
-        document = Draft(
-            f"{place}{line}" if twins == 1 else f"{place}{line}.{twins}",
-            repository,
-            path,
-            line,
-            last_line - code.endswith("\n"),
-            language,
-            kind,
-            name,
-            f"{'.'.join(scope)}.{name}" if scope else name,
-            words,
-            code,
-            digest(hashed),
+        documents.append(
+            Document(
+                id=f"{place}{line}" if twins == 1 else f"{place}{line}.{twins}",
+                repository=repository,
+                path=path,
+                start_line=line,
+                end_line=last_line - text.endswith(b"\n"),
+                language=language.name,
+                kind=kind,
+                name=name,
+                qualified_name=".".join((*scope, name)),
+                words=words,
+                code=_dedented(source, start, text).decode("utf-8", "replace"),
+                digest=blake2b(hashed, digest_size=16).digest(),
+            )
         )
-        document.__class__ = kind_of_document  # type: ignore[assignment]
-        documents.append(document)  # type: ignore[arg-type]
     return documents
 
 
-def cut_in_python(source: bytes, without: bytes | bytearray, start: int, end: int) -> tuple[str, bytes, int]:
-    """What `_documents.cut` does: a range of the source, with the indentation of its first line taken off the others;
+def layout_free_digest(code: bytes) -> bytes:
+    """The digest of code whose layout does not matter."""
+    return blake2b(code.translate(None, _LAYOUT), digest_size=16).digest()
 
-    the same range of `without` without layout; and how many line ends are in it.
-    """
-    code = source[start:end]
-    lines = code.count(b"\n")
+
+def _dedented(source: bytes, start: int, code: bytes) -> bytes:
+    """The code that starts there, with the indentation of its first line removed from the others."""
     indent = source[source.rfind(b"\n", 0, start) : start]
-    if len(indent) > 1 and indent.isspace():
-        code = code.replace(indent, b"\n")
-    return code.decode("utf-8", "replace"), bytes(without[start:end]).translate(None, LAYOUT), lines
+    return code.replace(indent, b"\n") if len(indent) > 1 and indent.isspace() else code
+
+
+_SPACE = b" \t\r\f\v"
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+_SAME, _DEEPER, _SHALLOWER = 0x0E, 0x0F, 0x10
+"""Marks: control characters, no white space; _SHALLOWER and up for one level less and more."""
+_MOST_LEVELS = 15
+
+
+def mark_layout(code: bytes, bare: bytes | bytearray) -> bytes:
+    r"""Code with a mark in place of every line end that ends a statement; it says how the indentation changes.
+
+    code: comments and docstrings blanked out by NULs; bare: strings, too. Line ends in brackets, in strings, after a
+    backslash and of blank lines get no mark. Indentation counts in levels, so its width does not matter.
+
+    >>> mark_layout(code := b"if a:\n  b(\n  c)\nd", code)
+    b'if a:\x0f  b(\n  c)\x10d'
+    """
+    marked = bytearray(code)
+    depth = at = last = 0
+    levels = [0]
+    joined = True  # no line end before the first line
+    for line in bare.split(b"\n"):
+        if line.strip(_LAYOUT):
+            if not depth and not joined:
+                column = len(line) - len(line.lstrip(_SPACE))
+                if 0x09 in line[:column]:
+                    column = len(line[:column].expandtabs())
+                marked[at - 1] = _SAME if column == last else _mark(levels, column)
+                last = column
+            if brackets := line.translate(None, _NO_BRACKETS):
+                closing = brackets.count(b")") + brackets.count(b"]") + brackets.count(b"}")
+                depth = max(0, depth + len(brackets) - 2 * closing)
+        at += len(line) + 1
+        joined = line.endswith(b"\\")
+        if joined:
+            marked[at - 2] = 0
+    return bytes(marked)
+
+
+def _mark(levels: list[int], column: int) -> int:
+    """The mark of a line that starts at a column; levels: where the open blocks start."""
+    depth = len(levels)
+    while len(levels) > 1 and levels[-1] > column:
+        levels.pop()
+    left = depth - len(levels)
+    if column > levels[-1]:
+        levels.append(column)
+        return _DEEPER if not left else _SHALLOWER + _MOST_LEVELS  # between two levels: an error in the file
+    return _SHALLOWER + min(left, _MOST_LEVELS) - 1 if left else _SAME

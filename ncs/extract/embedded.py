@@ -1,4 +1,4 @@
-"""Code inside a file of another kind (a notebook's cells, a page's scripts): its documents, placed in it."""
+"""Code inside a file of another kind (cells of notebooks, scripts of pages): its documents, with the file's lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ncs.extract.languages import LANGUAGES, installed
-from ncs.extract.texts import TEXTS
+from ncs.extract.text_kinds import TEXT_KINDS
 from ncs.types import Document
 
 
@@ -16,24 +16,24 @@ class Piece(NamedTuple):
 
     code: bytes
     language: str
-    """A key of LANGUAGES or TEXTS."""
+    """A key of LANGUAGES or TEXT_KINDS."""
     lines: Sequence[int]
-    """The line of the file, 1-based, on which each line of the code stands; ascending."""
+    """For each line of the code its line in the file, 1-based; ascending."""
 
 
 def read_piece(piece: Piece, repository: str, path: str, *, outside: bool) -> tuple[list[Document], bool]:
-    """The documents of a piece, placed in its file, and whether it has syntax errors."""
+    """The documents of a piece, with lines of the file, and whether it has syntax errors."""
     if piece.language in LANGUAGES and installed(piece.language):
         from ncs.extract.treesitter import read
 
-        found, broken = read(piece.code, LANGUAGES[piece.language], repository, path, outside=outside)
-    elif piece.language in TEXTS:
-        from ncs.extract.text import read as read_text
+        documents, broken = read(piece.code, LANGUAGES[piece.language], repository, path, outside=outside)
+    elif piece.language in TEXT_KINDS:
+        from ncs.extract.text_files import read as read_text
 
-        found, broken = read_text(piece.code, piece.language, repository, path, outside=outside)
+        documents, broken = read_text(piece.code, piece.language, repository, path, outside=outside)
     else:
         return [], False
-    return [_moved(document, piece.lines) for document in found], broken
+    return [_moved(document, piece.lines) for document in documents], broken
 
 
 def _moved(document: Document, lines: Sequence[int]) -> Document:
@@ -43,15 +43,15 @@ def _moved(document: Document, lines: Sequence[int]) -> Document:
     return replace(document, id=f"{place}{first}{suffix}", start_line=first, end_line=last)
 
 
-def distinct(documents: Iterable[Document]) -> list[Document]:
-    """The same documents; where several have one id, because they stand on one line, a number is put behind it."""
-    taken: set[str] = set()
-    found = []
+def with_distinct_ids(documents: Iterable[Document]) -> list[Document]:
+    """The documents, with a number appended to ids that occur again, as those on one line do."""
+    used: set[str] = set()
+    distinct = []
     for document in documents:
         id, n = document.id, 1
-        while id in taken:
+        while id in used:
             n += 1
             id = f"{document.id}.{n}"
-        taken.add(id)
-        found.append(document if n == 1 else replace(document, id=id))
-    return found
+        used.add(id)
+        distinct.append(document if n == 1 else replace(document, id=id))
+    return distinct

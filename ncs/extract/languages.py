@@ -1,7 +1,8 @@
-"""Which languages can be read: one row a language, and beside this file one query a row."""
+"""The languages that are parsed: one row each, with its ignored words; beside this file one query each (*.scm)."""
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,8 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ncs.errors import MissingExtra
-from ncs.extract.keywords import ignored_words
-from ncs.extract.opaque import BODIES, CONSTRUCTORS, Opaque, macros
+from ncs.extract.masks import Mask, mask_bodies, mask_constructors, mask_macros
 
 JAVADOC = ("/**",)
 RUSTDOC = ("///", "/**")
@@ -27,33 +27,162 @@ class Language:
     name: str
     extensions: tuple[str, ...]
     grammar: str
-    """The module with the tree-sitter grammar, and after a colon its function where that is not `language`."""
+    """The module of the tree-sitter grammar; after a colon its function, where that is not `language`."""
     kinds: tuple[str, ...]
-    """Captures that make documents; `<kind>.name` names them, a kind without is named by itself."""
+    """Captures that become documents; `<kind>.name` captures the name, a kind without it is its own name."""
     doc_comment: tuple[str, ...]
-    """How comments start that document the function below them."""
+    """Prefixes of comments that document the function below them."""
     ignored: frozenset[str]
-    """What looks like a name and is none (keywords, primitive types), and names that say nothing (`self`)."""
+    """Words that are never names (keywords, primitive types), and names without meaning (`self`)."""
     queries: tuple[str, ...]
-    """The files `<query>.scm` that are read together."""
+    """The files `<query>.scm`, read as one query."""
     layout: bool = False
-    """Line ends and indentation are syntax, by the rules of Python."""
+    """Line ends and indentation are syntax, as in Python."""
     bracket_calls: bool = False
-    """A name before a round bracket is a call, if the query does not tell otherwise."""
+    """A name before a round bracket is a call, unless the query says otherwise."""
     equations: bool = False
-    """A function may be written as several equations, one below the other."""
-    opaque: Opaque | None = None
-    """What is no code of this language, and not shown to the parser where that finds errors."""
+    """A function may consist of several equations, one below the other."""
+    mask: Mask | None = None
+    """Finds what the grammar cannot parse; it is blanked where the parser finds errors."""
 
     def load(self) -> object:
-        """The grammar, for tree_sitter.Language; it is imported here and nowhere else.
+        """The grammar, for tree_sitter.Language; grammars are imported only here.
 
-        Raises MissingExtra where its package is not installed.
+        Raises MissingExtra where the package is not installed.
         """
         module, _, function = self.grammar.partition(":")
         if not installed(self.name):
             raise MissingExtra(f"{self.name} cannot be read without {module}: {INSTALL}")
         return getattr(import_module(module), function or "language")()
+
+
+_IGNORED = {
+    "java": """
+        abstract assert boolean break byte case catch char class const continue default do double else enum extends
+        false final finally float for goto if implements import instanceof int interface long native new null
+        package private protected public return short static strictfp super switch synchronized this throw throws
+        transient true try var void volatile while yield
+        """,
+    "go": """
+        break case chan const continue default defer else fallthrough for func go goto if import interface map package
+        range return select struct switch type var nil true false iota bool byte complex64 complex128 error float32
+        float64 int int8 int16 int32 int64 rune string uint uint8 uint16 uint32 uint64 uintptr any _
+        """,
+    "javascript": """
+        abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue
+        debugger declare default delete do else enum export extends false finally for from function get if implements
+        import in infer instanceof interface is keyof let module namespace never new null number object of out override
+        package private protected public readonly require return satisfies set static string super switch symbol this
+        throw true try type typeof undefined unique unknown var void while with yield
+        """,
+    "php": """
+        abstract and array as bool break callable case catch class clone const continue declare default do echo else
+        elseif empty enddeclare endfor endforeach endif endswitch endwhile enum extends false final finally float fn for
+        foreach function global goto if implements include include_once instanceof insteadof int interface isset
+        iterable list match mixed namespace never new null object or parent print private protected public readonly
+        require require_once return self static string switch this throw trait true try unset use var void while xor
+        yield $this php
+        """,
+    "ruby": """
+        BEGIN END __FILE__ __LINE__ __method__ alias and begin break case class def defined do else elsif end ensure
+        false for if in module next nil not or redo rescue retry return self super then true undef unless until when
+        while yield require require_relative attr_reader attr_accessor attr_writer private protected public _
+        """,
+    "kotlin": """
+        abstract actual annotation as break by catch class companion const constructor continue crossinline data do
+        dynamic else enum expect external false field final finally for fun get if import in infix init inline inner
+        interface internal is it lateinit noinline null object open operator out override package private protected
+        public reified return sealed set super suspend tailrec this throw true try typealias val value var vararg when
+        where while _
+        """,
+    "c": """
+        alignas alignof auto bool break case char const constexpr continue default define defined do double elif else
+        endif enum extern false float for goto if ifdef ifndef include inline int long nullptr register restrict return
+        short signed sizeof static static_assert struct switch thread_local true typedef typeof undef union unsigned
+        void volatile while error pragma once NULL size_t ssize_t int8_t int16_t int32_t int64_t uint8_t uint16_t
+        uint32_t uint64_t uintptr_t intptr_t
+        """,
+    "cpp": """
+        and and_eq asm bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield compl concept
+        const_cast consteval constinit decltype delete dynamic_cast explicit export final friend import module mutable
+        namespace new noexcept not not_eq operator or or_eq override private protected public reinterpret_cast requires
+        static_cast template this throw try typeid typename using virtual wchar_t xor xor_eq
+        """,
+    "csharp": """
+        abstract add alias and as ascending async await base bool break by byte case catch char checked class const
+        continue decimal default delegate descending do double dynamic else enum event explicit extern false file
+        finally fixed float for foreach from get global goto group if implicit in init int interface internal into is
+        join let lock long nameof namespace new not null object on operator or orderby out override params partial
+        private protected public readonly record ref remove required return sbyte scoped sealed select set short sizeof
+        stackalloc static string struct switch this throw true try typeof uint ulong unchecked unsafe ushort using value
+        var virtual void volatile when where while with yield _
+        """,
+    "rust": """
+        as async await bool box break char const continue crate default do dyn else enum extern f32 f64 false fn for i8
+        i16 i32 i64 i128 if impl in isize let loop macro_rules match mod move mut pub raw ref return self Self static
+        str struct super trait true try type u8 u16 u32 u64 u128 union unsafe use usize where while yield _
+        """,
+    "swift": """
+        Any Self actor any as associatedtype async await break case catch class continue convenience default defer
+        deinit didSet do dynamic else enum extension fallthrough false fileprivate final for func get guard if import in
+        indirect infix init inout internal is lazy let mutating nil nonisolated nonmutating open operator optional
+        override package postfix precedencegroup prefix private protocol public repeat required rethrows return self
+        set some static struct subscript super switch throw throws true try typealias unowned var weak where while
+        willSet _
+        """,
+    "scala": """
+        abstract case catch class def derives do else enum export extends extension false final finally for forSome
+        given if implicit import infix inline lazy macro match new null object opaque open override package private
+        protected return sealed super then this throw trait transparent true try type using val var while with yield _
+        """,
+    "lua": """
+        and break do else elseif end false for function global goto if in local nil not or repeat require return self
+        then true until while _
+        """,
+    "bash": """
+        case coproc declare do done elif else esac eval exec exit export fi for function if in let local readonly return
+        select set shift source then time trap typeset unset until while
+        """,
+    "elixir": """
+        after alias and case catch cond def defdelegate defguard defguardp defimpl defmacro defmacrop defmodule defp
+        defprotocol defstruct do else end false fn for if import in nil not or quote raise receive require rescue super
+        true try unless unquote use when with doc spec impl moduledoc __MODULE__ _
+        """,
+    "haskell": """
+        as case class data default deriving do else family forall foreign hiding if import in infix infixl infixr
+        instance let mdo module newtype of pattern proc qualified rec then type where _
+        """,
+    "zig": """
+        addrspace align allowzero and anyerror anyframe anyopaque anytype asm async await bool break callconv catch
+        comptime comptime_float comptime_int const continue defer else enum errdefer error export extern f16 f32 f64
+        f128 false fn for i8 i16 i32 i64 i128 if inline isize linksection noalias noinline noreturn nosuspend null
+        opaque or orelse packed pub resume return struct suspend switch test threadlocal true try type u8 u16 u32 u64
+        u128 undefined union unreachable usingnamespace usize var void volatile while _
+        """,
+    "sql": """
+        add all alter and any as asc begin between bigint boolean by cascade case check column commit constraint create
+        cross database declare default delete desc distinct drop each else end except exists foreign for from full
+        function grant group having if in index inner insert int integer intersect into is join key language left like
+        limit not null numeric of offset on or order outer primary procedure references replace return returns revoke
+        right rollback row schema select serial set table temp temporary text then timestamp to trigger truncate union
+        unique update using values varchar view when where with date char decimal float real smallint
+        """,
+}
+_INHERITED = {"cpp": ("c",), "typescript": ("javascript",), "tsx": ("javascript",)}
+"""Languages that also ignore the words of another one."""
+
+
+def ignored_words(language: str) -> frozenset[str]:
+    """Keywords, primitive types and names like `self` of a language; of SQL in upper and lower case.
+
+    >>> sorted(ignored_words("python") & {"self", "while", "print"})
+    ['self', 'while']
+    """
+    if language == "python":
+        return frozenset(keyword.kwlist) | {"self", "cls", "_", "__"}
+    names = (language, *_INHERITED.get(language, ()))
+    words = frozenset(word for name in names for word in _IGNORED.get(name, "").split())
+    return words | {word.upper() for word in words} if language == "sql" else words
 
 
 INSTALL = "pip install 'neural-code-search[languages]'"
@@ -69,7 +198,7 @@ def _row(
     layout: bool = False,
     bracket_calls: bool = False,
     equations: bool = False,
-    opaque: Opaque | None = None,
+    mask: Mask | None = None,
 ) -> Language:
     return Language(
         name,
@@ -82,7 +211,7 @@ def _row(
         layout,
         bracket_calls,
         equations,
-        opaque,
+        mask,
     )
 
 
@@ -132,7 +261,7 @@ LANGUAGES: Mapping[str, Language] = {
             "function method",
             DOXYGEN,
             "c_family cpp",
-            opaque=macros,
+            mask=mask_macros,
         ),
         _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
         _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),
@@ -142,7 +271,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_kotlin",
             "function constructor initializer property",
             JAVADOC,
-            opaque=CONSTRUCTORS,
+            mask=mask_constructors,
         ),
         _row("swift", ".swift", "tree_sitter_swift", "function constructor property", RUSTDOC),
         _row("scala", ".scala .sc", "tree_sitter_scala", "method function", JAVADOC),
@@ -157,7 +286,7 @@ LANGUAGES: Mapping[str, Language] = {
             "tree_sitter_sql",
             "table view function procedure trigger type index query",
             ("--", "/*"),
-            opaque=BODIES,
+            mask=mask_bodies,
         ),
         _row("ruby", ".rb .rake .gemspec .ru", "tree_sitter_ruby", "method function", ("#", "=begin")),
     )
@@ -167,7 +296,7 @@ _BY_EXTENSION = {extension: row.name for row in LANGUAGES.values() for extension
 
 
 def language_of(path: str) -> str | None:
-    """The language of a file by its extension; None where no row reads it.
+    """The language of a file by its extension; None where there is none.
 
     >>> language_of("app/src/Main.java"), language_of("README.md")
     ('java', None)
@@ -177,12 +306,12 @@ def language_of(path: str) -> str | None:
 
 
 def is_readable(path: str) -> bool:
-    """Is there a row for a file's extension, and its grammar?"""
+    """Whether a file's language is known and its grammar installed."""
     language = language_of(path)
     return language is not None and installed(language)
 
 
 @lru_cache
 def installed(language: str) -> bool:
-    """Is the grammar of a language there? Nothing is imported to know it."""
+    """Whether the grammar of a language is installed; it is not imported."""
     return find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None

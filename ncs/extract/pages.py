@@ -1,4 +1,4 @@
-"""Pages and components (HTML, Vue, Svelte, Astro, the HTML around PHP): their script blocks, each as its language."""
+"""Pages and components (HTML, Vue, Svelte, Astro, HTML in PHP): their scripts, each read in its language."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ncs.extract.bytewise import as_utf8
-from ncs.extract.embedded import Piece, distinct, read_piece
-from ncs.sources.content import reason_to_skip
+from ncs.extract.embedded import Piece, read_piece, with_distinct_ids
+from ncs.extract.source_bytes import as_utf8
+from ncs.sources.filters import reason_to_skip
 from ncs.types import Document
 
-MOST_SCRIPTS = 500
-"""Scripts of a page; those that come after are not read."""
+MAX_SCRIPTS = 500
+"""Scripts of a page; later ones are not read."""
 
 _QUOTED = rb"(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\{[^{}]{0,2000}\})"
 _OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,100})>", re.IGNORECASE)
@@ -30,10 +30,10 @@ _LANGUAGES = {
     "ruby": "ruby",
     "lua": "lua",
 }
-"""What `lang` or the end of `type` says; other types (JSON, templates, shaders) are no scripts."""
+"""By `lang` or the end of `type`; other types (JSON, templates, shaders) are not scripts."""
 
 
-_PHP = re.compile(  # a string or comment of it may hold what else would end it
+_PHP = re.compile(  # its end may stand in a string or comment
     rb"<\?(=|php\b)?(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|/\*.*?\*/|(?://|#)(?:(?!\?>)[^\n])*|(?!\?>).)*(?:\?>|\Z)",
     re.DOTALL,
 )
@@ -41,7 +41,7 @@ _NO_LINE_END = re.compile(rb"[^\n]")
 
 
 class Script(NamedTuple):
-    """A script: where its code stands, and its language."""
+    """The byte range of a script's code, and its language."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class Script(NamedTuple):
 def read(source: bytes, repository: str, path: str, *, outside: bool) -> tuple[list[Document], bool]:
     """Documents of the scripts of a page, script by script, and whether one has syntax errors.
 
-    Minified scripts are left out as minified files are; what a page says outside of scripts is markup, and no document.
+    Minified scripts are skipped as minified files are; markup makes no documents.
     """
     source = as_utf8(source)
     documents: list[Document] = []
@@ -59,7 +59,7 @@ def read(source: bytes, repository: str, path: str, *, outside: bool) -> tuple[l
     line = 1
     at = 0
     for number, script in enumerate(scripts(source, astro=path.endswith(".astro"))):
-        if number >= MOST_SCRIPTS:
+        if number >= MAX_SCRIPTS:
             break
         code = source[script.start : script.end]
         line += source.count(b"\n", at, script.start)
@@ -67,14 +67,14 @@ def read(source: bytes, repository: str, path: str, *, outside: bool) -> tuple[l
         if not code.strip() or reason_to_skip("script.js", code):
             continue
         lines = range(line, line + code.count(b"\n") + 1)
-        found, errors = read_piece(Piece(code, script.language, lines), repository, path, outside=outside)
-        documents += found
+        script_documents, errors = read_piece(Piece(code, script.language, lines), repository, path, outside=outside)
+        documents += script_documents
         broken |= errors
-    return distinct(documents), broken
+    return with_distinct_ids(documents), broken
 
 
 def scripts(source: bytes, astro: bool = False) -> Iterator[Script]:
-    """The scripts of a page in order; one that does not end goes to the end of the page.
+    """The scripts of a page in order; one without an end goes to the end of the page.
 
     >>> [(s.start, s.language) for s in scripts(b'<p><script lang="ts">f()</script><!-- <script>g()</script> -->')]
     [(21, 'typescript')]
@@ -99,19 +99,19 @@ def scripts(source: bytes, astro: bool = False) -> Iterator[Script]:
 
 
 def _language(attributes: bytes) -> str | None:
-    said = {name.lower(): (a or b or c).lower() for name, a, b, c in _ATTRIBUTE.findall(attributes)}
-    named = said.get(b"lang") or said.get(b"type") or said.get(b"language") or b""
+    values = {name.lower(): (a or b or c).lower() for name, a, b, c in _ATTRIBUTE.findall(attributes)}
+    named = values.get(b"lang") or values.get(b"type") or values.get(b"language") or b""
     word = named.decode("ascii", "replace").strip().partition(";")[0].rpartition("/")[2]
     return _LANGUAGES.get(word)
 
 
-def with_scripts(found: list[Document], source: bytes, repository: str, path: str, *, outside: bool) -> list[Document]:
-    """The documents of a file of PHP, and behind them those of the scripts in its HTML, where PHP is left blank."""
-    return distinct([*found, *read(_without_php(as_utf8(source)), repository, path, outside=outside)[0]])
+def read_scripts_in_php(source: bytes, repository: str, path: str, *, outside: bool) -> list[Document]:
+    """The documents of the scripts in the HTML of a PHP file."""
+    return read(_blank_php(as_utf8(source)), repository, path, outside=outside)[0]
 
 
-def _without_php(source: bytes) -> bytes:
-    """What PHP prints stands for a value, the rest for nothing."""
+def _blank_php(source: bytes) -> bytes:
+    """Output of PHP replaced by a value, other PHP by spaces."""
 
     def blank(match: re.Match[bytes]) -> bytes:
         return _NO_LINE_END.sub(b"_" if match[1] == b"=" else b" ", match[0])

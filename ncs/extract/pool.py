@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHUNK_FILES, CHUNK_BYTES = 200, 1_500_000
-"""A chunk is as many files; one file a task would cost a third of the speed in traffic."""
+"""The size of a chunk; with single files a third of the time goes into communication."""
 SMALL = 4_000_000
-"""Bytes below which starting processes costs more than it saves."""
+"""Bytes of input below which starting processes costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction(Generic[T]):
-    """What a chunk of files came to."""
+    """The result of extracting a chunk of files."""
 
     result: T
-    """What `finish` made of the chunk's documents."""
+    """What `finish` returned for the chunk's documents."""
     files: int
     bytes: int
     documents: int
     counts: tuple[int, ...]
-    """How many documents each file gave, in the order of the files."""
+    """Documents of each file, in the order of the files."""
     broken: tuple[str, ...]
-    """repository/path of files with syntax errors; what parsed is in the result."""
+    """repository/path of files with syntax errors; the rest of them is in the result."""
     failed: tuple[str, ...]
-    """repository/path of files that gave nothing because the front end could not read them."""
+    """repository/path of files that the front end could not read."""
 
 
 @dataclass(frozen=True, slots=True)
-class _How(Generic[T]):
-    """What is done with every chunk."""
+class _Options(Generic[T]):
+    """The options of an extraction, the same for every chunk."""
 
     frontend: str
     outside: bool
@@ -68,14 +68,14 @@ def extract_files(
 ) -> Iterator[Extraction[T]]:
     """Documents of many files, a chunk at a time, in input order whatever the number of workers.
 
-    outside: classes and top-level code too. finish: runs where the documents were made; only its result travels,
-    so it must be a function of a module (or a functools.partial of one). workers: processes, one a core by
-    default; with one, or with little input, everything happens here. Files that nothing reads
-    (ncs.extract.readers) give none.
-    Raises NcsError where a process was killed twice, as happens without memory.
+    outside: classes and top-level code too. finish: runs in the process that made the documents, and only its
+    result is sent, so it must be a module's function (or a functools.partial of one). workers: processes, one a core by
+    default; with one, or with little input, everything runs here. Files that nothing reads
+    (ncs.extract.readers) have none.
+    Raises NcsError where a process was killed twice, as happens when memory runs out.
     """
     workers = workers or os.cpu_count() or 1
-    how = _How(frontend, outside, finish)
+    options = _Options(frontend, outside, finish)
     chunks = _chunks(files)
     first: list[list[SourceFile]] = []
     if workers > 1:
@@ -84,10 +84,10 @@ def extract_files(
             first.append(chunk)
             size += sum(len(file.data) for file in chunk)
             if size >= SMALL:
-                yield from _in_processes(chain(first, chunks), workers, how)
+                yield from _in_processes(chain(first, chunks), workers, options)
                 return
     for chunk in chain(first, chunks):
-        yield _read_chunk(chunk, how)
+        yield _read_chunk(chunk, options)
 
 
 def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -105,7 +105,7 @@ def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
 
 @contextmanager
 def _no_gc() -> Iterator[None]:
-    """Without the search for reference cycles: documents have none, and their number makes it a third of the time."""
+    """Without the search for reference cycles: documents have none, and it would take a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -115,8 +115,8 @@ def _no_gc() -> Iterator[None]:
             gc.enable()
 
 
-@_no_gc()  # around the whole function: when it comes back on, the documents are gone
-def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
+@_no_gc()  # around the whole function: the documents are freed before it is enabled again
+def _read_chunk(chunk: list[SourceFile], options: _Options[T]) -> Extraction[T]:
     documents: list[Document] = []
     starts: list[int] = []
     broken: list[str] = []
@@ -124,27 +124,27 @@ def _read_chunk(chunk: list[SourceFile], how: _How[T]) -> Extraction[T]:
     for file in chunk:
         starts.append(len(documents))
         try:
-            found, errors = read(file.data, file.repository, file.path, how.frontend, outside=how.outside)
+            some, errors = read(file.data, file.repository, file.path, options.frontend, outside=options.outside)
         except SourceError:
             failed.append(f"{file.repository}/{file.path}")
             continue
-        documents += found
+        documents += some
         if errors:
             broken.append(f"{file.repository}/{file.path}")
     size = sum(len(file.data) for file in chunk)
     counts = tuple(end - start for start, end in pairwise([*starts, len(documents)]))
-    return Extraction(how.finish(documents), len(chunk), size, len(documents), counts, tuple(broken), tuple(failed))
+    return Extraction(options.finish(documents), len(chunk), size, len(documents), counts, tuple(broken), tuple(failed))
 
 
-def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, how: _How[T]) -> Iterator[Extraction[T]]:
-    """At most two chunks a worker are in flight, so memory stays flat and nobody waits."""
+def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, options: _Options[T]) -> Iterator[Extraction[T]]:
+    """At most two chunks per worker are in flight, so that memory stays flat and no worker waits."""
     pool = _pool(workers)
     waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
     kills = 0
     try:
         while True:
             while len(waiting) < 2 * workers and (chunk := next(chunks, None)) is not None:
-                waiting.append((chunk, _submit(pool, chunk, how)))
+                waiting.append((chunk, _submit(pool, chunk, options)))
             if not waiting:
                 return
             try:
@@ -154,12 +154,12 @@ def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, how: _How[T]
                 if kills > 1:
                     first = waiting[0][0][0]
                     raise NcsError(
-                        f"a process that read files was killed twice, near {first.repository}/{first.path};"
-                        " is there enough memory? fewer processes take less: --workers 1"
+                        f"a worker process was killed twice, near {first.repository}/{first.path};"
+                        " if memory ran out, use fewer processes: --workers 1"
                     ) from None
                 pool.shutdown(wait=False)
                 pool = _pool(workers)
-                waiting = deque((chunk, _submit(pool, chunk, how)) for chunk, _ in waiting)
+                waiting = deque((chunk, _submit(pool, chunk, options)) for chunk, _ in waiting)
                 continue
             waiting.popleft()
             yield extraction
@@ -169,20 +169,20 @@ def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, how: _How[T]
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Fresh processes: a fork of one that runs threads (fasttext, faiss) may hang."""
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _quiet)
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupts)
 
 
-def _quiet() -> None:
-    """Ctrl-C is the parent's to handle; gc is off for good, chunk by chunk everything is freed."""
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _submit(pool: ProcessPoolExecutor, chunk: list[SourceFile], how: _How[T]) -> Future[Extraction[T]]:
-    """Submitting starts processes, and these would run the caller's script anew if they saw it."""
+def _submit(pool: ProcessPoolExecutor, chunk: list[SourceFile], options: _Options[T]) -> Future[Extraction[T]]:
+    """Submitting starts processes, which would run the caller's script again if they saw it."""
     main = sys.modules["__main__"]
-    if getattr(getattr(how.finish, "func", how.finish), "__module__", "__main__") != "__main__":
+    if getattr(getattr(options.finish, "func", options.finish), "__module__", "__main__") != "__main__":
         sys.modules["__main__"] = ModuleType("__main__")
     try:
-        return pool.submit(_read_chunk, chunk, how)
+        return pool.submit(_read_chunk, chunk, options)
     finally:
         sys.modules["__main__"] = main

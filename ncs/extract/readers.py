@@ -1,4 +1,4 @@
-"""Which files are read, and how: by a grammar, as a notebook, as a page with scripts, as a script, or as text."""
+"""Which files are read, and how: with a grammar, as a notebook, a page with scripts, a script, or as text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ncs.extract.frontends import read_file
-from ncs.extract.languages import INSTALL, installed, language_of
-from ncs.extract.texts import TEXTS, text_kind
+from ncs.errors import BadInput
+from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
+from ncs.extract.text_kinds import TEXT_KINDS, text_kind
 from ncs.sources.scripts import may_be_script, script_language
 
 if TYPE_CHECKING:
-    from ncs.sources.skips import Wanted
+    from ncs.sources.filters import Wanted
     from ncs.types import Document
 
+FRONTENDS = ("tree-sitter", "javalang")
+"""What parses Java; other languages are always read with tree-sitter."""
 NOTEBOOK, PAGE, SCRIPT = "notebook", "page", "script"
 _PAGES = frozenset({".vue", ".svelte", ".html", ".htm", ".xhtml", ".astro"})
 _NAMED = {
@@ -27,14 +29,14 @@ _NAMED = {
     **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
 }
 _OBJECTIVE_C = re.compile(rb"^@(?:interface|protocol|class|import)\b", re.MULTILINE)
-"""In a header: no grammar for C reads it."""
+"""In a header: no grammar of C parses it."""
 _WITHOUT = " without a grammar"
 
 
 def reader_of(path: str) -> str | None:
-    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXTS, SCRIPT; None where nothing does.
+    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXT_KINDS, SCRIPT; None where nothing does.
 
-    Of a SCRIPT the first line tells the language, or that it is none.
+    SCRIPT: the first line of the file names its language, if it is a script at all.
 
     >>> reader_of("a/Main.java"), reader_of("a.ipynb"), reader_of("a.vue"), reader_of("a.pl"), reader_of("README.md")
     ('java', 'notebook', 'page', 'perl', None)
@@ -51,43 +53,41 @@ def reader_of(path: str) -> str | None:
 
 
 def as_text(path: str) -> str | None:
-    """The row of TEXTS that reads a file; None where a grammar does, or nothing.
+    """The key of TEXT_KINDS for a file; None where a grammar reads it, or nothing.
 
     >>> as_text("Makefile"), as_text("Main.java")
     ('make', None)
     """
     reader = reader_of(path)
-    return reader if reader is not None and reader in TEXTS and not _parsed(reader) else None
+    return reader if reader is not None and reader in TEXT_KINDS and not _parsed(reader) else None
 
 
 def _parsed(reader: str) -> bool:
-    from ncs.extract.languages import LANGUAGES
-
     return reader in LANGUAGES and installed(reader)
 
 
 def readable(path: str, *, texts: bool = True) -> Wanted:
-    """Does something read a file, or must its content be asked? texts=False: other than as text."""
+    """Whether a file is read; a function of its content where the name does not tell. texts=False: except as text."""
     reader = reader_of(path)
     if reader is None:
         return False
     if reader == SCRIPT:
         return partial(_is_script, texts)
-    return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXTS)
+    return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXT_KINDS)
 
 
 def without_texts(path: str) -> Wanted:
-    """`readable`, but nothing is read as text."""
+    """`readable`, except as text."""
     return readable(path, texts=False)
 
 
 def _is_script(texts: bool, data: bytes) -> bool:
     language = script_language(data)
-    return language is not None and (_parsed(language) or (texts and language in TEXTS))
+    return language is not None and (_parsed(language) or (texts and language in TEXT_KINDS))
 
 
 def why_unread(path: str) -> str:
-    """Why a file is not read, for people who count them.
+    """Why a file is not read, for statistics.
 
     >>> why_unread("README.md"), why_unread("Makefile")
     ('other language', 'make without a grammar')
@@ -96,13 +96,33 @@ def why_unread(path: str) -> str:
     return f"{reader}{_WITHOUT}" if reader not in (None, SCRIPT) else "other language"
 
 
+def read_code(
+    source: bytes, language: str, repository: str, path: str, frontend: str = "tree-sitter", *, outside: bool = False
+) -> tuple[list[Document], bool]:
+    """Documents of a file in a language, in source order, and whether it has syntax errors.
+
+    Raises SourceError where the front end cannot read the file at all, BadInput for an unknown language or front end.
+    """
+    if frontend not in FRONTENDS:
+        raise BadInput(f"unknown front end {frontend!r}; known: {', '.join(FRONTENDS)}")
+    if language not in LANGUAGES:
+        raise BadInput(f"unknown language {language!r}; known: {', '.join(LANGUAGES)}")
+    if frontend == "javalang" and language == "java":
+        from ncs.extract import javalang_frontend
+
+        return javalang_frontend.read(source, LANGUAGES[language], repository, path)
+    from ncs.extract import treesitter
+
+    return treesitter.read(source, LANGUAGES[language], repository, path, outside=outside)
+
+
 def read(
     source: bytes, repository: str, path: str, frontend: str = "tree-sitter", *, outside: bool = False
 ) -> tuple[list[Document], bool]:
     """Documents of a file, in source order where one thing reads all of it; and whether it has syntax errors.
 
-    outside: not only functions. Of a file that nothing reads there are none. Raises what `read_file` raises, and
-    SourceError for a notebook that is none.
+    outside: classes and the top level too; javalang gives functions only. A file that nothing reads has none.
+    Raises what `read_code` raises, and SourceError for a notebook that cannot be read.
     """
     reader = reader_of(path)
     if reader == SCRIPT:
@@ -112,12 +132,13 @@ def read(
     if reader == "cpp" and path.endswith(".h") and _OBJECTIVE_C.search(source):
         reader = "objective-c"
     if _parsed(reader):
-        found, broken = read_file(source, reader, repository, path, frontend, outside=outside)
+        documents, broken = read_code(source, reader, repository, path, frontend, outside=outside)
         if reader == "php" and b"<script" in source:
-            from ncs.extract import pages
+            from ncs.extract import embedded, pages
 
-            return pages.with_scripts(found, source, repository, path, outside=outside), broken
-        return found, broken
+            documents += pages.read_scripts_in_php(source, repository, path, outside=outside)
+            documents = embedded.with_distinct_ids(documents)
+        return documents, broken
     if reader == NOTEBOOK:
         from ncs.extract import notebooks
 
@@ -126,35 +147,33 @@ def read(
         from ncs.extract import pages
 
         return pages.read(source, repository, path, outside=outside)
-    from ncs.extract import text
+    from ncs.extract import text_files
 
-    return text.read(source, reader, repository, path, outside=outside)
+    return text_files.read(source, reader, repository, path, outside=outside)
 
 
 def read_as_text(paths: Iterable[str]) -> dict[str, int]:
-    """How many of these files are read as text, by kind, the most first."""
+    """How many of these files are read as text, by kind, most frequent first."""
     kinds = Counter(kind for path in paths if (kind := as_text(path)) is not None)
     return dict(sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def ungrammatical(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
-    """One sentence with the remedy, where languages could be read better with their grammars installed.
+    """A sentence with the remedy, where grammars that are not installed would read more.
 
     texts: files read as text, by kind. skipped: files left out, by reason.
 
     >>> list(ungrammatical({}, {"minified": 2}))
     []
     """
-    from ncs.extract.languages import LANGUAGES
-
-    left = {name: n for name in LANGUAGES if (n := skipped.get(f"{name}{_WITHOUT}", 0))}
-    read = {name: n for name, n in texts.items() if name in LANGUAGES}
+    unread = {name: n for name in LANGUAGES if (n := skipped.get(f"{name}{_WITHOUT}", 0))}
+    as_plain_text = {name: n for name, n in texts.items() if name in LANGUAGES}
     for what, files in (
-        ("were read as plain text; to read their functions", read),
-        ("were left out; to read them", left),
+        ("were read as plain text; to read their functions", as_plain_text),
+        ("were left out; to read them", unread),
     ):
         if files:
-            named = ", ".join(
+            counts = ", ".join(
                 f"{n:,} of {name}" for name, n in sorted(files.items(), key=lambda pair: (-pair[1], pair[0]))
             )
-            yield f"files ({named}) {what}, {INSTALL}"
+            yield f"files ({counts}) {what}, {INSTALL}"

@@ -1,154 +1,227 @@
 """One source file into Documents with tree-sitter: one parse, one query, then byte ranges.
 
-The query says what is a function, a class, a literal, a comment ...; names that it leaves are told apart by the
-bracket after them or by their case (words.py). There is no walk over nodes, so nesting costs nothing: what the
-query captured is marked in a copy of the source, and the words of a function are those of its range.
+The query captures functions, classes, literals, comments and those names whose field the text around does not tell
+(names.py tells the others). Nodes are not walked: captures are marked in a copy of the source, and the words of a
+function are those in its range.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
-from tree_sitter import Parser
+from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.errors import SourceError
-from ncs.extract.bytewise import Span, as_utf8, blanked
-from ncs.extract.captures import Captures, Found, captures_of
-from ncs.extract.comments import unquote
-from ncs.extract.containers import CLASS, containers_of, docstrings_of
-from ncs.extract.described import Comments
+from ncs.extract.comments import Comments, unquote
 from ncs.extract.documents import Function, documents_of
 from ncs.extract.languages import Language
-from ncs.extract.outside import Class, File, outlines
-from ncs.extract.words import Names, names_of, piece, tagged
+from ncs.extract.names import FieldNames, cut, of_spans, tag_names
+from ncs.extract.outlines import Class, File, outlines_of
+from ncs.extract.source_bytes import Span, after_space, as_utf8, blanked
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from ncs.types import Document, Field, Tokens
+    from ncs.types import Document, Tokens
 
+    Captures = Mapping[str, Sequence[Node]]
+    """Capture -> its nodes, in no order."""
     Literal = tuple[Span, str]
+    """A string literal and its text."""
+    Scope = tuple[int, int, str, str]
+    """Start, end, kind (CLASS; empty for what is no document) and name."""
 
-DEEPEST = 64
+MAX_NESTING = 64
 """Functions nested deeper make no documents: the code of all of them would grow with the square."""
-
-DEEPEST_BRACKETS = 20_000
-"""Brackets open at once, or closed too often: captures take the square of their number, hours for 1 MB; and where
-all close again, some 200,000 end the process."""
-LONGEST_LINE = 300_000
+MAX_BRACKETS = 20_000
+"""Brackets open at once, or closed too often: captures take time with the square of their number, hours for 1 MB; and
+some 200,000 that all close again crash the process."""
+MAX_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
-_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+CLASS = "class"
 
-_function = partial(tuple.__new__, Function)  # a third of the time that Function(...) takes
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 
 
 def read(
-    source: bytes, row: Language, repository: str, path: str, *, outside: bool = False
+    source: bytes, language: Language, repository: str, path: str, *, outside: bool = False
 ) -> tuple[list[Document], bool]:
-    """Documents of a file in source order, and whether it has syntax errors; none where a line is over LONGEST_LINE.
+    """Documents of a file in source order, and whether it has syntax errors; none where a line is over MAX_LINE.
 
-    outside: after the functions, classes and the top level too (ncs.extract.outside).
-    Raises SourceError for what is no program and would take hours, or the process: a million opening brackets.
+    outside: after the functions, classes and the top level too (outlines.py).
+    Raises SourceError for more than MAX_BRACKETS open brackets.
     """
     source = as_utf8(source)
-    parser, captures = _tools(row)
-    if len(source) > DEEPEST_BRACKETS and _depth(source) > DEEPEST_BRACKETS:
-        raise SourceError(f"over {DEEPEST_BRACKETS:,} brackets of {path or 'the file'} are open; it is no program")
-    if len(source) > LONGEST_LINE and max(map(len, source.split(b"\n"))) > LONGEST_LINE:
+    if len(source) > MAX_BRACKETS and _depth(source) > MAX_BRACKETS:
+        raise SourceError(f"{path or 'the file'} is no program: over {MAX_BRACKETS:,} brackets are open")
+    if len(source) > MAX_LINE and max(map(len, source.split(b"\n"))) > MAX_LINE:
         return [], True
-    root = _parsed(source, parser, row)
-    found = captures(source, root)
-    if not outside and not any(kind in found for kind in row.kinds):
+    parser, cursor, names = _tools(language)
+    root = _parse(source, parser, language)
+    captures = cursor.captures(root)
+    if not outside and not any(kind in captures for kind in language.kinds):
         return [], root.has_error
-    docs = found.get("doc", [])
-    comments = Comments(source, found.get("comments", []), docs, row)
-    literals = _literals(source, found, docs)
-    code = tagged(found, blanked(comments.without, [span for span, _ in literals] + found.get("nothing", [])), row)
-    functions, classes = _functions(source, found, code, literals, row)
-    for number, start in docstrings_of(functions, docs).items():
+    docstrings = _spans(captures, "doc")
+    comments = Comments(source, _spans(captures, "comments"), docstrings, language)
+    literals = _literals(source, captures, docstrings)
+    bare = blanked(comments.code, [span for span, _ in literals] + _spans(captures, "nothing"))
+    tagged = tag_names(captures, bare, language)
+    functions, classes = _functions_and_classes(_scopes(source, captures, language), tagged, literals, names)
+    for number, start in _docstrings(functions, docstrings).items():
         functions[number] = functions[number]._replace(docstring=start)
-    documents = documents_of(source, functions, comments, row, repository, path)
+    documents = documents_of(source, functions, comments, language, repository, path, bare)
     if outside:
-
-        def words(spans: Sequence[Span]) -> dict[Field, Tokens]:
-            pieces = b" ".join([piece(code, a, b) for a, b in spans])
-            return _names(row)(pieces, 0, len(pieces))
-
-        said = [(start, text) for (start, _), text in literals if text]
-        file = File(source, words, said, comments, row, repository, path)
-        documents += outlines(file, functions, classes)
+        texts = [(start, text) for (start, _), text in literals if text]
+        file = File(source, lambda spans: of_spans(names, tagged, spans), texts, comments, language, repository, path)
+        documents += outlines_of(file, functions, classes)
     return documents, root.has_error
 
 
-def _parsed(source: bytes, parser: Parser, row: Language) -> Node:
-    """The root of the tree; where it has errors, of the source without what is no code of the language."""
-    hidden, surely = row.opaque(source) if row.opaque else ((), False)
-    if not surely:
+@lru_cache
+def _tools(language: Language) -> tuple[Parser, QueryCursor, FieldNames]:
+    grammar = Grammar(language.load())
+    return Parser(grammar), QueryCursor(Query(grammar, query_of(language))), FieldNames(language)
+
+
+def query_of(language: Language) -> str:
+    """The whole query of a language."""
+    return "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in language.queries)
+
+
+def _parse(source: bytes, parser: Parser, language: Language) -> Node:
+    """The root of the tree; where it has errors, of the source without what the grammar cannot parse."""
+    masked, certain = language.mask(source) if language.mask else ((), False)
+    if not certain:
         root = parser.parse(source).root_node
-        if not (hidden and root.has_error):
+        if not (masked and root.has_error):
             return root
-    return parser.parse(bytes(blanked(source, hidden, b" "))).root_node
+    return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+
+
+def _spans(captures: Captures, what: str) -> list[Span]:
+    """The byte ranges of a capture, sorted."""
+    return sorted([node.byte_range for node in captures.get(what, ())])
 
 
 def _depth(source: bytes) -> int:
     """The most brackets that are open at once, or closed too often; 0 where they are few."""
     brackets = source.translate(None, _NO_BRACKETS)
-    if len(brackets) <= DEEPEST_BRACKETS:
+    if len(brackets) <= MAX_BRACKETS:
         return 0
     depths = list(accumulate(1 if bracket in b"([{" else -1 for bracket in brackets))
     return max(max(depths), -min(depths))
 
 
-def _literals(source: bytes, found: Found, docs: list[Span]) -> list[Literal]:
-    """Where string literals are, in order, and what they say; docstrings of functions are none."""
-    spans = found.get("literals", [])
-    if docs:
-        documenting = {start for start, _ in found["doc.text"]}
+def _literals(source: bytes, captures: Captures, docstrings: list[Span]) -> list[Literal]:
+    """String literals in order, without docstrings of functions."""
+    spans = _spans(captures, "literals")
+    if docstrings:
+        documenting = {node.start_byte for node in captures["doc.text"]}
         spans = [span for span in spans if span[0] not in documenting]
     return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
 
 
-def _functions(
-    source: bytes, found: Found, code: bytes, literals: Sequence[Literal], row: Language
+def _functions_and_classes(
+    scopes: Sequence[Scope], tagged: bytes, literals: Sequence[Literal], names: FieldNames
 ) -> tuple[list[Function], list[Class]]:
     starts = [start for (start, _), _ in literals]
     texts = [text for _, text in literals]
-    names = _names(row)
     functions = []
     classes = []
     ends: list[int] = []
-    scopes: list[Tokens] = [()]
-    for start, end, kind, name in containers_of(source, found, row):
+    enclosing: list[Tokens] = [()]
+    for start, end, kind, name in scopes:
         while ends and ends[-1] <= start:
             ends.pop()
-            scopes.pop()
-        scope = scopes[-1]
+            enclosing.pop()
+        scope = enclosing[-1]
         if kind == CLASS:
             classes.append(Class(start, end, name, scope))
-        elif kind and len(ends) < DEEPEST:
-            words = names(code, start, end)
+        elif kind and len(ends) < MAX_NESTING:
+            words = names.of(cut(tagged, start, end))
             if starts:
                 first = bisect_left(starts, start)
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
                 if inside:
                     words["literals"] = tuple(inside)
-            functions.append(_function((start, end, kind, name, scope, words, -1)))
+            functions.append(Function(start, end, kind, name, scope, words))
         ends.append(end)
-        scopes.append((*scope, name))
+        enclosing.append((*scope, name))
     return functions, classes
 
 
-@lru_cache
-def _tools(row: Language) -> tuple[Parser, Captures]:
-    grammar = Grammar(row.load())
-    return Parser(grammar), captures_of(row, grammar)
+def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope]:
+    """Functions, classes and what else names a scope (with an empty kind), the enclosing before the enclosed."""
+    decorated: dict[int, int] = {}
+    if "decorated" in captures:
+        starts = ([start for start, _ in _spans(captures, what)] for what in ("decorated.definition", "decorated"))
+        decorated = dict(zip(*starts, strict=False))
+    preambles = {after_space(source, end): start for start, end in _spans(captures, "preamble")}
+    scopes = []
+    for kind in (*language.kinds, CLASS, "scope"):
+        if kind not in captures:
+            continue
+        nodes, names = _spans(captures, kind), _spans(captures, f"{kind}.name")
+        if len(names) != len(nodes):  # a node in error may have two, a kind may have none
+            names = _pair(nodes, names)
+        for (start, end), (a, b) in zip(nodes, names, strict=True):
+            name = source[a:b].decode("utf-8", "replace") or kind
+            if not name[0].isalpha():
+                name = _unquoted(name) or kind
+            while start in preambles:
+                start = preambles[start]
+            if kind in (CLASS, "scope"):
+                name = name.partition("<")[0].rpartition(".")[2].strip()
+                scopes.append((start, -end, CLASS if kind == CLASS else "", name))
+            else:
+                scopes.append((decorated.get(start, start), -end, kind, name))
+    scopes.sort()
+    ordered = [(start, -minus_end, kind, name) for start, minus_end, kind, name in scopes]
+    return _join_equations(source, ordered) if language.equations else ordered
 
 
-@lru_cache
-def _names(row: Language) -> Names:
-    return names_of(row)
+def _unquoted(name: str) -> str:
+    """A name without quotes around it, or the colon of a Ruby symbol."""
+    if name[:1] in ("'", '"', "`") and name[-1] == name[0]:
+        return name[1:-1]
+    return name[1:] if name[:1] == ":" and name[1:2].isalpha() else name
+
+
+def _pair(nodes: list[Span], names: list[Span]) -> list[Span]:
+    """For every node the first unused name that starts in it."""
+    left = iter(names)
+    return [next((name for name in left if name[0] >= start), (start, start)) for start, _ in nodes]
+
+
+def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
+    """Consecutive equations of one function joined."""
+    joined: list[Scope] = []
+    numbers: dict[int, int] = {}  # where the next equation would start -> number of the function
+    for start, end, kind, name in scopes:
+        number = numbers.pop(start, -1)
+        if number >= 0 and kind and joined[number][2:] == (kind, name):
+            joined[number] = (joined[number][0], end, kind, name)
+        else:
+            number = len(joined)
+            joined.append((start, end, kind, name))
+        numbers[after_space(source, end)] = number
+    return joined
+
+
+def _docstrings(functions: Sequence[Function], docstrings: Sequence[Span]) -> dict[int, int]:
+    """Number of a function -> where its docstring starts: that of the innermost function around."""
+    starts_by_number: dict[int, int] = {}
+    starts = [function.start for function in functions] if docstrings else []
+    for start, _ in docstrings:
+        number = bisect_left(starts, start) - 1
+        while number >= 0 and functions[number].end <= start:
+            number -= 1
+        if number >= 0:
+            starts_by_number.setdefault(number, start)
+    return starts_by_number

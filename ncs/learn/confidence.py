@@ -1,38 +1,40 @@
-"""How probable it is that a hit is what was asked for, and what a corpus has taught its index beside its words.
+"""How probable it is that a hit is right: a logistic model, and where an index keeps it and its tuned weights.
 
-    P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * trait)))
+    P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * feature)))
 
-over TRAITS, which do not depend on the scale of a score. The coefficients are fitted to questions made from the
-documents themselves (ncs.learn.calibration), towards DEFAULT, which stands where a corpus has too few of them.
+over FEATURES, which do not depend on the scale of a score. The coefficients are fitted to queries made of the
+documents themselves (ncs.build.calibration), towards DEFAULT, which stands where a corpus has too few of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.minimising import minimise
-from ncs.storage import manifest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
+
     Scores = NDArray[np.float64]
 
-TRAITS = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
+T = TypeVar("T")
+FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
 """Of a hit; words are counted by idf, a word as rare as can be is 1, and the question has q of them:
 coverage: the part c of the question that the document's words hold, as c^3 (1 - exp(-q / 3)): two words held say less
 than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
 meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
 score it is ahead of the next hit."""
-BUILT, TUNED = "calibration.json", manifest.TUNED
-"""What the build learnt; and what `ncs tune` did, which goes before it and is no part of the manifest."""
+BUILT, TUNED = "calibration.json", "tuned.json"
+"""The model, among the statistics of a build; and the weights that `ncs tune` learned, in the index folder itself."""
+REMEDIES = {BUILT: "build the index again", TUNED: "remove it with: ncs tune --reset"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,15 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A logistic model over TRAITS; no coefficient is negative, so that more of a trait never lowers it."""
+    """A logistic model over FEATURES; no coefficient is negative, so that more of a feature never lowers it."""
 
     intercept: float
     coefficients: tuple[float, ...]
 
-    def probabilities(self, traits: Scores) -> Scores:
-        """[n, len(TRAITS)] -> [n]."""
-        found: Scores = 1 / (1 + np.exp(-(self.intercept + traits @ np.array(self.coefficients))))
-        return found
+    def probabilities(self, features: Scores) -> Scores:
+        """[n, len(FEATURES)] -> [n]."""
+        probabilities: Scores = 1 / (1 + np.exp(-(self.intercept + features @ np.array(self.coefficients))))
+        return probabilities
 
 
 DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
@@ -62,61 +64,72 @@ DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What an index knows of its own questions. weights: those of HybridRanker that are not its defaults."""
+class Calibration:
+    """What an index learned about its ranking. weights: those of HybridRanker that `ncs tune` changed."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     model: Model = DEFAULT
 
-    def save(self, path: Path) -> None:
-        """Write a small JSON file, at once or not at all."""
-        part = path.with_name(f"{path.name}.part")
-        part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-
     @classmethod
-    def load(cls, folder: Path, *, tuned: bool = True) -> Learnt:
-        """From a data folder; the defaults where it holds none; tuned=False: what the build learnt.
+    def load(cls, snapshot: Snapshot, *, tuned: bool = True) -> Calibration:
+        """The defaults where nothing was learned; tuned=False leaves out the weights. Raises IndexDamaged."""
+        return cls(load_weights(snapshot.folder) if tuned else {}, load_model(snapshot.statistics))
 
-        Raises IndexDamaged for what is no such file.
-        """
-        name = next((name for name in (TUNED, BUILT)[not tuned :] if (folder / name).is_file()), None)
-        if name is None:
-            return cls()
-        try:
-            return cls._read(json.loads((folder / name).read_bytes()))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            remedy = "remove it with: ncs tune --reset" if name == TUNED else "build the index again"
-            raise IndexDamaged(f"cannot read {folder / name} ({error}); {remedy}") from error
 
-    @classmethod
-    def _read(cls, found: Mapping[str, Any]) -> Learnt:
-        weights = {str(name): float(value) for name, value in found["weights"].items()}
-        coefficients = tuple(float(value) for value in found["model"]["coefficients"])
-        model = Model(float(found["model"]["intercept"]), coefficients)
-        if (
-            len(coefficients) != len(TRAITS)
-            or not np.isfinite([*weights.values(), model.intercept, *coefficients]).all()
-        ):
+def save_model(model: Model, statistics: Path) -> None:
+    """Write BUILT."""
+    _write(statistics / BUILT, {"model": asdict(model)})
+
+
+def load_model(statistics: Path) -> Model:
+    """The model of a build, DEFAULT where it learned none; raises IndexDamaged for a file that holds none."""
+
+    def read(content: Any) -> Model:
+        coefficients = tuple(float(value) for value in content["model"]["coefficients"])
+        model = Model(float(content["model"]["intercept"]), coefficients)
+        if len(coefficients) != len(FEATURES) or not np.isfinite([model.intercept, *coefficients]).all():
             raise ValueError("numbers are missing")
-        return cls(weights, model)
+        return model
+
+    return _read(statistics / BUILT, read) or DEFAULT
 
 
-def keep_tuned(index: Path, data: Path) -> tuple[str, ...]:
-    """Let new files of an index keep the weights tuned for those it has now; a line that says so, if there are any.
+def save_weights(weights: Mapping[str, float], index: Path) -> None:
+    """Write TUNED; raises OSError."""
+    _write(index / TUNED, {"weights": dict(weights)})
 
-    Only the weights: how probable a hit is was learnt anew.
-    """
-    standing = manifest.current_generation(index)
-    if standing is None or not (index / standing / TUNED).is_file():
-        return ()
-    tuned, built = Learnt.load(index / standing), Learnt.load(data, tuned=False)
-    Learnt(tuned.weights, built.model).save(data / TUNED)
-    return ("The weights that `ncs tune` learnt are kept; go back to those of the build with: ncs tune --reset",)
+
+def load_weights(index: Path) -> Mapping[str, float]:
+    """The tuned weights of an index folder, none where it was not tuned; raises IndexDamaged."""
+
+    def read(content: Any) -> Mapping[str, float]:
+        weights = {str(name): float(value) for name, value in content["weights"].items()}
+        if not np.isfinite([*weights.values()]).all():
+            raise ValueError("a weight is no number")
+        return weights
+
+    return _read(index / TUNED, read) or {}
+
+
+def _write(path: Path, content: object) -> None:
+    """A small JSON file, at once or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _read(path: Path, read: Callable[[Any], T]) -> T | None:
+    """None where there is no such file."""
+    try:
+        return read(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); {REMEDIES[path.name]}") from error
 
 
 def fit(
-    traits: Scores,
+    features: Scores,
     right: NDArray[np.bool_],
     *,
     weights: Scores | None = None,
@@ -127,9 +140,11 @@ def fit(
 
     weights: how many hits each one stands for, [n]; else one.
     """
+    from scipy.optimize import minimize  # only a build needs it
+
     start = np.array([towards.intercept, *towards.coefficients])
-    rows = np.column_stack([np.ones(len(traits)), traits])
-    counts = np.ones(len(traits)) if weights is None else weights
+    rows = np.column_stack([np.ones(len(features)), features])
+    counts = np.ones(len(features)) if weights is None else weights
 
     def loss(at: Scores) -> tuple[float, Scores]:
         z = rows @ at
@@ -139,8 +154,10 @@ def fit(
         value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
-    found = minimise(loss, start, [-np.inf, *[0.0] * len(TRAITS)])
-    return Model(round(float(found[0]), 6), tuple(round(float(value), 6) for value in found[1:]))
+    bounds = [(None, None), *[(0.0, None)] * len(FEATURES)]
+    options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    return Model(round(float(best[0]), 6), tuple(round(float(value), 6) for value in best[1:]))
 
 
 def reliability(
@@ -157,15 +174,15 @@ def reliability(
     for number in np.unique(numbers):
         inside = numbers == number
         mass = float(counts[inside].sum())
-        said, true = (float(counts[inside] @ values[inside]) / mass for values in (probabilities, right))
-        table.append((said, true, int(inside.sum())))
-        error += abs(said - true) * mass / float(counts.sum())
-    return Reliability(round(error, 4), tuple((round(said, 4), round(true, 4), n) for said, true, n in table))
+        predicted, true = (float(counts[inside] @ values[inside]) / mass for values in (probabilities, right))
+        table.append((predicted, true, int(inside.sum())))
+        error += abs(predicted - true) * mass / float(counts.sum())
+    return Reliability(round(error, 4), tuple((round(predicted, 4), round(true, 4), n) for predicted, true, n in table))
 
 
 def describe(model: Model) -> dict[str, float]:
     """The model for people to read."""
-    return {"intercept": model.intercept, **dict(zip(TRAITS, model.coefficients, strict=True))}
+    return {"intercept": model.intercept, **dict(zip(FEATURES, model.coefficients, strict=True))}
 
 
 def lead(scores: Sequence[float]) -> Scores:
@@ -181,9 +198,9 @@ def lead(scores: Sequence[float]) -> Scores:
 
 
 def is_sure(confidence: float | None, least: float) -> bool:
-    """Whether a hit is likely enough; raises BadInput where its ranker says nothing of that, or least is no share."""
+    """Whether a hit is likely enough; raises BadInput where its ranker gives no confidence, or least is not 0 to 1."""
     if not 0 <= least <= 1:
-        raise BadInput(f"a confidence is from 0 to 1, not {least}")
+        raise BadInput(f"confidences are from 0 to 1, not {least}")
     if confidence is None:
         raise BadInput("this ranker gives no confidence; leave out --ranker, or --min-confidence")
     return confidence >= least

@@ -1,47 +1,49 @@
-"""One vector a word: by LSA in a small project, by fastText's skip-gram else; by LSA again where fastText cannot."""
+"""Word vectors: learned by LSA or fastText, saved with their vocabulary's statistics, taken over by later builds."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.build.delta import room_of
+from ncs.config import FastTextConfig, LsaConfig
 from ncs.errors import IndexDamaged
-from ncs.learn.fasttext import FastTextConfig
-from ncs.learn.lsa import LsaConfig
 from ncs.progress import Track, silent
+from ncs.text.vocabulary import Vocabulary
+from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.learn.fasttext import Trainer
+    from ncs.storage.snapshot import Description
     from ncs.storage.words import WordTable
-    from ncs.text.vocabulary import Vocabulary
     from ncs.types import Matrix
-
-__all__ = ["CROSSOVER", "Choice", "Embeddings", "FastTextConfig", "LsaConfig", "chosen"]
 
 Method = Literal["fasttext", "lsa", "none"]
 Choice = Literal["auto", "fasttext", "lsa"]
 CROSSOVER, MANY = 30_000, 6.0
-"""Documents from which on, and repositories, effectively, fastText's vectors are better; measured in DESIGN.md."""
+"""Documents, and repositories in effect, from which on fastText's vectors are better."""
+DRIFT, GROWTH = 0.02, 1.5
+"""How much the share of words without a vector may rise, and the number of documents grow, until training is due."""
+CHUNK = 1 << 14
+"""Documents whose words are looked at at once."""
 
 
-def chosen(
+def choose(
     choice: Choice, repositories: NDArray[np.int32], fasttext: FastTextConfig, lsa: LsaConfig
 ) -> FastTextConfig | LsaConfig:
-    """How a corpus is learnt from, given the repository of each of its documents.
+    """What learns from a corpus, given the repository of each of its documents.
 
-    "auto": by LSA where it is small and of few repositories: inside a project people ask for a place, over many for
-    whatever does it, and fastText's neighbours are wider. Who gives settings of fastText wants fastText.
+    "auto": LSA where it is small and of few repositories: inside a project people ask for a place, over many for
+    whatever does it, and fastText's neighbors are wider. Settings of fastText choose fastText.
 
     >>> one, many = np.zeros(500, np.int32), np.arange(500, dtype=np.int32)
-    >>> [type(chosen("auto", each, FastTextConfig(), LsaConfig())).__name__ for each in (one, many)]
+    >>> [type(choose("auto", each, FastTextConfig(), LsaConfig())).__name__ for each in (one, many)]
     ['LsaConfig', 'FastTextConfig']
     """
     if choice == "auto":
@@ -56,7 +58,7 @@ def chosen(
 class Embeddings:
     """Word vectors, float32 [len(vocabulary), d]; a zero row is a word without one.
 
-    method: what they were learnt by. notes: a plain sentence for each thing that went another way than asked.
+    method: what they were learned by. notes: a sentence for each deviation from what was asked for.
     """
 
     vectors: Matrix
@@ -71,23 +73,20 @@ class Embeddings:
         *,
         track: Track = silent,
         folder: Path | None = None,
-        trainer: Trainer | None = None,
     ) -> Embeddings:
         """Learn from the words of NCS_FIELDS; the kind of config chooses the method.
 
-        Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot
-        all rows are zero; `notes` tell. folder: for temporary files. trainer: what runs fastText. Raises BadInput for a
-        bad pretrained file.
+        Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot all rows are
+        zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
         """
         config = config or FastTextConfig()
         notes: tuple[str, ...] = ()
         if isinstance(config, FastTextConfig):
-            from ncs.learn import fasttext as skipgram
-            from ncs.learn.fasttext_process import TrainingFailedError
+            from ncs.learn import fasttext
 
             try:
-                vectors, notes = skipgram.train(words, config, track=track, folder=folder, trainer=trainer)
-            except TrainingFailedError as error:
+                vectors, notes = fasttext.train(words, config, track=track, folder=folder)
+            except fasttext.TrainingFailedError as error:
                 notes = (f"{str(error)[:1].upper()}{str(error)[1:]}: word vectors are from LSA instead.",)
                 config = LsaConfig(dim=config.dim, seed=config.seed)
             else:
@@ -107,12 +106,6 @@ class Embeddings:
 
     @classmethod
     def load(cls, folder: Path) -> Embeddings:
-        """Of an index: zeros for the words that came since it was built (ncs.build.delta)."""
-        learnt = cls.of_folder(folder)
-        return replace(learnt, vectors=with_new_words(learnt.vectors, folder))
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> Embeddings:
         """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         try:
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
@@ -127,24 +120,46 @@ class Embeddings:
     def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:
         """The n words of the most similar vectors and their cosine, by (-cosine, id); None for a word without one."""
         unit = unit_rows(self.vectors)
-        if not unit[id].any():
+        if id >= len(unit) or not unit[id].any():
             return None
         similarity = unit @ unit[id]
         similarity[id] = -2
         similarity[~unit.any(axis=1)] = -2
         order = np.argsort(-similarity, kind="stable").tolist()
-        known = (i for i in order if similarity[i] > -2 and not vocabulary.is_gone(i))
+        known = (i for i in order if similarity[i] > -2)
         return [(vocabulary.word(i), float(similarity[i])) for i in islice(known, n)]
 
 
-def with_new_words(array: Matrix, folder: Path) -> Matrix:
-    """An array over the words that an index was built with, over all that it has now: zeros for those that are new."""
-    if not room_of(folder):
-        return array
-    from ncs.build.delta.vocabulary import StackedVocabulary, longer
+def carried_over(folder: Path, words: WordTable) -> Embeddings:
+    """The word vectors among some statistics for the words of another corpus; new words have none."""
+    embeddings = Embeddings.load(folder)
+    ids = Vocabulary.load(folder).ids_of(list(words.vocabulary))
+    vectors = np.zeros((len(ids), embeddings.vectors.shape[1]), np.float32)
+    vectors[ids >= 0] = embeddings.vectors[ids[ids >= 0]]
+    return replace(embeddings, vectors=vectors)
 
-    vocabulary = StackedVocabulary.load(folder, room_of(folder))
-    return longer(array, len(vocabulary)) if len(array) == len(vocabulary.base) else array
+
+def share_without_vector(words: WordTable, embeddings: Embeddings) -> float:
+    """The share of the words of NCS_FIELDS that have no vector: rare ones, and those newer than the training."""
+    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
+    known = total = 0
+    for start in range(0, len(words), CHUNK):
+        ids, _ = words.select(NCS_FIELDS, start, min(start + CHUNK, len(words)))
+        known, total = known + int(np.count_nonzero(has[ids])), total + len(ids)
+    return round(1 - known / total, 6) if total else 0.0
+
+
+def retraining_advice(description: Description) -> str | None:
+    """Whether word vectors should be learned anew, and why; None while they serve."""
+    counts = description.counts
+    training: Mapping[str, Any] = counts.get("training") or {}
+    missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)
+    documents, then = counts.get("documents", 0), training.get("documents", 0)
+    if missing > DRIFT:
+        return f"{missing:.1%} of the words are newer than the word vectors; learn them with: ncs update --retrain"
+    if then and documents > GROWTH * then:
+        return f"word vectors were learned from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
+    return None
 
 
 def unit_rows(vectors: Matrix) -> Matrix:

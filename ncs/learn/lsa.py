@@ -1,53 +1,27 @@
-"""Word vectors by latent semantic analysis: truncated SVD of documents x words. For corpora too small for fastText.
-
-Measured beside fastText in DESIGN.md, "What an index learns from itself".
-"""
+"""Word vectors by latent semantic analysis: truncated SVD of documents x words. For corpora too small for fastText."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.config import LsaConfig
     from ncs.storage.words import WordTable
     from ncs.types import Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class LsaConfig:
-    """How LSA learns: `dim` components at most (fewer where the corpus has fewer documents or words).
-
-    min_count: documents a word must stand in. power: each component counts by its singular value to this power;
-    0 makes them all equal, 1 is the matrix itself.
-    """
-
-    dim: int = 300
-    min_count: int = 1
-    iterations: int = 4
-    power: float = 0.25
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.power < float("inf"):
-            raise BadInput(f"LSA needs power >= 0, not {self.power}")
-        for name in ("dim", "min_count", "iterations"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"LSA needs {name} >= 1, not {getattr(self, name)}")
 
 
 def train(words: WordTable, config: LsaConfig) -> Matrix:
     """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
     components weighted (`LsaConfig.power`).
 
-    Zero rows for numbers and words under min_count; all zero where nothing can be learnt.
+    Zero rows for numbers and words under min_count; all zero where nothing can be learned.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer

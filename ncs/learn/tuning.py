@@ -1,146 +1,155 @@
-"""A user's own questions, with the functions that answer them, as weights of their index; measured before it is used.
+"""Weights of signals that rank judged queries best: a convex fit towards the defaults, and its gain on other queries.
 
-What was tuned is one file beside those of the build, replaced at once and named by no manifest: the index as it was
-built stays as it is, `reset` brings it back, and the next build keeps it and says so.
+The score of a candidate is s = sum of factor_i * signal_i, signals in their default weights; the loss is that of
+choosing the right one by chance in proportion to exp(b * s), which is convex in b * factor:
+
+    loss = mean over queries of -log sum over right rows of softmax(b * s)
+           + PENALTY / n * sum over signals of (factor_i - factor of the words)^2
+
+b is the sharpness that suits the defaults best. All factors are divided by that of the words in the end: a signal that
+the queries tell nothing of keeps its weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexFolderError
-from ncs.learn import learning
-from ncs.learn.calibration import WEIGHTS, weights_of
-from ncs.learn.confidence import TUNED, Learnt
-from ncs.search.head_signal import NAME as LEARNT_HEAD
-from ncs.search.head_signal import weight_of
-from ncs.search.hybrid import HEAD, HybridRanker
-from ncs.storage.document_facts import Structure
-
 if TYPE_CHECKING:
-    from ncs.index import Index
-    from ncs.search.feedback import Feedback
-    from ncs.search.ranking import Ranking
+    from numpy.typing import NDArray
 
-NAMES = ("lexical", *(name for name in WEIGHTS if name != "learnt"))
-"""Signals of every index; with a head it listens to, an index has `learnt` too."""
-LEAST = 10
-"""Questions below which nothing can be said about the others."""
-FOLDS = 5
+    Scores = NDArray[np.float64]
+
+PENALTY = 10.0
+"""In nats, of a weight at twice or none of its default, whatever the number of queries."""
+SHARPNESS = np.exp(np.linspace(0, 4, 17))
+DEPTH = 10
+RESAMPLES = 5_000
+MOST = 10.0
+"""Times its default that a weight may become."""
+
+
+class RankedSignals(Protocol):
+    """The rows of a ranking, and for each signal and factor the values of these rows."""
+
+    @property
+    def rows(self) -> Sequence[int]: ...
+
+    @property
+    def signals(self) -> Mapping[str, Scores]: ...
+
+    @property
+    def factors(self) -> Mapping[str, Scores]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
-    """What questions came to. found: questions with a right function among the candidates.
+class Example:
+    """The candidates of a query: signals [n, names], the words' first, and which candidates are right, [m]."""
 
-    wrong: functions judged not to answer, and of them wrong_alone those of questions without a right function, which
-    are learnt from by themselves. before, after: weights of HybridRanker; gain: mean reciprocal rank at ten of the
-    questions with right functions, cross-validated, before and after.
-    """
+    signals: Scores
+    right: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ranking: RankedSignals, rows: Sequence[int], names: Sequence[str]) -> Example:
+        """Of a ranking and the right rows."""
+        if not ranking.rows:
+            return cls(np.zeros((0, len(names))), np.zeros(0, np.int64))
+        factor = np.prod(list(ranking.factors.values()), axis=0)
+        columns = [ranking.signals[name] * factor for name in names]
+        return cls(np.column_stack(columns), np.flatnonzero(np.isin(ranking.rows, rows)))
+
+    def reciprocal_rank(self, factors: Scores) -> float:
+        """1 / the rank of the first right one; 0 where it is not among the first DEPTH. Ties count against it."""
+        if not len(self.right):
+            return 0.0
+        scores = self.signals @ factors
+        rank = int((scores >= scores[self.right].max()).sum())
+        return 1 / rank if rank <= DEPTH else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Means before and after, and the 95 % bootstrap interval of their difference, paired."""
 
     questions: int
-    found: int
-    wrong: int
-    wrong_alone: int
-    gain: learning.Gain
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    written: bool
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def wins(self) -> bool:
+        """Whether the difference is above chance."""
+        return self.low > 0
 
 
-def tune(index: Index, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
-    """Learn from all questions, judge by cross-validation, write where that wins or is forced.
+def fit_factors(examples: Sequence[Example], names: int) -> Scores:
+    """The factor of each signal, the words' is 1; all 1 where no query has a right candidate."""
+    from scipy.optimize import minimize  # half a second, which only `ncs tune` spends
 
-    A function judged wrong stands behind the right ones of its question anyhow. Where nobody said which is right, any
-    candidate but the wrong ones will do: that, too, is learnt from, but nothing is measured by it.
-    Raises BadInput for fewer than LEAST questions with right functions, or none whose function is found at all;
-    IndexFolderError where the index cannot be written.
+    known = [example for example in examples if len(example.right)]
+    ones = np.ones(names)
+    if not known:
+        return ones
+    sharpness = min(SHARPNESS, key=lambda sharp: _loss(sharp * ones, known)[0])
+
+    def loss(at: Scores) -> tuple[float, Scores]:
+        value, slope = _loss(sharpness * at, known)
+        away, scale = at - at[0], PENALTY / len(known)
+        pull = 2 * scale * away
+        pull[0] = -pull.sum()
+        return value + scale * float(away @ away), sharpness * slope + pull
+
+    bounds = [(1 / MOST, None), *[(0.0, None)] * (names - 1)]
+    options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
+    best = minimize(loss, ones, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    factors: Scores = np.minimum(np.round(best / best[0], 4), MOST)
+    return factors
+
+
+def _loss(at: Scores, examples: Sequence[Example]) -> tuple[float, Scores]:
+    """The mean loss without the penalty, and its slope."""
+    total, slope = 0.0, np.zeros(len(at))
+    for example in examples:
+        scores = example.signals @ at
+        chances = np.exp(scores - scores.max())
+        right = chances[example.right]
+        total += float(np.log(chances.sum()) - np.log(max(right.sum(), 1e-300)))
+        slope += chances / chances.sum() @ example.signals
+        slope -= right / max(right.sum(), 1e-300) @ example.signals[example.right]
+    return total / len(examples), slope / len(examples)
+
+
+def gain(before: Scores, after: Scores, *, seed: int = 0) -> Gain:
+    """Of values of the same queries, [n] each, n > 0."""
+    differences = after - before
+    means = np.random.default_rng(seed).choice(differences, (RESAMPLES, len(differences))).mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Gain(len(before), *(round(float(value), 4) for value in (before.mean(), after.mean(), low, high)))
+
+
+def cross_validate(
+    examples: Sequence[Example],
+    names: int,
+    *,
+    folds: int,
+    before: Scores,
+    beside: Sequence[Example] = (),
+    seed: int = 0,
+) -> Gain:
+    """The gain in reciprocal rank when every query is ranked with the factors fitted to the other folds.
+
+    before: the factors compared with. beside: other examples, fitted to in every fold and not measured.
     """
-    known, alone = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
-    if len(known) < LEAST:
-        raise BadInput(f"{len(known)} questions with right functions are too few to learn from; give at least {LEAST}")
-    ranker = HybridRanker(calibrated=False)
-    listened = weight_of(index.data, tuned=False)
-    head = index.ranker(LEARNT_HEAD) if listened else None
-    ranker.open([index.ranker(part) for part in ranker.parts], Structure.load(index.data), None, head, listened)
-    names = (*NAMES, "learnt") if head else NAMES
-    asked = [learning.asked(ranker.rank(each.text, HEAD), each.rows, names) for each in known]
-    beside = [_any_but(each.wrong, ranker.rank(each.text, HEAD), names) for each in alone]
-    found = sum(len(question.right) > 0 for question in asked)
-    if not found:
-        raise BadInput(f"none of the functions is among the first {HEAD} of its question; are they of this index?")
-    weights = asdict(ranker.weights)
-    built = Learnt.load(index.data, tuned=False)
-    before = [
-        built.weights.get(WEIGHTS[name][0], weight) / weight if weight else 1.0
-        for name, weight in _first_weights(weights, names)
-    ]
-    gain = learning.held_out(asked, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
-    factors = learning.learn([*asked, *beside], len(names)).tolist()
-    learnt = Learnt(weights_of(factors, names, ranker.weights), built.model)
-    if written := gain.wins or force:
-        _write(index, learnt)
-    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, alone))
-    after = {**weights, **learnt.weights}
-    return Tuned(len(known), found, wrong, wrong_alone, gain, {**weights, **built.weights}, after, written)
-
-
-def _any_but(wrong: Sequence[int], ranking: Ranking, names: Sequence[str]) -> learning.Asked:
-    """A question of which only wrong rows are known: all other candidates are right."""
-    return learning.asked(ranking, [row for row in ranking.rows if row not in wrong], names)
-
-
-def reset(index: Index) -> bool:
-    """Take back what was tuned; whether there was anything."""
-    path = index.data / TUNED
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise IndexFolderError(f"cannot remove {path}: {error.strerror}; check its permissions") from None
-    return True
-
-
-def _first_weights(weights: Mapping[str, float], names: Sequence[str]) -> list[tuple[str, float]]:
-    """Signal and the first of its weights; `file` has two, which are tuned together."""
-    return [(name, weights[members[0]]) for name, members in WEIGHTS.items() if name in names]
-
-
-def _write(index: Index, learnt: Learnt) -> None:
-    try:
-        learnt.save(index.data / TUNED)
-    except OSError as error:
-        raise IndexFolderError(f"cannot write to {index.data}: {error.strerror}; check its permissions") from None
-
-
-def told(tuned: Tuned) -> str:
-    """What came out, for people; three or four lines."""
-    gain = tuned.gain
-    changed = [
-        f"{name} {tuned.before[name]:.3g} -> {value:.3g}"
-        for name, value in tuned.after.items()
-        if abs(value - tuned.before[name]) > 0.0005 * max(1.0, value)
-    ]
-    verdict = "used from now on; undo with: ncs tune --reset"
-    if not tuned.written:
-        verdict = "not used: the difference may be chance. Add questions, or use them all the same with --force"
-    elif not gain.wins:
-        verdict = f"used because of --force, although the difference may be chance; {verdict.partition('; ')[2]}"
-    alone = f"of which {tuned.wrong_alone} of questions whose right functions nobody named"
-    down = f"judged wrong: {tuned.wrong}, {alone}; all are learnt from"
-    return "\n".join(
-        [
-            f"{tuned.questions} questions, {tuned.found} with a right function among the first {HEAD}",
-            *([down] if tuned.wrong else []),
-            f"mean reciprocal rank, each question with weights learnt from the others ({FOLDS} folds): "
-            f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"
-            f" [{gain.low:+.3f}, {gain.high:+.3f}]",
-            f"weights: {', '.join(changed) or 'as they were'}",
-            verdict,
-        ]
-    )
+    order = np.random.default_rng(seed).permutation(len(examples))
+    old, new = np.zeros(len(examples)), np.zeros(len(examples))
+    for fold in range(folds):
+        mine = order[fold::folds]
+        factors = fit_factors([*(examples[i] for i in np.setdiff1d(order, mine)), *beside], names)
+        for i in mine:
+            old[i] = examples[i].reciprocal_rank(before)
+            new[i] = examples[i].reciprocal_rank(factors)
+    return gain(old, new, seed=seed)

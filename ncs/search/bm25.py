@@ -1,35 +1,40 @@
-"""Fielded BM25 over stemmed words as a ranker."""
+"""The ranker `bm25`: fielded BM25 over stemmed words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.storage.postings import Postings, Share, Term
+from ncs.search.rankers import Internals, Ranker
+from ncs.search.ranking import Ranking
+from ncs.storage.postings import Postings, Term, TermStatistics
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
 WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
 """Measured on four development sets: names three times beat once, five times is no better on most; no other field
-but the path is clearly better left out. The path helps inside one repository, where questions ask for files, and
-hurts how-to questions over many, where a folder named like the question lifts everything in it."""
+but the path is clearly better left out. The path helps inside one repository, where queries ask for files, and
+hurts how-to queries over many, where a folder named like the query lifts everything in it."""
 
 
-class Bm25Ranker:
-    """Orders documents by BM25; stop words of the question are left out unless it has no other words.
+class Bm25Ranker(Ranker):
+    """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
 
-    b_of: field -> how far its own length counts (BM25F proper); without it, the length of the whole document does by
-    b. Measured over fourteen sets: better on some, worse on as many (DESIGN.md), so it is not the default.
-    """
+    can_extend = True
 
     def __init__(
         self,
@@ -38,18 +43,12 @@ class Bm25Ranker:
         weights: Mapping[Field, float] = WEIGHTS,
         k1: float = 1.2,
         b: float = 0.75,
-        b_of: Mapping[Field, float] | None = None,
         stop_words: bool = False,
     ) -> None:
         self.name = name
         self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
-        self.b_of = None if b_of is None else dict(b_of)
         self.config: Mapping[str, object] = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
-        if self.b_of is not None:
-            self.config = {**self.config, "b_of": self.b_of}
         self._postings: Postings | None = None
-        self.learnt: Postings | None = None
-        """Whose counts `fit` takes over; None: it counts."""
 
     @property
     def postings(self) -> Postings:
@@ -62,35 +61,47 @@ class Bm25Ranker:
         """Count the words; embeddings are not looked at."""
         from ncs.storage.postings_builder import build  # only a build needs it
 
-        self._postings = build(
-            words, weights=self.weights, k1=self.k1, b=self.b, b_of=self.b_of, learnt=self.learnt, track=track
-        )
+        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows that have a word of the question, by (-score, row); raises BadInput for k < 1."""
+        """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
         return self.postings.search(self._words(text), k, allowed=allowed)
 
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; its one signal is `lexical`."""
+        ranking = super().rank(text, k, allowed=allowed)
+        return replace(ranking, signals={"lexical": np.array(ranking.scores)}, words=self._words(text))
+
+    def internals(self) -> Internals:
+        """Postings."""
+        return Internals(postings=self.postings)
+
     def terms(self, text: str) -> list[Term]:
-        """The words that `search` looks for, with their stems and document counts; unknown ones have no id."""
+        """The words that `search` looks for, with their stems and document counts."""
         return self.postings.terms(self._words(text))
 
     def documents(self, word: str) -> int:
         """How many documents have the stem of a word."""
         return self.postings.terms([word])[0].documents
 
-    def shares(self, text: str, row: int) -> list[Share]:
-        """What each word of the question adds to the score of a row."""
-        return self.postings.shares(self._words(text), row)
-
     def _words(self, text: str) -> list[str]:
         words = tokenize(text)
         return words if self.stop_words else content_words(words)
 
-    def save(self, folder: Path) -> None:
-        """Write the postings into `<folder>/<name>/`."""
-        (folder / self.name).mkdir(parents=True, exist_ok=True)
-        self.postings.save(folder / self.name)
+    def save(self, statistics: Path, segment: Path) -> None:
+        """Term statistics and postings."""
+        self.postings.save(statistics, segment, self.name)
 
-    def load(self, folder: Path) -> None:
-        """Open the postings in `<folder>/<name>/`; raises IndexDamaged where they are not whole."""
-        self._postings = Postings.load(folder / self.name)
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Postings of a new segment."""
+        from ncs.storage.postings_builder import build
+
+        terms = TermStatistics.load(statistics / self.name)
+        postings = build(words, weights=self.weights, k1=self.k1, b=self.b, statistics=terms)
+        postings.tables[0].save(segment / self.name)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Raises IndexDamaged where files are not whole."""
+        self._postings = Postings.open(snapshot, self.name)

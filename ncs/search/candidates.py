@@ -1,4 +1,4 @@
-"""The documents that a question is answered from: the best of the words, of the vectors, and what defines a name."""
+"""The documents that a query is answered from: the best by words and by vectors, and what defines its symbols."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.head_signal import FAR, HeadSignal
 from ncs.search.ncs import NcsRanker
+from ncs.search.signals.head import FAR, HeadSignal
 from ncs.storage.arrays import distinct
 from ncs.storage.postings import leading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from ncs.search.expansion import Wording
+    from ncs.search.expansion import Expansion
     from ncs.search.question import Intent
     from ncs.search.rankers import Ranker
     from ncs.search.ranking import Hidden
-    from ncs.search.weights import Weights
-    from ncs.storage.document_facts import Structure
+    from ncs.storage.document_facts import DocumentFacts
     from ncs.types import Mask
 
     Scores = NDArray[np.float64]
@@ -41,18 +38,18 @@ class Parts:
 
     lexical: Bm25Ranker
     dense: NcsRanker
-    structure: Structure
+    facts: DocumentFacts
     head: HeadSignal | None = None
 
     @classmethod
-    def of(cls, rankers: Sequence[Ranker], structure: Structure, head: HeadSignal | None, name: str) -> Parts:
+    def of(cls, rankers: Sequence[Ranker], facts: DocumentFacts, head: HeadSignal | None, name: str) -> Parts:
         """BadInput where the rankers are not a lexical and a dense one."""
         lexical, dense = rankers
         if not isinstance(lexical, Bm25Ranker):
             raise BadInput(f"the first part of {name!r} must be a bm25 ranker, not {lexical.name!r}")
         if not isinstance(dense, NcsRanker):
             raise BadInput(f"the second part of {name!r} must be an ncs ranker, not {dense.name!r}")
-        return cls(lexical, dense, structure, head)
+        return cls(lexical, dense, facts, head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,85 +71,62 @@ class Candidates:
         scores = (each[positions] for each in (self.lexical, self.spelling, self.meaning, self.learnt))
         return Candidates(self.rows[positions], *scores)
 
-    def best_first(self, weights: Weights) -> tuple[Candidates, Scores, float]:
-        """In the order of `base`, with that, and the lexical score that counts 1; there must be some."""
-        best = max(float(self.lexical.max()), 1e-9)
-        base = self.base(weights, best)
-        order = np.argsort(-base, kind="stable")
-        return self.at(order), base[order], best
-
-    def signals(self, weights: Weights, best: float, *, head: bool) -> dict[str, Scores]:
-        """Name -> [n]: what these scores count; best: the lexical score that counts 1."""
-        found = {"lexical": (self.lexical - self.spelling) / best, "spelling": self.spelling / best}
-        found["meaning"] = weights.meaning * np.maximum(self.meaning, 0.0)
-        return {**found, "learnt": weights.head * self.learnt} if head else found
-
-    def base(self, weights: Weights, best: float) -> Scores:
-        """The sum of these signals, [n]."""
-        return self.lexical / best + weights.meaning * np.maximum(self.meaning, 0.0) + weights.head * self.learnt
+    def base(self, meaning: float, head: float = 0.0) -> Scores:
+        """The score by words, vectors and head alone, [n]; words count by the best lexical score."""
+        best = max(float(self.lexical.max(initial=0)), 1e-9)
+        return self.lexical / best + meaning * np.maximum(self.meaning, 0.0) + head * self.learnt
 
 
 def find(
     parts: Parts,
     intent: Intent,
-    wording: Wording,
-    weights: Weights,
+    expansion: Expansion,
     n: int,
     *,
+    meaning: float,
+    head: float = 0.0,
     allowed: Mask | None = None,
     hidden: Hidden | None = None,
 ) -> Candidates:
-    """Ascending rows: the best n by all parts together, the hidden one, and what defines a name in the question."""
-    ids, words = {**wording.asked, **wording.added}, " ".join(intent.words)
-    query, dense = parts.dense.encoder.query(words), parts.dense.index
-    some = [parts.lexical.postings.leading(ids, max(n, DEPTH), allowed=allowed)[0]]
+    """Ascending rows: the best n by all parts together, the hidden one, and what defines a symbol of the query.
+
+    meaning, head: what a cosine and a head's value count.
+    """
+    words, postings, dense = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors
+    query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
+    some = [postings.leading(counts, depth, allowed=allowed)[0]]
     if query.any():
-        near, _ = dense.search(query[None], min(max(n, DEPTH), max(1, len(dense))), allowed=allowed)
-        some.append(near[0][near[0] >= 0])
-    asked = parts.head.question(words) if parts.head else query
+        nearest, _ = dense.search(query[None], min(depth, max(1, len(dense))), allowed=allowed)
+        some.append(nearest[0][nearest[0] >= 0])
+    head_query = parts.head.question(words) if parts.head else query
     if parts.head:
-        some.append(np.array(parts.head.near(asked, max(n, DEPTH), allowed=allowed), np.int64))
-    found = np.concatenate([*some, np.array([hidden.row] if hidden else [], np.int64)])
-    defining = [parts.structure.symbols.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
-    defined = distinct(np.concatenate([*defining, np.zeros(0, np.int64)]))
-    rows = distinct(np.concatenate([found, defined]))
-    learnt = parts.head.values(asked, rows, words) if parts.head else np.zeros(len(rows))
-    meaning = dense.similarities(query, rows).astype(np.float64)
-    scored = Candidates(rows, parts.lexical.postings.scores(ids, rows), np.zeros(len(rows)), meaning, learnt)
-    best = _best(_told(scored, hidden), _among(rows, found), _among(rows, defined), weights, n)
-    return _added(best, parts, wording.added, hidden)
+        some.append(np.array(parts.head.near(head_query, depth, allowed=allowed), np.int64))
+    best = np.concatenate([*some, np.array([hidden.row] if hidden else [], np.int64)])
+    matches = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+    defining = distinct(np.concatenate([*matches, np.zeros(0, np.int64)]))
+    rows = distinct(np.concatenate([best, defining]))
+    candidates = Candidates(
+        rows,
+        postings.scores(counts, rows),
+        np.zeros(len(rows)),
+        dense.similarities(query, rows).astype(np.float64),
+        parts.head.values(head_query, rows, words) if parts.head else np.zeros(len(rows)),
+    )
+    if hidden:
+        at = rows == hidden.row
+        candidates.lexical[at], candidates.meaning[at] = hidden.lexical + hidden.spelling, hidden.meaning
+        candidates.learnt[at] = max(0.0, hidden.learnt) / FAR
+    retrieved = candidates.at(np.flatnonzero(_among(rows, best)))
+    chosen = _among(rows, leading(retrieved.rows, retrieved.base(meaning, head), n)[0]) | _among(rows, defining)
+    candidates = candidates.at(np.flatnonzero(chosen))
+    spelling = postings.scores(expansion.added, candidates.rows)
+    if hidden:
+        spelling[candidates.rows == hidden.row] = hidden.spelling
+    return replace(candidates, spelling=spelling)
 
 
 def _among(rows: Rows, some: Rows) -> NDArray[np.bool_]:
     """Which of these rows, ascending and distinct, are among some of them."""
-    met = np.zeros(len(rows), np.bool_)
-    met[np.searchsorted(rows, some)] = True
-    return met
-
-
-def _told(scored: Candidates, hidden: Hidden | None) -> Candidates:
-    """With what is told of the hidden document instead of what the parts say."""
-    if hidden:
-        at = scored.rows == hidden.row
-        scored.lexical[at], scored.meaning[at] = hidden.lexical + hidden.spelling, hidden.meaning
-        scored.learnt[at] = max(0.0, hidden.learnt) / FAR
-    return scored
-
-
-def _best(
-    scored: Candidates, found: NDArray[np.bool_], defined: NDArray[np.bool_], weights: Weights, n: int
-) -> Candidates:
-    """The n best that were found, and all that are defined."""
-    at = np.flatnonzero(found)
-    some = scored.at(at)
-    base = some.base(weights, max(float(some.lexical.max(initial=0)), 1e-9))
-    kept = _among(scored.rows, leading(some.rows, base, n)[0])
-    return scored.at(np.flatnonzero(kept | defined))
-
-
-def _added(found: Candidates, parts: Parts, added: Mapping[int, float], hidden: Hidden | None) -> Candidates:
-    """With what other spellings are in the lexical scores."""
-    spelling = parts.lexical.postings.scores(added, found.rows)
-    if hidden:
-        spelling[found.rows == hidden.row] = hidden.spelling
-    return replace(found, spelling=spelling)
+    among = np.zeros(len(rows), np.bool_)
+    among[np.searchsorted(rows, some)] = True
+    return among

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.storage.documents import Store
+from ncs.storage.documents import Documents
 
 DOWN = "# down"
 """What a thumb down begins with: a comment to whoever reads right functions only."""
@@ -25,7 +25,7 @@ class Feedback:
     wrong: tuple[int, ...] = ()
 
 
-def read_feedback(path: Path, store: Store, *, qrels: Path | None = None) -> list[Feedback]:
+def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None) -> list[Feedback]:
     """One Feedback a question, in the order of the file; lines of one question are one.
 
     path: lines of a question, a tab, and its function: an id, path:line or a qualified name; further tabs, further
@@ -35,7 +35,7 @@ def read_feedback(path: Path, store: Store, *, qrels: Path | None = None) -> lis
     over, and thumbs down for what is no longer there.
     Raises BadInput, with file and line, for what cannot be read or found.
     """
-    find = _Finder(store)
+    find = _Finder(documents)
     judged = _judged(qrels, find) if qrels else None
     found: dict[str, dict[int, bool]] = {}
     for where, line in _lines(path):
@@ -102,13 +102,13 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 class _Finder:
     """Rows of what people call a function; places and names are read on first use."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
         self._names: dict[str, list[int]] | None = None
 
     def __call__(self, target: str, where: str) -> list[int]:
         """An id; path:line anywhere in the function, the path or the end of it; a qualified name or the end of it."""
-        row = self._store.row_of(target)
+        row = self._documents.row_of(target)
         rows = [row] if row is not None else self._at(target) or self._named(target)
         if not rows:
             raise BadInput(
@@ -121,7 +121,7 @@ class _Finder:
         path, _, line = target.rpartition(":")
         if not (path and line.isdigit()):
             return []
-        file, places = self._store.files()
+        file, places = self._documents.files()
         numbers = [
             number
             for number, place in enumerate(map("/".join, places))
@@ -130,7 +130,7 @@ class _Finder:
         rows = np.flatnonzero(np.isin(file, numbers)).tolist()
         spans = [
             (place.end_line - place.start_line, row)
-            for place, row in zip(self._store.locations(rows), rows, strict=True)
+            for place, row in zip(self._documents.locations(rows), rows, strict=True)
             if place.start_line <= int(line) <= place.end_line
         ]
         return [min(spans)[1]] if spans else []
@@ -138,7 +138,7 @@ class _Finder:
     def _named(self, target: str) -> list[int]:
         if self._names is None:
             self._names = {}
-            for row, (_, qualified, _) in enumerate(self._store.names()):
+            for row, (_, qualified, _) in enumerate(self._documents.names()):
                 parts = qualified.split(".")
                 for start in range(len(parts)):
                     self._names.setdefault(".".join(parts[start:]), []).append(row)

@@ -1,44 +1,47 @@
-"""Neural Code Search as a ranker: documents and questions as means of word vectors, compared by cosine."""
+"""The rankers `ncs` and `ncs_centred`: documents and queries as means of word vectors, compared by cosine."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.learn.embeddings import Embeddings, with_new_words
+from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
 from ncs.progress import Track, silent
-from ncs.storage.approximate import sample_size
-from ncs.storage.vector_kinds import chosen
-from ncs.storage.vectors import VectorIndex
+from ncs.search.rankers import Internals, Ranker
+from ncs.search.ranking import Ranking
+from ncs.storage.snapshot import load_array
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ncs.storage.vector_kinds import Choice
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.vectors import Choice
     from ncs.storage.words import WordTable
     from ncs.types import Mask, Matrix
 
 MEAN = "mean.npy"
-"""What was taken out of each vector, [d]; an update takes the same out of new ones."""
-RUN = 64
-"""Documents side by side of which a sample of many is made."""
-QUESTIONS = 400
-"""Documents whose names, in words, are what people might ask, for an approximate search to learn from."""
+"""The mean of all document vectors, [d], which `centre` takes out of each."""
 
 
-class NcsRanker:
+class NcsRanker(Ranker):
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a question keeps its grammar. vectors: how they are searched, see
-    `ncs.storage.approximate.chosen`.
-    Its folder holds `vectors.faiss`, `empty.npy`, `idf.npy` and `config.json`.
+    stop_words: whether a query keeps its stop words. vectors: how they are searched, see
+    `ncs.storage.vectors.choose_kind`.
     """
+
+    can_extend = True
 
     def __init__(
         self,
@@ -51,8 +54,8 @@ class NcsRanker:
     ) -> None:
         if query_weights not in ("mean", "idf"):
             raise BadInput(f"query_weights are 'mean' or 'idf', not {query_weights!r}")
-        chosen(vectors, 0)
-        self.name, self.vectors = name, vectors
+        choose_kind(vectors, 0)
+        self.name, self._choice = name, vectors
         self.query_weights, self.centre, self.stop_words = query_weights, centre, stop_words
         self.config: Mapping[str, object] = {
             "query_weights": query_weights,
@@ -61,10 +64,8 @@ class NcsRanker:
             **({} if vectors == "auto" else {"vectors": vectors}),
         }
         self._encoder: TfidfEncoder | None = None
-        self._index: VectorIndex | None = None
+        self._vectors: Vectors | None = None
         self._mean: Matrix | None = None
-        self.learnt: tuple[Matrix, Matrix] | None = None
-        """The idf of each word and the mean vector that `fit` takes over; None: it computes them."""
 
     @property
     def encoder(self) -> TfidfEncoder:
@@ -74,85 +75,90 @@ class NcsRanker:
         return self._encoder
 
     @property
-    def index(self) -> VectorIndex:
-        """The document vectors; raises BadInput before `fit` or `load`."""
-        if self._index is None:
+    def vectors(self) -> Vectors:
+        """Of the documents; raises BadInput before `fit` or `load`."""
+        if self._vectors is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._index
+        return self._vectors
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Encode every document; with `centre` twice, so that memory holds the vectors once."""
-        idf = inverse_document_frequency(words) if self.learnt is None else self.learnt[0]
-        encoder = self._encode_with(words.vocabulary, embeddings, idf)
-        starts = range(0, len(words), CHUNK)
-        passes = 2 if self.centre and self.learnt is None else 1
+        encoder = self._encode_with(words.vocabulary, embeddings, inverse_document_frequency(words))
+        starts, dim = range(0, len(words), CHUNK), embeddings.vectors.shape[1]
+        passes = 2 if self.centre else 1
         tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         chunks = encoder.chunks(words, tracked)
-        dim, kind = embeddings.vectors.shape[1], chosen(self.vectors, len(words))
-        kind = kind if embeddings.vectors.any() else "exact"  # zeros teach nothing
-        mean = self.learnt[1] if self.learnt else np.zeros(dim, np.float32)
-        if passes == 2:
-            mean = _mean(chunks, len(starts), dim)
         if self.centre:
-            chunks = centred(chunks, mean)
-        self._encoder, self._mean = encoder, mean if self.centre else None
-        if kind == "exact":
-            self._index = VectorIndex.build(chunks, dim)
-            return
-        sample, questions = _sample(encoder, words, mean), _questions(encoder, words)
-        self._index = VectorIndex.build(chunks, dim, kind=kind, rows=len(words), sample=sample, questions=questions)
+            self._mean = _mean(chunks, len(starts), dim)
+            chunks = centred(chunks, self._mean)
+        self._encoder = encoder
+        self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
 
     def _encode_with(self, vocabulary: Vocabulary, embeddings: Embeddings, idf: Matrix) -> TfidfEncoder:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows of the highest cosine, by (-score, row); none where no word of the question has a vector."""
+        """The k rows of the highest cosine, by (-score, row); none where no word of the query has a vector."""
         query = self.encoder.query(text)
         if not query.any():
             return []
-        rows, scores = self.index.search(query[None], k, allowed=allowed)
+        rows, scores = self.vectors.search(query[None], k, allowed=allowed)
         return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`; the vocabulary and the embeddings are the data folder's."""
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        self.index.save(room)
-        np.save(room / "idf.npy", self.encoder.idf)
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; its one signal is `meaning`."""
+        ranking, words = super().rank(text, k, allowed=allowed), tokenize(text)
+        words = words if self.encoder.stop_words else content_words(words)
+        return replace(ranking, signals={"meaning": np.array(ranking.scores)}, words=words)
+
+    def internals(self) -> Internals:
+        """Word vectors and document vectors."""
+        return Internals(encoder=self.encoder, vectors=self.vectors)
+
+    def save(self, statistics: Path, segment: Path) -> None:
+        """idf, mean and configuration; vectors. Vocabulary and embeddings are the statistics' own."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / "idf.npy", self.encoder.idf)
         if self._mean is not None:
-            np.save(room / MEAN, self._mean)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+            np.save(folder / MEAN, self._mean)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        self.vectors.save(segment / self.name)
 
-    def load(self, folder: Path) -> None:
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Vectors of a new segment; words that the statistics do not have count nothing."""
+        encoder, mean = self._open(statistics)
+        words = words.renumbered(encoder.vocabulary)
+        chunks = encoder.chunks(words, range(0, len(words), CHUNK))
+        if mean is not None:
+            chunks = centred(chunks, mean)
+        dim = encoder.vectors.shape[1]
+        Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))]).save(segment / self.name)
+
+    def load(self, snapshot: Snapshot) -> None:
         """Raises IndexDamaged where files are missing or do not fit each other, or were made with another config."""
-        room = folder / self.name
-        vocabulary, embeddings, index = Vocabulary.load(folder), Embeddings.load(folder), VectorIndex.load(room)
+        self._encoder, self._mean = self._open(snapshot.statistics)
+        self._vectors = Vectors.open(snapshot, self.name)
+        if self._vectors.dim != self._encoder.vectors.shape[1]:
+            raise IndexDamaged(f"the vectors of {self.name} do not fit the embeddings; build the index again")
+
+    def _open(self, statistics: Path) -> tuple[TfidfEncoder, Matrix | None]:
+        """The encoder and, with `centre`, the mean document vector."""
+        folder = statistics / self.name
+        vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
+        idf = load_array(folder / "idf.npy")
+        mean = load_array(folder / MEAN) if self.centre else None
         try:
-            idf = with_new_words(np.load(room / "idf.npy", mmap_mode="r", allow_pickle=False), folder)
-            made_with = json.loads((room / "config.json").read_bytes())
-        except (OSError, EOFError, ValueError) as error:
-            raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
-        if embeddings.vectors.shape != (len(vocabulary), index.dim) or idf.shape != (len(vocabulary),):
-            raise IndexDamaged(f"the files in {room} do not fit the vocabulary; build the index again")
-        if made_with.get("centre") != self.centre:
-            raise IndexDamaged(f"{room} was made with {made_with}; build the index again")
-        self._encoder, self._index = self._encode_with(vocabulary, embeddings, idf), index
-
-
-def _sample(encoder: TfidfEncoder, words: WordTable, mean: Matrix) -> Matrix:
-    """Vectors of documents from all over the corpus, for training."""
-    size = sample_size(len(words))
-    starts = np.unique(np.linspace(0, max(0, len(words) - RUN), -(-size // RUN)).astype(np.int64)).tolist()
-    return np.concatenate(list(centred(encoder.runs(words, starts, RUN), mean)))
-
-
-def _questions(encoder: TfidfEncoder, words: WordTable) -> Matrix:
-    """What people might ask: the names of documents, those of them that have vectors."""
-    rows = np.linspace(0, max(0, len(words) - 1), QUESTIONS).astype(np.int64).tolist()
-    names = (map(words.vocabulary.word, words.ids_of(row, "name").tolist()) for row in rows)
-    asked = np.stack([encoder.query(" ".join(name)) for name in names])
-    found: Matrix = asked[asked.any(axis=1)]
-    return found
+            config = json.loads((folder / "config.json").read_bytes())
+        except (OSError, ValueError) as error:
+            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
+            raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")
+        if config.get("centre") != self.centre:
+            raise IndexDamaged(f"{folder} was made with {config}; build the index again")
+        return self._encode_with(vocabulary, embeddings, idf), mean
 
 
 def _mean(chunks: Iterator[Matrix], n: int, dim: int) -> Matrix:

@@ -1,4 +1,4 @@
-"""What kind of question this is, and the words of it that say something."""
+"""What kind of query this is, which of its words to look for, and which symbols it spells."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ncs.text.tokens import tokenize
 Kind = Literal["symbol", "how-to", "keywords", "code"]
 
 PROSE = 0.3
-"""Share of grammar from which on a text with signs of code is about code: prose has a third, code a tenth."""
-ASKED = 3
-"""Names that a question may ask the definitions of."""
+"""Share of stop words from which on a text with signs of code is about code: prose has a third, code a tenth."""
+SYMBOLS = 3
+"""Certain symbols up to which a query asks for their definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A question as a ranker reads it. words: what to look for, in order; symbols: names it asks the definitions of."""
+    """A query as a ranker reads it. words: what to look for, in order; symbols: those whose definitions it asks for."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ class Intent:
 
 
 def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
-    """languages: those that nearly all documents are written in; naming them says nothing and is left out.
+    """languages: those that nearly all documents are written in; their names are left out of the words.
 
     >>> read_intent("how do I read a file in python", ["python"])
     Intent(kind='how-to', words=('read', 'file', 'in'), symbols=())
@@ -39,22 +39,22 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     """
     tokens = tokenize(text)
     content = content_words(tokens)
-    said = [word for word in content if word not in set(languages)]
+    words = [word for word in content if word not in set(languages)]
     symbols = asked_symbols(text)
     kind = _kind(text, tokens, symbols)
-    return Intent(kind, tuple(said or content), () if _uses(kind, text, symbols) else tuple(symbols))
+    return Intent(kind, tuple(words or content), () if _only_uses(kind, text, symbols) else tuple(symbols))
 
 
-def _uses(kind: Kind, text: str, symbols: Sequence[Symbol]) -> bool:
-    """Whether the names that a text spells are used in it, not asked for: one line of code may ask for what it calls,
-    lines do not, and who spells many names asks for none of them."""
-    return (kind == "code" and "\n" in text.strip()) or sum(symbol.certain for symbol in symbols) > ASKED
+def _only_uses(kind: Kind, text: str, symbols: Sequence[Symbol]) -> bool:
+    """Whether a text uses its symbols and asks for no definition: one line of code may ask for what it calls, several
+    lines do not, nor does a text of more than SYMBOLS."""
+    return (kind == "code" and "\n" in text.strip()) or sum(symbol.certain for symbol in symbols) > SYMBOLS
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     if len(text.split()) == 1 and symbols:
         return "symbol"
-    grammar = sum(token in STOP_WORDS for token in tokens)
-    if len(_CODE.findall(text)) > 1 and grammar < PROSE * len(tokens):
+    stop_words = sum(token in STOP_WORDS for token in tokens)
+    if len(_CODE.findall(text)) > 1 and stop_words < PROSE * len(tokens):
         return "code"
-    return "how-to" if grammar or len(tokens) > 5 else "keywords"
+    return "how-to" if stop_words or len(tokens) > 5 else "keywords"

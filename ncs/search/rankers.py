@@ -1,72 +1,101 @@
-"""Every way of ranking, by name; each is imported when it is asked for."""
+"""Every way of ranking, by name; each is imported when it is used first."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
+from ncs.search.ranking import Ranking
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
-    from ncs.storage.documents import Store
+    from ncs.learn.tfidf import TfidfEncoder
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.postings import Postings
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.vectors import Vectors
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
 
-class Ranker(Protocol):
-    """Orders the documents of an index for a question.
+@dataclass(frozen=True, slots=True)
+class Internals:
+    """What a ranker compares a query with, as far as explanations know it. title: what a file's name counts."""
 
-    Scores order, nothing more: higher is better, ties go to the lower row.
-    `fit` learns from the words of all documents; `save` writes into `<folder>/<name>/`
-    and `load` reads from there, memory-mapped, plus what the data folder shares
-    (vocabulary, embeddings).
+    postings: Postings | None = None
+    encoder: TfidfEncoder | None = None
+    vectors: Vectors | None = None
+    facts: DocumentFacts | None = None
+    title: float = 0.0
+
+
+class Ranker:
+    """Orders the documents of an index for a query. Classes inherit from it, and with that what they do not do.
+
+    Scores order, nothing more: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
+    `fit_documents` and `save`; an update calls `extend`; a query `load` and `search` or `rank`.
     """
 
     name: str
     config: Mapping[str, object]
-
-    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None: ...
+    can_extend: bool = False
+    """Whether `extend` works; otherwise an update fits the ranker anew, with everything else."""
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows among the allowed ones, ordered by (-score, row)."""
-        ...
+        """The best k rows among the allowed ones, ordered by (-score, row); raises BadInput for k < 1."""
+        raise NotImplementedError
 
-    def save(self, folder: Path) -> None: ...
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`, with all that the ranker knows of the hits.
 
-    def load(self, folder: Path) -> None: ...
+        fold, confidences: fold near duplicates, and say how probable it is that each hit is right, where the ranker
+        can.
+        """
+        hits = self.search(text, k, allowed=allowed)
+        return Ranking([row for row, _ in hits], [score for _, score in hits])
+
+    def internals(self) -> Internals:
+        """What it compares a query with, for explanations."""
+        return Internals()
+
+    def prepare(self, statistics: Path | None = None) -> None:
+        """Open what it needs from outside the index: a file, a model, a server; raises NcsError where it is missing.
+
+        statistics: of the index that stands, from which it may use its own copy of what is gone.
+        """
+
+    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
+        """Learn from the words of all documents."""
+
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
+        """After `fit`: learn from the documents themselves. Raises BadInput where it needs code and there is none."""
+
+    def save(self, statistics: Path, segment: Path) -> None:
+        """Write into the folders `<name>` of both: what was learnt, and what was computed of the documents."""
+
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Compute for a new segment, with the statistics that stand, what `save` writes into a segment."""
+        raise BadInput(f"ranker {self.name!r} cannot be extended; build the index again")
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Open what `save` and `extend` wrote, memory-mapped."""
 
 
 @runtime_checkable
-class ReadsDocuments(Protocol):
-    """A ranker that also learns from the documents themselves: their code, their lines.
+class Composed(Protocol):
+    """A ranker that owns no data: all of it is other rankers, which an index opens once, whoever uses them."""
 
-    `fit_documents` comes after `fit`. Raises BadInput where an index without code has not what it needs.
-    """
-
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None: ...
-
-
-@runtime_checkable
-class NeedsMore(Protocol):
-    """A ranker that also needs something from outside the index: a file, a model, a server.
-
-    `prepare` raises NcsError where it is not to be had: a build asks before its hours of work, not after.
-    """
-
-    def prepare(self) -> None: ...
-
-
-@runtime_checkable
-class KeepsCopy(Protocol):
-    """A ranker whose folder in an index holds all that it was made of: it can be made again without the rest."""
-
-    def take_over(self, data: Path) -> None:
-        """Before `prepare`: what it may take from this data folder where what it was made of is gone."""
+    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
+        """`load` with parts that are open already: part gives them by name."""
         ...
 
 
@@ -79,11 +108,11 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     ),
     "two_field": ("ncs.search.baselines.two_field:TwoFieldRanker", {}),
     "ncs_enhanced": ("ncs.search.baselines.enhanced:EnhancedRanker", {}),
-    "ncs_postrank": ("ncs.search.baselines.postranked:PostrankedRanker", {}),
+    "ncs_postrank": ("ncs.search.baselines.postrank:PostrankRanker", {}),
     "transformers": ("ncs.search.baselines.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.search.baselines.endpoint:endpoint_ranker", {}),
     "unif": ("ncs.search.unif:UnifRanker", {}),
-    "rrf": ("ncs.search.rrf:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
+    "rrf": ("ncs.search.fusion:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
     "hybrid": ("ncs.search.hybrid:HybridRanker", {}),
 }
 """name -> (module:class, its configuration). `ncs` is the published form."""
@@ -114,14 +143,39 @@ def create_ranker(name: str, **config: object) -> Ranker:
 def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
     from inspect import signature  # here, because a cold query has no settings
 
-    known = [each for each in signature(kind).parameters if each != "name"]
+    known = [each for each in signature(kind).parameters if each not in ("name", "options")]
+    known += [each for each in getattr(kind, "OPTIONS", ()) if each not in known]
     for setting in config:
         if setting not in known:
             raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
 
 
+def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
+    """A ranker by name, opened from a snapshot."""
+    ranker = create_ranker(name, **config)
+    ranker.load(snapshot)
+    return ranker
+
+
+FITTED = ("bm25", "ncs", "ncs_centred")
+"""Rankers that every build fits and saves: words are all they need. Others may be put around them."""
+
+
+def create_part(name: str) -> Ranker:
+    """One of FITTED; BadInput names them."""
+    if name not in FITTED:
+        raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(FITTED)}")
+    return create_ranker(name)
+
+
+def save_part(part: Ranker, statistics: Path, segment: Path) -> None:
+    """Save it under its own name, unless the build did."""
+    if not (segment / part.name).is_dir():
+        part.save(statistics, segment)
+
+
 def requested_ranker(text: str) -> Ranker:
-    """A ranker on request as people type it; BadInput for one that cannot be fitted as it is asked for."""
+    """A ranker on request as people type it; BadInput for one that cannot be fitted with these settings."""
     name, settings = read_ranker(text)
     needs = ON_REQUEST.get(name)
     if needs is None:
@@ -132,20 +186,19 @@ def requested_ranker(text: str) -> Ranker:
 
 
 def fit_ranker(
-    ranker: Ranker, words: WordTable, embeddings: Embeddings, store: Store, *, track: Track = silent
+    ranker: Ranker, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent
 ) -> None:
-    """Teach a ranker what it reads: words and embeddings, and the documents where it reads these too."""
+    """Fit a ranker to words and embeddings, and to the documents where it reads these too."""
     ranker.fit(words, embeddings, track=track)
-    if isinstance(ranker, ReadsDocuments):
-        ranker.fit_documents(store, track=track)
+    ranker.fit_documents(documents, track=track)
 
 
-def built_room(folder: Path, name: str) -> Path:
-    """Where the files of a ranker on request are, in a data folder; BadInput where the build was not asked for it."""
-    room = folder / name
+def statistics_of(snapshot: Snapshot, name: str) -> Path:
+    """Where the statistics of a ranker on request are; BadInput where the build made none."""
+    room = snapshot.statistics / name
     if not room.is_dir():
-        asked = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
-        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {asked}")
+        option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
+        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
     return room
 
 

@@ -18,7 +18,7 @@ from ncs.text.tokens import field_tokens
 from ncs.types import Document, Field, Location
 
 if TYPE_CHECKING:
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import Documents
     from ncs.storage.postings import Postings
     from ncs.types import Mask
 
@@ -87,7 +87,7 @@ def _innermost(documents: Iterable[Document], line: int, called: str) -> Documen
 def similar(
     function: Document,
     postings: Postings,
-    store: Store,
+    documents: Documents,
     k: int,
     *,
     language: str | None = None,
@@ -101,13 +101,13 @@ def similar(
     language, repository, path and kind filter, as in `Index.search`. Only the `pool` documents that share most of its
     words are compared. The function itself, known by where it
     stands, is left out; where it stands for exact copies, these are shown. An exact copy has its digest.
-    Raises BadInput for a store without code and for k < 1.
+    Raises BadInput for an index without code and for k < 1.
     """
     if k < 1:
         raise BadInput(f"k is {k}; it must be at least 1")
-    allowed = store.mask(language, repository, path, kind)
+    allowed = documents.mask(language, repository, path, kind)
     rows = candidates(function, postings, 2 * pool, allowed)
-    functions = [pair for pair in zip(rows, store.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
+    functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     wanted = cached_features(function.code, function.language)
     found: list[tuple[float, float, int, Document]] = []
     for row, document in functions[:pool]:
@@ -135,9 +135,9 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
     """
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
     scores = np.zeros(len(postings))
-    for _, id in sorted({(term.stem, term.id) for term in postings.terms(words) if term.id is not None}):
-        rows = postings.having(id)
-        scores[rows] += np.log1p(len(postings) / len(rows))
+    for stem in sorted({term.stem for term in postings.terms(words) if term.documents}):
+        rows = postings.having(stem)
+        scores[rows] += np.log1p(len(postings) / max(1, len(rows)))
     if allowed is not None:
         scores[~allowed] = 0
     found = np.flatnonzero(scores)

@@ -15,19 +15,17 @@ from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, centred
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without
 from ncs.progress import Track, silent
-from ncs.search.head_signal import HeadSignal
-from ncs.search.rankers import built_room
-from ncs.storage.approximate import sample_size
-from ncs.storage.vector_kinds import chosen
-from ncs.storage.vectors import VectorIndex
-from ncs.text.tokens import tokenize
+from ncs.search.rankers import Ranker, statistics_of
+from ncs.search.signals.head import HeadSignal
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.learn.embeddings import Embeddings
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
     from ncs.types import Document, Field, Mask, Matrix
 
@@ -38,18 +36,15 @@ READ = 1_000
 """Documents read from the store at a time."""
 TRANSLATED = 1_000
 """The best by their vectors that a head with a translation scores word by word."""
-NAMES = 200
-"""Documents whose names, in words, are the queries that an approximate search is tuned with."""
 
 
-class UnifRanker:
+class UnifRanker(Ranker):
     """Orders documents by the cosine of a learned code vector and a learned query vector.
 
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
     are ignored. A head that reads source needs an index that stores code.
     centre: subtract the mean of all document vectors; None: as the head was trained.
-    Its folder holds the vectors, `mean.npy` if centred, `config.json` and a copy of the head, so that the index does
-    not need the given folder any more.
+    The index keeps a copy of the head and does not need the given folder any more.
     """
 
     def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
@@ -61,10 +56,17 @@ class UnifRanker:
         self._translated: TranslatedFunctions | None = None
         self._signal: HeadSignal | None = None
         self._tokens: tuple[WordTable, Any] | None = None
-        self._index: VectorIndex | None = None
+        self._vectors: Vectors | None = None
 
-    def prepare(self) -> None:
-        """Open the head; raises NcsError where it cannot be read."""
+    def prepare(self, statistics: Path | None = None) -> None:
+        """Open the head, or where its folder is gone the copy that an index keeps; raises NcsError where it cannot."""
+        folder = None if statistics is None else statistics / self.name
+        try:
+            config = json.loads((folder / "config.json").read_bytes()) if folder else None
+        except (OSError, ValueError):
+            config = None
+        if folder and isinstance(config, dict) and config.get("head") == self.config["head"]:
+            self._copy = folder / NAME
         self._open()
 
     def _open(self) -> Head:
@@ -72,16 +74,6 @@ class UnifRanker:
             raise BadInput(f"{self.name!r} needs a trained head; name its folder: {self.name}:head=HEAD")
         folder = Path(str(self.config["head"]))
         return Head.load(self._copy if self._copy and not folder.exists() else folder)
-
-    def take_over(self, data: Path) -> None:
-        """Where the given folder is gone, use this data folder's copy of the head."""
-        room = data / self.name
-        try:
-            config = json.loads((room / "config.json").read_bytes())
-        except (OSError, ValueError):
-            return
-        if isinstance(config, dict) and config.get("head") == self.config["head"]:
-            self._copy = room / NAME
 
     @property
     def head(self) -> Head:
@@ -91,11 +83,11 @@ class UnifRanker:
         return self._head
 
     @property
-    def vectors(self) -> VectorIndex:
+    def vectors(self) -> Vectors:
         """Of the documents; raises BadInput before `fit` or `load`."""
-        if self._index is None:
+        if self._vectors is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._index
+        return self._vectors
 
     def question(self, text: str) -> Matrix:
         """The unit vector [d] of a query, zeros where the head knows no word of it."""
@@ -159,28 +151,25 @@ class UnifRanker:
         else:
             ends = ((start, min(start + CHUNK, len(words))) for start in parts)
             vectors = (head.encode_documents(words, start, end, tokens_of) for start, end in ends)
-        rows = _spread(len(words), NAMES)
-        names = [" ".join(map(words.vocabulary.word, words.ids_of(row, "name").tolist())) for row in rows]
-        self._keep(vectors, len(words), names)
+        self._keep(vectors, len(words))
 
-    def fit_documents(self, store: Store, *, track: Track = silent) -> None:
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Encode all documents, where the head reads source; raises BadInput where the index stores no code."""
         if self.head.reads == "source":
-            names = [" ".join(tokenize(document.name)) for document in store.documents(_spread(len(store), NAMES))]
-            self._keep(self._encode_sources(store, track), len(store), names)
+            self._keep(self._encode_sources(documents, track), len(documents))
 
-    def _encode_sources(self, store: Store, track: Track) -> Iterator[Matrix]:
-        starts, code = range(0, len(store), READ), False
+    def _encode_sources(self, table: DocumentTable, track: Track) -> Iterator[Matrix]:
+        starts, code = range(0, len(table), READ), False
         for start in track(starts, self.name, total=len(starts), unit="parts"):
-            documents = store.documents(range(start, min(start + READ, len(store))))
+            documents = table.documents(range(start, min(start + READ, len(table))))
             code = code or any(document.code for document in documents)
             if not code:
                 raise BadInput(f"{self.name!r} needs code, which this index lacks; build it without --no-store-code")
             yield self.head.encode_sources([(document.code, document.language) for document in documents])
 
-    def _keep(self, vectors: Iterator[Matrix], n: int, names: Sequence[str]) -> None:
+    def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
         """Index vectors [n, d], which lie in a temporary file until their mean is known."""
-        dim, kind = self.head.code.dim, chosen("auto", n)
+        dim, kind = self.head.code.dim, choose_kind("auto", n)
         with TemporaryFile(prefix="ncs-unif-") as file:
             for part in vectors:
                 file.write(np.ascontiguousarray(part, np.float32).tobytes())
@@ -192,13 +181,7 @@ class UnifRanker:
                 total = sum((whole[part].sum(axis=0, dtype=np.float64) for part in slices), np.zeros(dim))
                 self._mean = (total / n).astype(np.float32)
             parts = (self._centred(np.asarray(whole[part])) for part in slices)
-            if kind == "exact":
-                self._index = VectorIndex.build(parts, dim)
-                return
-            sample = self._centred(whole[_spread(n, sample_size(n))])
-            queries = self.head.encode_queries(names)
-            queries = queries[queries.any(axis=1)]
-            self._index = VectorIndex.build(parts, dim, kind=kind, rows=n, sample=sample, questions=queries)
+            self._vectors = Vectors([VectorIndex.build(parts, dim, kind=kind)])
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the query.
@@ -220,37 +203,31 @@ class UnifRanker:
         order = np.lexsort((rows, -standing))[:k]
         return list(zip(rows[order].tolist(), standing[order].tolist(), strict=True))
 
-    def save(self, folder: Path) -> None:
-        """Write into `<folder>/<name>/`."""
-        if self._index is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        room = folder / self.name
-        room.mkdir(parents=True, exist_ok=True)
-        self._index.save(room)
-        self.head.save(room / NAME)
+    def save(self, statistics: Path, segment: Path) -> None:
+        """The head, the mean and the configuration; vectors, and of a head that translates the words of documents."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        self.vectors.save(segment / self.name)
+        self.head.save(folder / NAME)
         if self._mean is not None:
-            np.save(room / MEAN, self._mean)
+            np.save(folder / MEAN, self._mean)
         if self._translated is not None:
-            self._translated.save(room)
-        (room / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+            self._translated.save(segment / self.name)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
-    def load(self, folder: Path) -> None:
+    def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
-        room = built_room(folder, self.name)
+        folder, own = statistics_of(snapshot, self.name), snapshot.segments[0].path / self.name
         try:
-            config = json.loads((room / "config.json").read_bytes())
-            head, index = Head.load(room / NAME), VectorIndex.load(room)
-            mean = np.load(room / MEAN, allow_pickle=False) if (room / MEAN).is_file() else None
-            translated = TranslatedFunctions.load(room, head.translation) if head.translation else None
+            config = json.loads((folder / "config.json").read_bytes())
+            head, vectors = Head.load(folder / NAME), Vectors.open(snapshot, self.name)
+            mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
+            translated = TranslatedFunctions.load(own, head.translation) if head.translation else None
         except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
             reason = str(error).partition(";")[0]  # without the remedy for a head that stands alone
-            raise IndexDamaged(f"cannot read {room} ({reason}); build the index again") from error
-        if not isinstance(config, dict) or head.code.dim != index.dim or (mean is not None and len(mean) != index.dim):
-            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        self.config, self._head, self._index, self._mean = config, head, index, mean
+            raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
+        dim = vectors.dim
+        if not isinstance(config, dict) or head.code.dim != dim or (mean is not None and len(mean) != dim):
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+        self.config, self._head, self._vectors, self._mean = config, head, vectors, mean
         self._translated, self._signal = translated, None
-
-
-def _spread(n: int, wanted: int) -> list[int]:
-    """`wanted` rows of n at most, spread evenly."""
-    return list(map(int, np.unique(np.linspace(0, max(0, n - 1), min(n, wanted)).astype(np.int64))))

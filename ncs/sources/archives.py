@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import os
 import re
@@ -13,132 +15,138 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, Protocol, cast
 
 from ncs.errors import SourceError
-from ncs.sources.ignores import NCSIGNORE, parse
-from ncs.sources.origins import Origin, Read
-from ncs.sources.places import Place
-from ncs.sources.skips import Folders, Limits, Sieve
-from ncs.sources.streams import ForwardStream, TooMuch, unpacked
+from ncs.sources import ignore
+from ncs.sources.files import Origin, RawFile, file_origin
+from ncs.sources.filters import Filter, FolderFilter, Limits
+from ncs.sources.ignore import NCSIGNORE
+from ncs.sources.repositories import Repository
 
-_FREE_BYTES = 64 << 20  # no archive is called a bomb below this
-_SPOOLED_BYTES = 64 << 20  # contents of a tar kept in memory; more goes into a file without a name
+_SMALL_BYTES = 64 << 20  # no archive below this is called a bomb
+_SPOOLED_BYTES = 64 << 20  # contents of a tar held in memory; more goes into an unnamed file
+_LONGEST_HEADER = 1 << 20  # the most that tarfile may ask for at once; real headers are some kilobytes
+_CHUNK = 1 << 18
 _DAMAGED = (
-    *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the unpackers raise on wrong bytes
+    *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the decompressors raise on wrong bytes
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
 )
 
 
 class _Member(NamedTuple):
-    """A regular file: its whole path in the archive, its size, and how to read it."""
+    """A regular file: its path in the archive, its size, and how to read it."""
 
     path: str
     size: int
     read: Callable[[], bytes]
 
 
-def files(place: Place, sieve: Sieve, *, read: bool = True) -> Iterator[Read]:
+def files(repository: Repository, filter: Filter, *, read: bool = True) -> Iterator[RawFile]:
     """Source files in bytewise path order, without the one folder that holds everything, if there is one.
 
-    A tar's order is its own, so what is wanted of it waits in memory or in an unnamed temporary file.
-    Of several members of one path the last counts, as when unpacking. Members that point outside
-    (absolute, `..`) and links are counted, never followed. Raises SourceError for what is no archive,
-    is damaged or cut off, or unpacks to more than the limits.
+    A tar has an order of its own, so the wanted files are spooled in memory or in an unnamed temporary file.
+    Of several members of one path the last counts, as when unpacking. Members that point outside (absolute, `..`) and
+    links are counted, never followed. Raises SourceError for what is no archive, is damaged or truncated, or unpacks
+    to more than the limits.
     """
-    with _members(place, sieve, read) as members:
+    with repository.path.open("rb") as file, _members(repository, file, filter, read) as members:
+        _, stamp = file_origin(str(repository.path), os.fstat(file.fileno()))
         top = _common_top(members)
-        ignores = place.ignores
-        if own := members.get(top + NCSIGNORE):
-            ignores = ignores.with_ncs(parse(_content(own, sieve) or b"", base=place.where))
-        folders = Folders(place.where, ignores, sieve)
+        ignores = repository.ignores
+        if ncsignore := members.get(top + NCSIGNORE):
+            ignores = ignores.with_ncs(ignore.parse(_content(ncsignore, filter) or b"", base=repository.prefix))
+        folders = FolderFilter(repository.prefix, ignores, filter)
         for member in sorted(members.values(), key=lambda member: os.fsencode(member.path)):
             below = member.path[len(top) :]
-            path = place.where + below
-            if not folders.enter(below) or not sieve.file(path, ignores) or not sieve.size(member.size, path):
+            path = repository.prefix + below
+            if not folders.enter(below) or not filter.file(path, ignores) or not filter.size(member.size, path):
                 continue
+            origin = Origin(f"{repository.path}/{below}", stamp)
             if not read:
-                yield Read(below, member.size, b"")
-            elif (content := _content(member, sieve)) is None:
-                sieve.unreadable(path)
-            elif (data := sieve.content(path, content, ignores)) is not None:
-                yield Read(below, len(data), data, Origin(f"{place.path}/{below}"))
+                yield RawFile(below, member.size, b"")
+            elif filter.unchanged(origin):
+                yield RawFile(below, member.size, b"", origin, unchanged=True)
+            elif (content := _content(member, filter)) is None:
+                filter.unreadable(path)
+            elif (data := filter.content(path, content, ignores)) is not None:
+                yield RawFile(below, len(data), data, origin)
 
 
 @contextmanager
-def _members(place: Place, sieve: Sieve, read: bool) -> Iterator[dict[str, _Member]]:
-    with place.path.open("rb") as file, tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
+def _members(repository: Repository, file: IO[bytes], filter: Filter, read: bool) -> Iterator[dict[str, _Member]]:
+    with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
         start = file.read(6)
         file.seek(0)
         size = os.fstat(file.fileno()).st_size
-        allowed = min(sieve.limits.archive_bytes, max(_FREE_BYTES, sieve.limits.archive_ratio * size))
+        allowed = min(filter.limits.archive_bytes, max(_SMALL_BYTES, filter.limits.archive_ratio * size))
         try:
             members: dict[str, _Member]
             if start.startswith(b"PK"):
                 archive = zipfile.ZipFile(file)
-                members = {member.path: member for member in _of_zip(archive, sieve, allowed)}
+                members = {member.path: member for member in _zip_members(archive, filter, allowed)}
             else:
                 members = {
                     member.path: member
-                    for member in _of_tar(ForwardStream(unpacked(file, start), allowed), spool, sieve, read)
+                    for member in _tar_members(ForwardStream(_decompressed(file, start), allowed), spool, filter, read)
                 }
-        except TooMuch as error:
-            raise SourceError(f"{place.path} {error}; if you trust it, unpack it and name its folder") from error
+        except TooLarge as error:
+            raise SourceError(f"{repository.path} {error}; if you trust it, unpack it and name its folder") from error
         except _DAMAGED as error:
-            raise SourceError(f"{place.path} is no sound archive ({error}); fetch it again or unpack it") from error
+            raise SourceError(f"{repository.path} is not a valid archive ({error}); fetch or unpack it") from error
         yield members
 
 
-def _of_zip(archive: zipfile.ZipFile, sieve: Sieve, allowed: int) -> Iterator[_Member]:
+def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iterator[_Member]:
     total = 0
     for n, info in enumerate(archive.infolist(), 1):
-        _check_number(n, sieve.limits)
+        _check_count(n, filter.limits)
         mode = info.external_attr >> 16
         if info.is_dir():
             continue
         if stat.S_ISLNK(mode):
-            sieve.skipped.add("links")
-        elif (path := _inside(info.filename)) is None:
-            sieve.skipped.add("unsafe archive members")
+            filter.skipped.add("links")
+        elif (path := _safe_path(info.filename)) is None:
+            filter.skipped.add("unsafe archive members")
         else:
-            total += info.file_size if sieve.wanted(path) and info.file_size <= sieve.limits.file_bytes else 0
+            total += info.file_size if filter.wanted(path) and info.file_size <= filter.limits.of(path) else 0
             if total > allowed:
-                raise TooMuch(f"unpacks to more than {allowed:,} bytes")
+                raise TooLarge(f"unpacks to more than {allowed:,} bytes")
             yield _Member(path, info.file_size, partial(archive.read, info))
 
 
-def _of_tar(stream: ForwardStream, spool: IO[bytes], sieve: Sieve, read: bool) -> Iterator[_Member]:
+def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter, read: bool) -> Iterator[_Member]:
     with tarfile.TarFile(fileobj=cast(IO[bytes], stream)) as archive:
         n = 0
         while (info := archive.next()) is not None:
-            cast(Any, archive).members.clear()  # else it keeps all of them
-            _check_number(n := n + 1, sieve.limits)
+            cast(Any, archive).members.clear()  # else it holds all of them
+            _check_count(n := n + 1, filter.limits)
             if info.isdir():
                 continue
             if info.issym() or info.islnk():
-                sieve.skipped.add("links")
+                filter.skipped.add("links")
             elif not info.isreg() or info.issparse():
-                sieve.skipped.add("special files")
-            elif (path := _inside(info.name)) is None:
-                sieve.skipped.add("unsafe archive members")
-            elif info.size > sieve.limits.file_bytes or not (sieve.wanted(path) or path.endswith(NCSIGNORE)):
+                filter.skipped.add("special files")
+            elif (path := _safe_path(info.name)) is None:
+                filter.skipped.add("unsafe archive members")
+            elif info.size > filter.limits.of(path) or not (filter.wanted(path) or path.endswith(NCSIGNORE)):
                 yield _Member(path, info.size, bytes)
             else:
                 at = spool.tell()
                 if read or path.endswith(NCSIGNORE):
                     stream.seek(info.offset_data)
-                    spool.write(stream.exactly(info.size))
-                yield _Member(path, info.size, partial(_piece, spool, at, info.size))
-    stream.rest()
+                    spool.write(stream.read_exactly(info.size))
+                yield _Member(path, info.size, partial(_slice, spool, at, info.size))
+    stream.check_end()
 
 
-def _piece(spool: IO[bytes], at: int, size: int) -> bytes:
+def _slice(spool: IO[bytes], at: int, size: int) -> bytes:
     spool.seek(at)
     return spool.read(size)
 
 
-def _content(member: _Member, sieve: Sieve) -> bytes | None:
-    if member.size > sieve.limits.file_bytes:
+def _content(member: _Member, filter: Filter) -> bytes | None:
+    if member.size > filter.limits.of(member.path):
         return None
     try:
         return member.read()
@@ -146,15 +154,15 @@ def _content(member: _Member, sieve: Sieve) -> bytes | None:
         return None
 
 
-def _check_number(n: int, limits: Limits) -> None:
+def _check_count(n: int, limits: Limits) -> None:
     if n > limits.archive_members:
-        raise TooMuch(f"has more than {limits.archive_members:,} members")
+        raise TooLarge(f"has more than {limits.archive_members:,} members")
 
 
-def _inside(name: str) -> str | None:
-    """A member's path, plain; None where it would lead out of the archive's folder."""
+def _safe_path(name: str) -> str | None:
+    """A member's path, normalized; None where it would lead out of the archive's folder."""
     if "/" not in name:
-        name = name.replace("\\", "/")  # written on Windows, against the rules of zip
+        name = name.replace("\\", "/")  # written on Windows, against the specification
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or re.match("[A-Za-z]:", name):
         return None
@@ -165,3 +173,74 @@ def _common_top(paths: Iterable[str]) -> str:
     """`package/` or `repo-main/` where every file lies below it, else ""."""
     tops = {path.partition("/")[0] + "/" if "/" in path else "" for path in paths}
     return tops.pop() if len(tops) == 1 else ""
+
+
+class TooLarge(ValueError):
+    """An archive holds more than the limits allow."""
+
+
+class Readable(Protocol):
+    """A file of bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _decompressed(file: IO[bytes], start: bytes) -> Readable:
+    """A file that starts so, decompressed: gzip, bzip2, xz, or as it is."""
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=file)
+    if start.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    if start.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(file)
+    return file
+
+
+class ForwardStream:
+    """The bytes of a tar, forward only, never more than allowed: what tarfile reads from.
+
+    Python's own streams would hold a header of gigabytes in memory, and read a bomb to its end.
+    """
+
+    def __init__(self, file: Readable, allowed: int) -> None:
+        self._file, self._allowed, self._at = file, allowed, 0
+
+    def tell(self) -> int:
+        """Bytes read or skipped."""
+        return self._at
+
+    def read(self, size: int) -> bytes:
+        """A header, or padding."""
+        if size > _LONGEST_HEADER:
+            raise ValueError("a header too long")
+        return self._read(size)
+
+    def read_exactly(self, size: int) -> bytes:
+        """A file's content; EOFError where the archive is truncated."""
+        pieces = []
+        while size > 0:
+            if not (piece := self._read(min(size, _CHUNK))):
+                raise EOFError("truncated")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def seek(self, to: int) -> None:
+        """Skip the bytes before `to`."""
+        if to < self._at:
+            raise ValueError("members overlap")
+        while self._at < to and self._read(min(to - self._at, _CHUNK)):
+            pass
+
+    def check_end(self) -> None:
+        """Read what follows the last member, so that checksums are checked: anything but padding is damage."""
+        while piece := self._read(_CHUNK):
+            if piece.strip(b"\0"):
+                raise ValueError("damaged between two members")
+
+    def _read(self, size: int) -> bytes:
+        piece = self._file.read(size)
+        self._at += len(piece)
+        if self._at > self._allowed:
+            raise TooLarge(f"unpacks to more than {self._allowed:,} bytes")
+        return piece

@@ -6,126 +6,121 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ncs.sources import ignores as ignoring
-from ncs.sources.ignores import GITIGNORE, NCSIGNORE, Ignores
-from ncs.sources.origins import Read, origin_of
-from ncs.sources.places import Place, archive_suffix, exclude_file, repository_at
-from ncs.sources.seen import NOWHERE, folder_stamp, stamp_of
-from ncs.sources.skips import Sieve
+from ncs.sources import ignore
+from ncs.sources.files import RawFile, file_origin
+from ncs.sources.filters import Filter
+from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
+from ncs.sources.repositories import Repository, archive_suffix, exclude_file, repository_at
 
 Entry = os.DirEntry[str]
-Found = Callable[[Place], None]
+Discovered = Callable[[Repository], None]
 
 
 def files(
-    place: Place, sieve: Sieve, found: Found, apart: frozenset[str] = frozenset(), *, read: bool = True
-) -> Iterator[Read]:
-    """Source files in bytewise path order; repositories below and archives in a plain root go to `found`.
+    repository: Repository,
+    filter: Filter,
+    discovered: Discovered,
+    other_roots: frozenset[str] = frozenset(),
+    *,
+    read: bool = True,
+) -> Iterator[RawFile]:
+    """Source files in bytewise path order; repositories below, and archives in a plain root, go to `discovered`.
 
-    Links are not followed, as in ripgrep: so no file is read twice and loops end. What is `apart`
-    is passed over. With read=False contents are neither read nor judged.
+    Links are not followed, as in ripgrep: so no file is read twice and loops end. Other roots are skipped here.
+    With read=False contents are neither read nor judged.
     """
-    ignores = place.ignores
-    if place.git_dir is not None and not place.inside:
-        exclude = exclude_file(place.git_dir)
-        if sieve.seen:
-            sieve.seen.guard(exclude)
-        ignores = ignores.with_git(ignoring.read(exclude, base=place.where))
-    at = len(str(place.path / "x")) - 1
-    stack = [_entries(str(place.path), place.where, ignores, sieve, found, str(place.path), top=True)]
+    ignores = repository.ignores
+    if repository.git_dir is not None and not repository.subfolder:
+        ignores = ignores.with_git(ignore.load(exclude_file(repository.git_dir), base=repository.prefix))
+    at = len(str(repository.path / "x")) - 1
+    stack = [_entries(str(repository.path), repository.prefix, ignores, filter, discovered, is_top=True)]
     while stack:
         if (step := next(stack[-1], None)) is None:
             stack.pop()
             continue
         entry, is_folder, ignores = step
         below = entry.path[at:].replace(os.sep, "/")
-        path = place.where + below
-        if entry.path in apart:
+        path = repository.prefix + below
+        if entry.path in other_roots:
             continue
         if is_folder:
-            if (sieve.enter is None or sieve.enter(entry.path)) and sieve.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, sieve, found, str(place.path)))
-        elif place.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
-            if (sieve.enter is None or sieve.enter(entry.path)) and sieve.archive(path, ignores):
-                found(Place("archive", Path(entry.path), path + "/", ignores.without_git()))
-        elif sieve.file(path, ignores):
-            yield from _file(entry, below, path, ignores, sieve, read)
+            if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
+        elif repository.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
+            if filter.reaches(entry.path) and filter.archive(path, ignores):
+                discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
+        elif filter.covers(entry.path) and filter.file(path, ignores):
+            yield from _file(entry, below, path, ignores, filter, read)
 
 
 def _entries(
-    folder: str, where: str, ignores: Ignores, sieve: Sieve, found: Found, place: str, *, top: bool = False
+    folder: str,
+    prefix: str,
+    ignores: Ignores,
+    filter: Filter,
+    discovered: Discovered,
+    *,
+    is_top: bool = False,
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
-    """(entry, is it a folder, the rules that hold here) in the order of full paths; nothing where others take over."""
-    stamp = folder_stamp(folder) if sieve.seen else NOWHERE
-    if sieve.seen:
-        sieve.seen.folders[folder] = (stamp, "")
+    """(entry, whether it is a folder, the rules that hold here) in the order of full paths.
+
+    Nothing of a folder that is a repository, a virtual environment or an index.
+    """
     try:
         with os.scandir(folder) as scan:
-            names = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
+            entries = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
     except OSError:
-        sieve.unreadable(where or folder)
+        filter.unreadable(prefix or folder)
         return
-    if not top:
-        if repository := repository_at(Path(folder), names, where, ignores):
-            found(repository)
+    if not is_top:
+        if repository := repository_at(Path(folder), entries, prefix, ignores):
+            discovered(repository)
             return
-        if reason := _left_to_others(names, where, ignores):
-            sieve.skipped.add(reason)
+        if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:
+            filter.skipped.add("vendored folders")
             return
-    if sieve.seen:
-        sieve.seen.folders[folder] = (stamp, place)
-        for name in (GITIGNORE, NCSIGNORE):
-            if name in names:
-                sieve.seen.guard(Path(folder, name))
-    if GITIGNORE in names:
-        ignores = ignores.with_git(ignoring.read(Path(folder, GITIGNORE), base=where))
-    if NCSIGNORE in names:
-        ignores = ignores.with_ncs(ignoring.read(Path(folder, NCSIGNORE), base=where))
-    for entry, is_folder in sorted(names.values(), key=_in_path_order):
+        if _is_index(entries):
+            filter.skipped.add("index folders")
+            return
+    if GITIGNORE in entries:
+        ignores = ignores.with_git(ignore.load(Path(folder, GITIGNORE), base=prefix))
+    if NCSIGNORE in entries:
+        ignores = ignores.with_ncs(ignore.load(Path(folder, NCSIGNORE), base=prefix))
+    for entry, is_folder in sorted(entries.values(), key=_in_path_order):
         yield entry, is_folder, ignores
 
 
-def _left_to_others(names: dict[str, tuple[Entry, bool]], where: str, ignores: Ignores) -> str | None:
-    if "pyvenv.cfg" in names and ignores.chosen(where) is None:
-        return "vendored folders"
-    if "manifest.json" in names and any(name.startswith("data-") for name in names):
-        return "index folders"
-    return None
+def _is_index(names: dict[str, tuple[Entry, bool]]) -> bool:
+    """Whether a folder with these entries is an index, of this format or of the one before."""
+    return {"snapshot.json", "segments"} <= names.keys() or (
+        "manifest.json" in names and any(name.startswith("data-") for name in names)
+    )
 
 
-def _in_path_order(named: tuple[Entry, bool]) -> bytes:
+def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
     # a folder sorts as the files in it do: "a-b/x" before "a/x", because "-" < "/"
-    return os.fsencode(named[0].name) + b"/" * named[1]
+    return os.fsencode(entry[0].name) + b"/" * entry[1]
 
 
-def _file(entry: Entry, below: str, path: str, ignores: Ignores, sieve: Sieve, read: bool) -> Iterator[Read]:
+def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter, read: bool) -> Iterator[RawFile]:
     try:
         if not entry.is_file(follow_symlinks=False):
-            sieve.skipped.add("links" if entry.is_symlink() else "special files")
-        elif not read:
-            size = entry.stat(follow_symlinks=False).st_size
-            if sieve.size(size, path):
-                yield Read(below, size, b"")
-        else:
-            with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
-                status = os.fstat(file.fileno())
-                if not sieve.size(status.st_size, path):
-                    _left(entry, sieve)
-                    return
-                origin = origin_of(entry.path, status)
-                if sieve.unchanged(origin):
-                    yield Read(below, status.st_size, b"", origin, unchanged=True)
-                    return
-                content = file.readall()
-            if (data := sieve.content(path, content, ignores)) is not None:
-                yield Read(below, len(data), data, origin)
-            else:
-                _left(entry, sieve)
+            filter.skipped.add("links" if entry.is_symlink() else "special files")
+            return
+        status = entry.stat(follow_symlinks=False)
+        if not filter.size(status.st_size, path):
+            return
+        origin = file_origin(entry.path, status)
+        if not read:
+            yield RawFile(below, status.st_size, b"")
+            return
+        if filter.unchanged(origin):
+            yield RawFile(below, status.st_size, b"", origin, unchanged=True)
+            return
+        with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
+            origin = file_origin(entry.path, os.fstat(file.fileno()))  # of what is read, not of what stood there before
+            content = file.readall()
+        if (data := filter.content(path, content, ignores)) is not None:
+            yield RawFile(below, len(data), data, origin)
     except OSError:
-        _left(entry, sieve)
-        sieve.unreadable(path)
-
-
-def _left(entry: Entry, sieve: Sieve) -> None:
-    if sieve.seen:
-        sieve.seen.left[entry.path] = stamp_of(entry.path)
+        filter.unreadable(path)

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import load_arrays, save_arrays
 from ncs.text.tokens import tokenize
@@ -21,9 +20,10 @@ from ncs.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
-ROOM = "symbols"
+FOLDER = "definitions"
 FILES = ("rows", "offsets", "spelled", "scopes")
 SHORT = 3
 """Letters up to which a name is not taken as the start of longer ones."""
@@ -84,10 +84,10 @@ def asked_symbols(text: str) -> list[Symbol]:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbols:
+class DefinitionTable:
     """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
     definition the CRC-32 of its name as spelled and of its innermost scope, folded, uint32: enough to compare.
-    On disk in `<folder>/symbols/`, memory-mapped when loaded.
+    On disk in `<segment>/definitions/`, memory-mapped when loaded.
     """
 
     names: Vocabulary
@@ -97,7 +97,7 @@ class Symbols:
     scopes: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> Symbols:
+    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> DefinitionTable:
         """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
         met: dict[str, int] = {"": -1}  # a definition takes twelve bytes; its name those it has, once
         keys, spelled, scopes = array("i"), array("I"), array("I")
@@ -118,58 +118,64 @@ class Symbols:
         marks = (np.array(values, np.uint32)[rows] for values in (spelled, scopes))
         return cls(names, rows.astype(np.int32), offsets, *marks)
 
+    def of_name(self, key: str) -> range:
+        """The id of a folded name, as a range."""
+        id = self.names.id(key)
+        return range(0) if id is None else range(id, id + 1)
+
+    def of_names(self, ids: range, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first definitions of names that stand side by side: rows, spellings, scopes."""
+        here = slice(int(self.offsets[ids.start]), int(self.offsets[ids.stop]))
+        here = slice(here.start, min(here.stop, here.start + most))
+        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
+
+    def save(self, folder: Path) -> None:
+        """Write `<folder>/definitions/`."""
+        save_arrays(folder / FOLDER, self.names, {name: getattr(self, name) for name in FILES})
+
+    @staticmethod
+    def load(folder: Path) -> DefinitionTable:
+        """Of a segment; raises IndexDamaged where files are missing or do not fit each other."""
+        names, (rows, offsets, spelled, scopes) = load_arrays(folder / FOLDER, FILES)
+        table = DefinitionTable(names, rows, offsets, spelled, scopes)
+        if len(table.offsets) != len(table.names) + 1 or len(table.rows) != table.offsets[-1]:
+            raise IndexDamaged(f"the files in {folder / FOLDER} do not fit each other; build the index again")
+        return table
+
+
+class Definitions:
+    """The names that the documents of a snapshot define."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tables = [DefinitionTable.load(segment.path) for segment in snapshot.segments]
+
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
-        qualified as asked. Prefixes are looked at only where there is no definition."""
-        rows, spellings, scopes, whole = self.definitions(folded(symbol.name))
+        qualified as in the query. Prefixes are looked at only where there is no definition."""
+        rows, spellings, scopes, whole = self._definitions(folded(symbol.name))
         spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
         weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
             weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
         if not symbol.certain:
             weights = weights * GUESSED
-        if allowed is not None:
-            weights, rows = weights[allowed[rows]], rows[allowed[rows]]
+        if (mask := self._snapshot.allowed(allowed)) is not None:
+            weights, rows = weights[mask[rows]], rows[mask[rows]]
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]
 
-    def definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
+    def _definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
         """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
         scopes; and whether it is the whole name."""
-        id = self.names.id(key)
-        ids = (
-            self.names.starting(key) if id is None and len(key) > SHORT else range(id or 0, 0 if id is None else id + 1)
-        )
-        return *self.of_names(ids, MOST), id is not None
-
-    def of_names(self, ids: range, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-        """The first definitions of some names that stand side by side: rows, spellings, scopes."""
-        start, stop = int(self.offsets[ids.start]), int(self.offsets[ids.stop])
-        here = slice(start, min(stop, start + most))
-        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
-
-    def save(self, folder: Path) -> None:
-        """Write `<folder>/symbols/`."""
-        save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
-
-    @classmethod
-    def load(cls, folder: Path) -> Symbols:
-        """Of an index: with what came since it was built (ncs.build.delta)."""
-        if room := room_of(folder):
-            from ncs.build.delta.symbols import StackedSymbols
-
-            return StackedSymbols.of_rooms(folder, room)
-        return cls.of_folder(folder)
-
-    @staticmethod
-    def of_folder(folder: Path) -> Symbols:
-        """Raises IndexDamaged where files are missing or do not fit each other."""
-        room = folder / ROOM
-        names, (rows, offsets, spelled, scopes) = load_arrays(room, FILES)
-        found = Symbols(names, rows, offsets, spelled, scopes)
-        if len(found.offsets) != len(found.names) + 1 or len(found.rows) != found.offsets[-1]:
-            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        return found
+        ids = [table.of_name(key) for table in self._tables]
+        whole = any(map(len, ids))
+        if not whole and len(key) > SHORT:
+            ids = [table.names.starting(key) for table in self._tables]
+        parts = [table.of_names(each, MOST) for table, each in zip(self._tables, ids, strict=True)]
+        rows = [part[0] + segment.first for part, segment in zip(parts, self._snapshot.segments, strict=True)]
+        spellings, scopes = (np.concatenate([part[at] for part in parts])[:MOST] for at in (1, 2))
+        return np.concatenate(rows)[:MOST], spellings, scopes, whole
 
 
 _NAMELESS = frozenset({"initializer", "block"})

@@ -1,4 +1,4 @@
-"""Documents on disk, in SQLite, read; `ncs.storage.documents_writer` writes them. No other file knows the database."""
+"""Documents in SQLite: reading them. `ncs.storage.documents_writer` writes them; no other module knows the database."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.storage.documents_writer import TEXT
-from ncs.storage.filters import Matcher, matcher, matching_location, shown_at
+from ncs.storage.filters import Matcher, matcher
 from ncs.storage.packing import Packed, to_bytes, to_str, unpack_body
 from ncs.types import Document, Location
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
 T = TypeVar("T")
 
-Heading: TypeAlias = tuple[str, str, str, int, int, str, str, str, str]
-"""id, repository, path, start and end line, language, kind, name, qualified name."""
-NAME, DIGESTS = "documents.sqlite", "digests.npy"
+NAME = "documents.sqlite"
 LINE = re.compile("[1-9][0-9]{0,11}")
 PLACE = "repositories.name, files.path, start_line, end_line, qualified_name"
 JOIN = "JOIN files ON files.id = file JOIN repositories ON repositories.id = files.repository"
 ROWS = "(SELECT value FROM json_each(?))"
 SELECT_LOCATIONS = f"SELECT row, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
-SELECT_COPIES = f"SELECT row, {PLACE} FROM copies {JOIN} WHERE row IN {ROWS} ORDER BY copies.rowid"  # noqa: S608
+SELECT_COPIES = f"SELECT row, copies.file, {PLACE} FROM copies {JOIN} WHERE row IN {ROWS} ORDER BY copies.rowid"  # noqa: S608
 SELECT_IDS = f"SELECT row, documents.id, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
 LABELS = "JOIN labels AS languages ON languages.id = language JOIN labels AS kinds ON kinds.id = kind"
 SELECT_DOCUMENTS = f"""
@@ -46,24 +45,17 @@ SELECT_DOCUMENTS = f"""
 SELECT_PACKED = f"""
     SELECT documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
     {LABELS} WHERE row >= ? AND row < ? ORDER BY row"""  # noqa: S608
-SELECT_HEADINGS = f"""
-    SELECT row, documents.id, {PLACE}, languages.label, kinds.label, documents.name FROM documents {JOIN}
-    {LABELS} WHERE row IN {ROWS}"""  # noqa: S608
 SELECT_COPIES_FROM = f"""
     SELECT digest, repositories.name, files.path, copies.start_line, copies.end_line, copies.qualified_name
     FROM copies JOIN documents ON documents.row = copies.row {JOIN.replace("= file ", "= copies.file ")}
     WHERE copies.rowid > ? AND copies.rowid <= ? ORDER BY copies.rowid"""  # noqa: S608
 SELECT_FILES = "SELECT name, path FROM files JOIN repositories ON repositories.id = repository ORDER BY files.id"
+SELECT_OWNERS = "SELECT files.id, name FROM files JOIN repositories ON repositories.id = repository"
 SELECT_NAMES = """
     SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
     WHERE row >= ? AND row < ? ORDER BY row"""
 NAMES = 10_000
 """Rows whose names are read at a time."""
-SELECT_NAMED = f"""
-    SELECT row, documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
-    WHERE row IN {ROWS}"""  # noqa: S608
-SELECT_COPIES_AT = f"SELECT copies.rowid, {PLACE} FROM copies {JOIN} WHERE copies.rowid IN {ROWS}"  # noqa: S608
-SELECT_DIGESTS = "SELECT digest FROM documents ORDER BY row"
 SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
@@ -71,17 +63,8 @@ SELECT_ROW_AT = f"""
     AND start_line = ? AND repositories.name || '/' || files.path = {TEXT}"""  # noqa: S608
 
 
-def open_store(data: Path) -> Store:
-    """The documents of an index: with what came since it was built (ncs.build.delta)."""
-    if room := room_of(data):
-        from ncs.build.delta.store import StackedStore
-
-        return StackedStore(data, room)
-    return Store(data / NAME)
-
-
-class Store:
-    """The documents of an index, read only; works on read-only media and from several threads."""
+class DocumentTable:
+    """The documents of a segment, read only; works on read-only media and from several threads."""
 
     def __init__(self, path: Path) -> None:
         """Raises IndexDamaged for a file that is missing or no store."""
@@ -101,7 +84,7 @@ class Store:
         """How many documents."""
         return self._length
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> DocumentTable:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -118,39 +101,30 @@ class Store:
             found: dict[str, Any] = json.loads(self._data("counts"))
         return found
 
-    def document(self, row: int) -> Document:
-        """One document."""
-        return self.documents([row])[0]
-
-    def documents(self, rows: Sequence[int]) -> list[Document]:
-        """Whole documents with words, code and copies, in the order asked for.
+    def documents(self, rows: Sequence[int], dead_files: frozenset[int] = frozenset()) -> list[Document]:
+        """Whole documents with words, code and copies, in the order of `rows`; copies in dead files are left out.
 
         Raises IndexDamaged for rows that are not there: the arrays that named them belong to other documents.
         """
         with self._reading():
             copies: dict[int, list[Location]] = {}
-            for row, *place in self._select(SELECT_COPIES, rows):
-                copies.setdefault(row, []).append(Location(*place))
-            found = {row[0]: document_of(row, copies.get(row[0], ())) for row in self._select(SELECT_DOCUMENTS, rows)}
-        return self._in_order(found, rows)
+            for row, file, *place in self._select(SELECT_COPIES, rows):
+                if file not in dead_files:
+                    copies.setdefault(row, []).append(Location(*place))
+            by_row = {row[0]: document_of(row, copies.get(row[0], ())) for row in self._select(SELECT_DOCUMENTS, rows)}
+        return self._in_order(by_row, rows)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
-        """Where documents stand, in the order asked for; their bodies are not unpacked."""
+        """Where documents stand, in the order of `rows`; their bodies are not unpacked."""
         with self._reading():
-            found = {row: Location(*place) for row, *place in self._select(SELECT_LOCATIONS, rows)}
-        return self._in_order(found, rows)
+            by_row = {row: Location(*place) for row, *place in self._select(SELECT_LOCATIONS, rows)}
+        return self._in_order(by_row, rows)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
-        """Ids of rows, in the order asked for."""
+        """Ids of rows, in their order."""
         with self._reading():
-            found = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
-        return self._in_order(found, rows)
-
-    def headings(self, rows: Sequence[int]) -> list[Heading]:
-        """All that `packed` tells of rows but their contents, which are not read, in the order asked for."""
-        with self._reading():
-            found = {row: _heading(*told) for row, *told in self._select(SELECT_HEADINGS, rows)}
-        return self._in_order(found, rows)
+            by_row = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
+        return self._in_order(by_row, rows)
 
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
@@ -189,10 +163,6 @@ class Store:
         """Which rows are of one of these kinds, bool [n]."""
         return self.labelled("kind", kinds.__contains__)
 
-    def row_of(self, id: str) -> int | None:
-        """The row of a document; None for an unknown id."""
-        return next(iter(self.rows_of(id)), None)
-
     def rows_of(self, id: str) -> list[int]:
         """The rows of what is called so."""
         place, _, line = id.rpartition(":")
@@ -202,43 +172,28 @@ class Store:
                 found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
         return [int(row) for (row,) in found]
 
-    def described(self, rows: Sequence[int]) -> dict[int, Any]:
-        """What SELECT_DOCUMENTS tells of rows, by their numbers."""
-        with self._reading():
-            return {row[0]: row for row in self._select(SELECT_DOCUMENTS, rows)}
-
-    def named(self, rows: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-        """What `names` gives, of some rows by their numbers."""
-        with self._reading():
-            return {row: (name, qualified, kind) for row, name, qualified, kind in self._select(SELECT_NAMED, rows)}
-
-    def copies_at(self, numbers: Sequence[int]) -> dict[int, Location]:
-        """Where copies stand, by their numbers in the order of `copies`."""
-        with self._reading():
-            return {
-                number - 1: Location(*place)
-                for number, *place in self._select(SELECT_COPIES_AT, [n + 1 for n in numbers])
-            }
-
-    def digests(self) -> NDArray[np.uint64]:
-        """The first eight bytes of every row's digest, 0 for a row without one."""
-        with self._reading():
-            found = bytearray()
-            for (digest,) in self._db.execute(SELECT_DIGESTS):
-                found += digest[:8].ljust(8, b"\0")
-        return np.frombuffer(found, np.uint64)
-
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
         with self._reading():
             return self._column(name)
 
-    def tallied(self, column: str, rows: Mask) -> Counter[str]:
-        """How many of some rows have each label of "language" or "kind"."""
+    def live_counts(self, dead_files: NDArray[np.int64]) -> dict[str, Any]:
+        """`counts` without the documents and copies of dead files, and how many documents there are."""
         with self._reading():
             labels = dict(self._db.execute("SELECT id, label FROM labels"))
-            sums = np.bincount(self._column(column)[rows], minlength=1)
-        return Counter({labels[number]: int(n) for number, n in enumerate(sums.tolist()) if n})
+            owners = dict(self._db.execute(SELECT_OWNERS))
+            file, copy_file = self._column("file"), self._column("copy_file")
+            live = ~np.isin(file, dead_files)
+            repositories: Counter[str] = Counter()
+            for number, n in enumerate(np.bincount(file[live]).tolist()):
+                if n:
+                    repositories[owners[number]] += n
+            by_label = {
+                name: {labels[id]: n for id, n in enumerate(np.bincount(self._column(column)[live]).tolist()) if n}
+                for name, column in (("languages", "language"), ("kinds", "kind"))
+            }
+        copies = int(np.count_nonzero(~np.isin(copy_file, dead_files)))
+        return {"documents": int(live.sum()), "copies": copies, "repositories": repositories, **by_label}
 
     def labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
         """Which rows have a label, of "language" or "kind", that is wanted, bool [n]."""
@@ -254,29 +209,24 @@ class Store:
 
     def mask(
         self,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-    ) -> Mask | None:
-        """Rows that meet every filter given, bool [n]; None without filters.
-
-        repository and path are patterns (`ncs.storage.filters.matcher`); a row meets them where one of its copies
-        meets both.
-        """
-        if language is None and repository is None and path is None and kind is None:
-            return None
+        language: str | None,
+        repository: str | None,
+        path: str | None,
+        kind: str | None,
+        dead_files: NDArray[np.int64],
+    ) -> Mask:
+        """Rows that meet every filter given, bool [n]: themselves, or a copy that is not in a dead file."""
         mask = np.ones(len(self), np.bool_)
         for column, label in (("language", language), ("kind", kind)):
             if label is not None:
                 mask &= self.labelled(column, label.lower().__eq__)
         if repository is not None or path is not None:
-            mask &= self._standing(matcher(repository), matcher(path))
+            files = self.files_matching(matcher(repository), matcher(path))
+            mask &= self._in_files(np.setdiff1d(np.array(files, np.int64), dead_files))
         return mask
 
-    def _standing(self, in_repository: Matcher, in_path: Matcher) -> Mask:
-        """Rows that stand in a file that matches, or of which a copy does."""
-        files = self.files_matching(in_repository, in_path)
+    def _in_files(self, files: NDArray[np.int64]) -> Mask:
+        """Rows that stand in one of these files, or of which a copy does."""
         with self._reading():
             mask = np.isin(self._column("file"), files)
             mask[self._column("copy_row")[np.isin(self._column("copy_file"), files)]] = True
@@ -284,9 +234,6 @@ class Store:
 
     def _numbers(self, query: str, wanted: Callable[[str], bool]) -> list[int]:
         return [number for number, name in self._db.execute(query) if wanted(name)]
-
-    matching_location = staticmethod(matching_location)
-    shown_at = staticmethod(shown_at)
 
     def _select(self, query: str, rows: Sequence[int]) -> Iterator[Any]:
         return self._db.execute(query, (json.dumps([int(row) for row in rows]),))
@@ -322,28 +269,113 @@ class Store:
 REMEDY = "build the index again with: ncs build"
 
 
+class Documents:
+    """The documents of a snapshot. Rows are counted through all segments, tombstones included."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.tables: list[DocumentTable] = []
+        try:
+            for segment in snapshot.segments:
+                self.tables.append(DocumentTable(segment.path / NAME))
+                if len(self.tables[-1]) != segment.documents:
+                    raise IndexDamaged(f"{segment.path / NAME} has not {segment.documents} documents; {REMEDY}")
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return len(self._snapshot)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for table in self.tables:
+            table.close()
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """repositories, languages, kinds: documents by name; copies: how many. Tombstones do not count."""
+        return self._snapshot.description.counts
+
+    def document(self, row: int) -> Document:
+        """One document."""
+        return self.documents([row])[0]
+
+    def documents(self, rows: Sequence[int]) -> list[Document]:
+        """Whole documents with words, code and copies, in the order of `rows`. Raises IndexDamaged for unknown rows."""
+        return self._gathered(
+            rows,
+            lambda number, local: self.tables[number].documents(
+                local, frozenset(self._snapshot.segments[number].dead_files.tolist())
+            ),
+        )
+
+    def locations(self, rows: Sequence[int]) -> list[Location]:
+        """Where documents stand, in the order of `rows`; their bodies are not unpacked."""
+        return self._gathered(rows, lambda number, local: self.tables[number].locations(local))
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Ids of rows, in their order."""
+        return self._gathered(rows, lambda number, local: self.tables[number].ids(local))
+
+    def names(self) -> Iterator[tuple[str, str, str]]:
+        """(name, qualified name, kind) of every row, tombstones included."""
+        return chain.from_iterable(table.names() for table in self.tables)
+
+    def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
+        """The number of each row's file, int32 [n], and (repository, path) of each number."""
+        numbers, places = [], list[tuple[str, str]]()
+        for table in self.tables:
+            own, named = table.files()
+            numbers.append(own + len(places))
+            places += named
+        return np.concatenate(numbers).astype(np.int32), places
+
+    def row_of(self, id: str) -> int | None:
+        """The row of a document; None for an unknown id."""
+        return next(iter(self.rows_of(id)), None)
+
+    def rows_of(self, id: str) -> list[int]:
+        """The rows of the documents with an id."""
+        live = self._snapshot.live
+        pairs = zip(self._snapshot.segments, self.tables, strict=True)
+        rows = [segment.first + row for segment, table in pairs for row in table.rows_of(id)]
+        return rows if live is None else [row for row in rows if live[row]]
+
+    def mask(
+        self,
+        language: str | None = None,
+        repository: str | None = None,
+        path: str | None = None,
+        kind: str | None = None,
+    ) -> Mask | None:
+        """Rows that meet every filter given, bool [n]; None without filters and tombstones.
+
+        repository and path are patterns (`ncs.storage.filters.matcher`); a row meets them where one of its copies
+        meets both.
+        """
+        if language is None and repository is None and path is None and kind is None:
+            return self._snapshot.live
+        pairs = zip(self._snapshot.segments, self.tables, strict=True)
+        masks = [table.mask(language, repository, path, kind, segment.dead_files) for segment, table in pairs]
+        return self._snapshot.allowed(np.concatenate(masks))
+
+    def _gathered(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
+        """What `read` gives of local rows, segment by segment, in the order of `rows`."""
+        values: dict[int, T] = {}
+        for number, at, local in self._snapshot.split(np.array(rows, np.int64)):
+            values.update(zip(at.tolist(), read(number, local.tolist()), strict=True))
+        return [values[at] for at in range(len(rows))]
+
+
 def id_of(stored: str | None, place: Location) -> str:
     """Ids that say where a document stands, as extraction gives them, are not stored."""
     return f"{place.repository}/{place.path}:{place.start_line}" if stored is None else stored
 
 
-def _heading(
-    id: str | None,
-    repository: str,
-    path: str,
-    start: int,
-    end: int,
-    qualified: str,
-    language: str,
-    kind: str,
-    name: str,
-) -> Heading:
-    place = Location(repository, path, start, end, qualified)
-    return id_of(id, place), repository, path, start, end, language, kind, name, qualified
-
-
 def document_of(row: Sequence[Any], copies: Sequence[Location]) -> Document:
-    """A document as `described` tells of it, with its copies."""
+    """A document of a row of SELECT_DOCUMENTS, with its copies."""
     _, id, repository, path, start, end, qualified_name, language, kind, name, digest, body = row
     place = Location(repository, path, start, end, qualified_name)
     code, words = unpack_body(body)

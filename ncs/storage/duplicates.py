@@ -1,4 +1,4 @@
-"""Near duplicates of an index: which functions are nearly the same (ncs.storage.minhash), found when it is built."""
+"""Near duplicates: functions that are nearly the same (ncs.storage.minhash), found when a segment is written."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
-from ncs.storage.minhash import ALONE, cluster, hashed_names, marks_of
+from ncs.storage.minhash import ALIKE, ALONE, CODE, LEAST, cluster, hashed_names, marks_of, similarities
+from ncs.storage.snapshot import load_array
+from ncs.types import FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.words import WordTable
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.words import Words, WordTable
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
-NAMES = "near_duplicates.names.npy"
-"""Of every row the hash of its name and kind, by which an update finds those that may be alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,13 @@ class NearDuplicates:
 
     clusters: Ids
     members: Ids
-    names: Hashes | None = None
-    """uint64 [n_documents], of each row's name and kind: for who saves them, not loaded."""
 
     @classmethod
-    def clustered(cls, clusters: Ids, names: Hashes | None = None) -> NearDuplicates:
+    def clustered(cls, clusters: Ids) -> NearDuplicates:
         """Of the clusters, int32 [n_documents]."""
         rows = np.flatnonzero(clusters != ALONE)
         rows = rows[np.argsort(clusters[rows], kind="stable")]
-        return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32), names)
+        return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
 
     @classmethod
     def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None, folder: Path | None = None) -> NearDuplicates:
@@ -56,12 +54,16 @@ class NearDuplicates:
         marks = marks_of(words.vocabulary)
         names = hashed_names(words, marks, kinds)
         cluster(words, marks, np.arange(len(words)), names, clusters, folder)
-        return cls.clustered(clusters, names)
+        return cls.clustered(clusters)
 
     @classmethod
     def none(cls, documents: int) -> NearDuplicates:
         """Of a corpus whose duplicates are not looked for."""
         return cls.clustered(np.full(documents, ALONE, np.int32))
+
+    def clusters_of(self, rows: Rows) -> Ids:
+        """The cluster of each row; ALONE for a row without near duplicates."""
+        return self.clusters[rows]
 
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
@@ -73,36 +75,69 @@ class NearDuplicates:
         return np.setdiff1d(rows[here], [row]).astype(np.int64)
 
     def save(self, folder: Path) -> None:
-        """Write both files, and the names where there are any."""
+        """Write both files."""
         np.save(folder / FILE, self.clusters)
         np.save(folder / MEMBERS, self.members)
-        if self.names is not None:
-            np.save(folder / NAMES, self.names)
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
-        """Memory-mapped; raises IndexDamaged where the file is cut or not of this many documents.
-
-        An index of an ncs that did not look for them has no such files, and no near duplicates; of one that did not
-        keep members they are found anew.
-        """
-        folder = room_of(folder) or folder
-        path = folder / FILE
-        if not path.exists():
-            return cls.none(documents)
-        clusters = _mapped(path)
+        """Of a segment, memory-mapped; raises IndexDamaged where a file is cut or not of this many documents."""
+        clusters, members = load_array(folder / FILE), load_array(folder / MEMBERS)
         if clusters.shape != (documents,) or clusters.dtype != np.int32:
-            raise IndexDamaged(f"{path} does not fit {documents} documents; build the index again")
-        if not (folder / MEMBERS).exists():
-            return cls.clustered(clusters)
-        members = _mapped(folder / MEMBERS)
+            raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
         if members.ndim != 2 or len(members) != 2 or members.dtype != np.int32:
-            raise IndexDamaged(f"{folder / MEMBERS} does not fit {path}; build the index again")
+            raise IndexDamaged(f"{folder / MEMBERS} does not fit {folder / FILE}; build the index again")
         return cls(clusters, members)
 
 
-def _mapped(path: Path) -> Ids:
-    try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, EOFError, ValueError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
+class Duplicates:
+    """Near duplicates in a snapshot: those that segments name, and across segments those among the rows of a query."""
+
+    def __init__(self, snapshot: Snapshot, words: Words) -> None:
+        self._snapshot, self._words = snapshot, words
+        self._parts = [NearDuplicates.load(each.path, each.documents) for each in snapshot.segments]
+
+    def clusters_of(self, rows: Rows) -> Rows:
+        """The row that stands for the cluster of each row, [len(rows)]; ALONE where it has no near duplicate."""
+        clusters = np.full(len(rows), ALONE, np.int64)
+        for number, at, local in self._snapshot.split(rows):
+            own = self._parts[number].clusters[local]
+            clusters[at] = np.where(own == ALONE, ALONE, own + self._snapshot.segments[number].first)
+        return clusters if len(self._parts) == 1 else self._joined(rows, clusters)
+
+    def _joined(self, rows: Rows, clusters: Rows) -> Rows:
+        """With rows of different segments, of one name and alike, in one cluster: the lowest row stands for it."""
+        ids, offsets = self._words.select_rows(("name",), rows)
+        by_name: dict[bytes, list[int]] = {}
+        for at in range(len(rows)):
+            by_name.setdefault(ids[offsets[at] : offsets[at + 1]].tobytes(), []).append(at)
+        first_later = self._snapshot.segments[1].first
+        pairs = np.array(
+            [
+                (other, at)
+                for same in by_name.values()
+                for at in same
+                if rows[at] >= first_later
+                for other in same
+                if other != at and rows[other] < rows[at]
+            ],
+            np.int64,
+        ).reshape(-1, 2)
+        if not len(pairs):
+            return clusters
+        long = self._words.lengths(rows)[:, [FIELDS.index(field) for field in CODE]].sum(axis=1) >= LEAST
+        alike = (similarities(self._words, rows[pairs]) >= np.where(long[pairs].all(axis=1), ALIKE, 1.0)).tolist()
+        clusters = clusters.copy()
+        for (other, at), same in zip(pairs.tolist(), alike, strict=True):
+            if same:
+                heads = [rows[each] if clusters[each] == ALONE else clusters[each] for each in (other, at)]
+                clusters[[other, at]] = min(heads)
+                clusters[np.isin(clusters, heads)] = min(heads)
+        return clusters
+
+    def others(self, row: int) -> Rows:
+        """The other rows of a row's cluster in its segment, ascending, without tombstones."""
+        ((number, _, local),) = self._snapshot.split(np.array([row]))
+        rows = self._parts[number].others(int(local[0])) + self._snapshot.segments[number].first
+        live = self._snapshot.live
+        return rows if live is None else rows[live[rows]]

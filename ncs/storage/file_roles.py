@@ -1,7 +1,8 @@
-"""Where documents stand: which file, whose repository, whether it is a test; what their files' names say."""
+"""The file and repository of each document, what the file is for (product, test, example ...), and its title."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +11,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import load_arrays, save_arrays
-from ncs.storage.postings import stem_all
 from ncs.storage.words import ranges
 from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
 
-ROOM = "places"
+FOLDER = "file_roles"
 OUTLINES = frozenset({"class", "module", "block"})
-"""Kinds of documents that ncs.extract.outside makes."""
+"""Kinds of documents that ncs.extract.outlines makes."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.texts)."""
+configures and builds it, read as text (ncs.extract.text_kinds)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -57,7 +58,7 @@ def role(path: str) -> int:
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
     """
-    from ncs.extract.texts import is_configuration  # at the build only: a query need not import it
+    from ncs.extract.text_kinds import is_configuration  # at the build only: a query need not import it
 
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")
@@ -87,11 +88,11 @@ def title(path: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files] of each file;
-    titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`.
-    A file without a path, as in corpora of bare functions, is its own row's: it has no title and no neighbours.
-    On disk in `<folder>/places/`, memory-mapped when loaded.
+class FileRoleTable:
+    """Of a segment. file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files] of each
+    file; titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`.
+    A file without a path, as in corpora of bare functions, has no title and no neighbors.
+    On disk in `<segment>/file_roles/`, memory-mapped when loaded.
     """
 
     file: NDArray[np.int32]
@@ -104,13 +105,15 @@ class Places:
     title_ids: NDArray[np.int32]
     title_offsets: NDArray[np.int64]
     stems: Vocabulary
+    repositories: tuple[str, ...]
+    """Their names, by number."""
 
     def __len__(self) -> int:
         """How many documents."""
         return len(self.file)
 
     @classmethod
-    def of(cls, store: Store) -> Places:
+    def of(cls, store: DocumentTable) -> FileRoleTable:
         """Read from the documents."""
         file, places = store.files()
         repositories: dict[str, int] = {}
@@ -127,28 +130,30 @@ class Places:
             table.ids,
             table.offsets,
             table.vocabulary,
+            tuple(repositories),
         )
 
-    def title_match(self, words: Mapping[str, float], files: NDArray[np.int32]) -> NDArray[np.float64]:
-        """How well each of these files' names is what the question's stems say, 0 to 1, [len(files)].
+    def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How well the name of each row's file is what the query's stems say, 0 to 1, [len(rows)].
 
-        words: stem -> weight. The root of the weighted share of the question that the name holds, times the share
-        of the name that the question holds: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
+        words: stem -> weight. The root of the weighted share of the query that the name has, times the share
+        of the name that the query has: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
         """
+        files = self.file[rows]
         begins = self.title_offsets[files]
         lengths = self.title_offsets[files + 1] - begins
         ids = self.title_ids[ranges(begins, lengths)]
         owners = np.repeat(np.arange(len(files)), lengths)
         total = sum(words.values())
-        asked, held = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
+        recall, shared = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
         for stem, weight in words.items():
             alike = np.zeros(len(self.stems), np.bool_)
             alike[self._alike(stem)] = True
-            met = alike[ids]
-            held |= met
-            asked += weight * (np.bincount(owners[met], minlength=len(files)) > 0)
-        precision = np.bincount(owners[held], minlength=len(files)) / np.maximum(lengths, 1)
-        return np.sqrt(asked / total) * precision if total else asked
+            here = alike[ids]
+            shared |= here
+            recall += weight * (np.bincount(owners[here], minlength=len(files)) > 0)
+        precision = np.bincount(owners[shared], minlength=len(files)) / np.maximum(lengths, 1)
+        return np.sqrt(recall / total) * precision if total else recall
 
     def _alike(self, stem: str) -> list[int]:
         """Ids of stems that are this one, start with it, or that it starts with."""
@@ -159,24 +164,87 @@ class Places:
         return [*self.stems.starting(stem), *(id for id in shorter if id is not None)]
 
     def save(self, folder: Path) -> None:
-        """Write `<folder>/places/`."""
-        save_arrays(folder / ROOM, self.stems, {name: getattr(self, name) for name in FILES})
+        """Write `<folder>/file_roles/`."""
+        save_arrays(folder / FOLDER, self.stems, {name: getattr(self, name) for name in FILES})
+        (folder / FOLDER / REPOSITORIES).write_text(json.dumps(self.repositories) + "\n", encoding="utf-8")
 
-    @classmethod
-    def load(cls, folder: Path) -> Places:
-        """Of an index: with what came since it was built. Raises IndexDamaged where files are missing or do not fit."""
-        return cls.of_folder(room_of(folder) or folder)
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> Places:
+    @staticmethod
+    def load(folder: Path) -> FileRoleTable:
         """Raises IndexDamaged where files are missing or do not fit each other."""
-        room = folder / ROOM
-        stems, arrays = load_arrays(room, FILES)
+        folder = folder / FOLDER
+        stems, arrays = load_arrays(folder, FILES)
         file, repository, role, named, outline, ids, offsets = arrays
-        found = cls(file, repository, role, named, outline, ids, offsets, stems)
-        if not len(found.repository) == len(found.role) == len(found.named) == len(found.title_offsets) - 1:
-            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        return found
+        try:
+            repositories = tuple(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
+        except (OSError, ValueError, TypeError) as error:
+            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        table = FileRoleTable(file, repository, role, named, outline, ids, offsets, stems, repositories)
+        if not len(table.repository) == len(table.role) == len(table.named) == len(table.title_offsets) - 1:
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+        return table
 
 
+class FileRoles:
+    """Of all documents of a snapshot; files and repositories are numbered through all segments."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tables = [FileRoleTable.load(segment.path) for segment in snapshot.segments]
+        self._first_file = np.cumsum([0, *(len(table.role) for table in self._tables)])
+        numbers: dict[str, int] = {}
+        self._owners = [
+            np.array([numbers.setdefault(name, len(numbers)) for name in table.repositories] or [0], np.int32)
+            for table in self._tables
+        ]
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return len(self._snapshot)
+
+    def files_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The file of each row; -1 for one without a path."""
+        files = np.full(len(rows), -1, np.int64)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            own = table.file[local]
+            files[at] = np.where(table.named[own], own + self._first_file[number], -1)
+        return files
+
+    def repositories_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The repository of each row."""
+        owners = np.zeros(len(rows), np.int32)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            owners[at] = self._owners[number][table.repository[table.file[local]]]
+        return owners
+
+    def roles_of(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """The role of each row's file."""
+        roles = np.zeros(len(rows), np.int8)
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            roles[at] = table.role[table.file[local]]
+        return roles
+
+    def outlines_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each row is a class or the top level of a file."""
+        outlines = np.zeros(len(rows), np.bool_)
+        for number, at, local in self._snapshot.split(rows):
+            outlines[at] = self._tables[number].outline[local]
+        return outlines
+
+    def functions(self) -> NDArray[np.bool_]:
+        """Which rows are functions, bool [n]."""
+        return ~np.concatenate([table.outline for table in self._tables])
+
+    def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """`FileRoleTable.title_match` of each row's file, [len(rows)]."""
+        match = np.zeros(len(rows))
+        for number, at, local in self._snapshot.split(rows):
+            table = self._tables[number]
+            match[at] = table.title_match(words, local)
+        return match
+
+
+REPOSITORIES = "repositories.json"
 FILES: Sequence[str] = ("file", "repository", "role", "named", "outline", "title_ids", "title_offsets")

@@ -1,4 +1,4 @@
-"""Which files an index was made of: where each lies, what it held, and which documents came from it."""
+"""The files that a segment was made of: where each lies, a stamp and digest of its content, and its documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import load_arrays, save_arrays
 from ncs.text.vocabulary import Vocabulary
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 
     from ncs.sources import SourceFile
 
-ROOM = "files"
+FOLDER = "files"
 DIGEST_BYTES = 16
 READ, BROKEN, FAILED = 0, 1, 2
 TEXTS = ("repository", "path", "place", "stamp")
-NUMBERS = ("digest", "bytes", "state", "rows", "copies")
+NUMBERS = ("digest", "bytes", "state", "rows", "copies", "began")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,8 @@ class FileTable:
     entries: Sequence[FileEntry]
     rows: NDArray[np.int64]
     copies: NDArray[np.int64]
+    began: int = 0
+    """When reading began, in nanoseconds since 1970: a stamp from just before it may hide a later change."""
 
     def __len__(self) -> int:
         """How many files."""
@@ -76,7 +77,7 @@ class FileTable:
         arrays = {name: np.array([number[text] for text in column], np.int32) for name, column in columns.items()}
         digests = np.frombuffer(b"".join(entry.digest for entry in self.entries), np.uint8)
         save_arrays(
-            folder / ROOM,
+            folder / FOLDER,
             texts,
             {
                 **arrays,
@@ -85,29 +86,21 @@ class FileTable:
                 "state": np.array([entry.state for entry in self.entries], np.uint8),
                 "rows": self.rows,
                 "copies": self.copies,
+                "began": np.array([self.began], np.int64),
             },
         )
 
-    @classmethod
-    def load(cls, folder: Path) -> FileTable | None:
-        """Of an index: with what came since it was built (ncs.build.delta)."""
-        if room := room_of(folder):
-            from ncs.build.delta.files import whole_table
-
-            return whole_table(folder, room)
-        return cls.of_folder(folder)
-
     @staticmethod
-    def of_folder(folder: Path) -> FileTable | None:
-        """None where the index keeps none (made of documents at hand, or by an older ncs); raises IndexDamaged."""
-        room = folder / ROOM
+    def load(folder: Path) -> FileTable | None:
+        """Of a segment; None where it keeps none (made of documents at hand). Raises IndexDamaged."""
+        room = folder / FOLDER
         if not room.is_dir():
             return None
         texts, arrays = load_arrays(room, (*TEXTS, *NUMBERS))
         entries = Entries(texts, arrays, room)
         if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1 or any(len(a) != len(entries) for a in arrays[:7]):
             raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]))
+        return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]), int(arrays[9][0]))
 
 
 class Entries(Sequence[FileEntry]):
@@ -131,6 +124,22 @@ class Entries(Sequence[FileEntry]):
         repository, path, place, stamp = (self.text(int(column[at])) for column in self._columns[: len(TEXTS)])
         digest, size, state = self._columns[4][at], self._columns[5][at], self._columns[6][at]
         return FileEntry(repository, path, place, stamp, digest.tobytes(), int(size), int(state))
+
+    def at(self, repository: str, path: str) -> NDArray[np.int64]:
+        """Which entries are this file, ascending."""
+        return self._equal((0, repository), (1, path))
+
+    def at_place(self, place: str) -> NDArray[np.int64]:
+        """Which entries lie at this place, ascending."""
+        return self._equal((2, place))
+
+    def _equal(self, *wanted: tuple[int, str]) -> NDArray[np.int64]:
+        """Entries whose columns are these texts, by the numbers of the texts: no entry is read."""
+        same = np.ones(len(self), np.bool_)
+        for column, text in wanted:
+            number = self._texts.id(json.dumps(text))
+            same &= self._columns[column] == (-1 if number is None else number)
+        return np.flatnonzero(same)
 
     def text(self, number: int) -> str:
         """One of the texts."""
@@ -157,21 +166,6 @@ class Entries(Sequence[FileEntry]):
         numbers = (self._columns[5].tolist(), self._columns[6].tolist())
         return (FileEntry(*each) for each in zip(*columns, parts, *numbers, strict=True))
 
-    def owners(self) -> tuple[NDArray[np.int64], list[str]]:
-        """Of each file the number of its repository in a list of their names."""
-        texts, numbers = np.unique(self._columns[0], return_inverse=True)
-        return numbers, [self.text(int(text)) for text in texts]
-
-    @property
-    def bytes(self) -> NDArray[np.int64]:
-        """How long each is."""
-        return np.asarray(self._columns[5])
-
-    @property
-    def states(self) -> NDArray[np.uint8]:
-        """READ, BROKEN or FAILED."""
-        return np.asarray(self._columns[6])
-
 
 class FileTableBuilder:
     """Collects files in order, with how many documents and copies each gave."""
@@ -188,9 +182,9 @@ class FileTableBuilder:
         counts = [np.bincount(owners[which], minlength=size) for which in (kept, ~kept)]
         self._counts.append(np.array(counts, np.int64).reshape(2, size))
 
-    def finish(self) -> FileTable:
-        """All of them."""
+    def finish(self, began: int = 0) -> FileTable:
+        """All of them; began: when reading did, in nanoseconds since 1970."""
         counts = np.concatenate(self._counts, axis=1) if self._counts else np.zeros((2, 0), np.int64)
         offsets = np.zeros((2, counts.shape[1] + 1), np.int64)
         np.cumsum(counts, axis=1, out=offsets[:, 1:])
-        return FileTable(self._entries, offsets[0], offsets[1])
+        return FileTable(self._entries, offsets[0], offsets[1], began)

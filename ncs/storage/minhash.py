@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ncs.storage.words import WordTable
+    from ncs.storage.words import Words, WordTable
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]
@@ -72,7 +72,7 @@ def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | Non
     return names if kinds is None else mixed(names ^ kinds.astype(np.uint64))
 
 
-def similarities(words: WordTable, pairs: Rows) -> NDArray[np.float64]:
+def similarities(words: WordTable | Words, pairs: Rows) -> NDArray[np.float64]:
     """The Jaccard similarity of the word multisets of each pair of rows [n, 2], [n]."""
     found = np.zeros(len(pairs))
     for start in range(0, len(pairs), CHUNK):
@@ -138,9 +138,7 @@ class Signatures:
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
             numbered = _numbered(ids, np.diff(offsets))
-            elements = mixed(
-                marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
-            )
+            elements = mixed(marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095)))
             hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
             keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
         return cls(hashes, keys)

@@ -6,11 +6,6 @@ of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that
     tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
     score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
     idf(t) = log(1 + (N - df(t) + .5) / (df(t) + .5))          as in Lucene
-
-Where every field is to be normalised by its own length (BM25F proper, Robertson and Zaragoza 2009, section 3.6):
-
-    tf(t, d) = sum_f weight_f * tf_f(t, d) / (1 - b_f + b_f * length_f(d) / mean length_f)
-    score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1)
 """
 
 from __future__ import annotations
@@ -25,8 +20,9 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.storage.external_sort import Aside, temporary
-from ncs.storage.postings import Counted, Postings, stem_all
-from ncs.text.vocabulary import Vocabulary, numbered
+from ncs.storage.postings import Postings, PostingTable, TermStatistics
+from ncs.text.stems import stem_all
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -49,16 +45,13 @@ def build(
     weights: Mapping[Field, float],
     k1: float = 1.2,
     b: float = 0.75,
-    b_of: Mapping[Field, float] | None = None,
-    learnt: Postings | None = None,
+    statistics: TermStatistics | None = None,
     track: Track = silent,
 ) -> Postings:
     """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
 
-    b_of: normalise each field by its own length, so far, and the whole document not; b for fields not named.
-
-    learnt: postings whose counts (of documents, of those that have a stem, and their mean length) stand behind the
-    scores; only stems that it does not know are counted here.
+    statistics: what scores are computed with; only the frequency of stems that they do not have is counted here.
+    None: they are counted of these documents.
 
     The pairs of each chunk lie in a file, by stem, until all are counted; then they are merged, some stems at a time.
     Where the words lie in a folder (WordTable.room), so do these and the postings.
@@ -66,9 +59,8 @@ def build(
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
     factors = np.array([weights[field] for field in fields], np.float64)
-    norms = None if b_of is None else _norms(words, fields, b_of, b)
     starts = range(0, len(words), CHUNK)
-    count = partial(_count, fields=fields, factors=factors, norms=norms, stem_of=stem_of, n_stems=len(stems))
+    count = partial(_count, fields=fields, factors=factors, stem_of=stem_of, n_stems=len(stems))
     found = words.each(count, track(starts, "bm25", total=len(starts), unit="chunks"), CHUNK)
     chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
@@ -78,31 +70,20 @@ def build(
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
             aside.put(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
         in_code = (coded / np.maximum(df, 1)).astype(np.float32)
-        counts, counted = Counted(len(words), length.mean() if length.any() else 1.0, df), None
-        if learnt is not None:
-            counts, in_code = _taken_over(stems, df, in_code, learnt)
-            counted = counts
-        idf = np.log1p((counts.documents - counts.df + 0.5) / (counts.df + 0.5))
-        whole = 0.0 if norms else b
-        saturation = k1 * (1 - whole + whole * length / counts.mean_length)
+        own = TermStatistics(stems, len(words), float(length.mean()) if length.any() else 1.0, df, in_code)
+        corpus = own if statistics is None else statistics
+        used = own.df if statistics is None else _document_frequency(own, statistics)
+        idf = np.log1p(np.maximum(0.0, corpus.documents - used + 0.5) / (used + 0.5))
+        saturation = k1 * (1 - b + b * length / corpus.mean_length)
         rows, impacts = _merge(aside, df, idf, saturation, words.room)
     offsets = np.concatenate([[0], np.cumsum(df)])
-    spellings = np.bincount(stem_of, minlength=len(stems)).astype(np.int32)
-    return Postings(stems, offsets, rows, impacts, length.astype(np.float32), in_code, spellings, counted)
+    return Postings([PostingTable(stems, offsets, rows, impacts, length.astype(np.float32))], corpus)
 
 
-def _taken_over(
-    stems: Vocabulary, df: NDArray[np.int64], in_code: NDArray[np.float32], learnt: Postings
-) -> tuple[Counted, NDArray[np.float32]]:
-    """What was learnt, of these stems; of those that are new what is counted here."""
-    ids = numbered(learnt.stems, stems)
-    known = ids < len(learnt.stems)
-    counts, shares = learnt.counts(), learnt.in_code
-    df, in_code = df.copy(), in_code.copy()
-    df[known] = counts.df[ids[known]]
-    if shares is not None:
-        in_code[known] = shares[ids[known]]
-    return Counted(counts.documents, counts.mean_length, df), in_code
+def _document_frequency(own: TermStatistics, statistics: TermStatistics) -> NDArray[np.int64]:
+    """Of each of the own stems: as the statistics say, else as counted here."""
+    ids = statistics.stems.ids_of(list(own.stems))
+    return np.where(ids >= 0, statistics.df[np.maximum(ids, 0)], own.df) if len(statistics.df) else own.df
 
 
 def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
@@ -114,26 +95,6 @@ def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> lis
     if not (0 <= k1 < float("inf") and 0 <= b <= 1):
         raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
     return [field for field in FIELDS if weights.get(field, 0) > 0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Norm:
-    """How the length of a field is counted: how far, and the mean over all documents."""
-
-    b: float
-    mean: float
-
-    def of(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(1 - self.b + self.b * lengths / self.mean, np.float64)
-
-
-def _norms(words: WordTable, fields: Sequence[Field], b_of: Mapping[Field, float], b: float) -> list[_Norm]:
-    if unknown := sorted(set(b_of) - set(FIELDS)):
-        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
-    if not all(0 <= value <= 1 for value in b_of.values()):
-        raise BadInput("BM25F needs 0 <= b <= 1 for every field")
-    lengths = np.diff(words.offsets).reshape(-1, len(FIELDS)).mean(axis=0, dtype=np.float64)
-    return [_Norm(b_of.get(field, b), float(lengths[FIELDS.index(field)]) or 1.0) for field in fields]
 
 
 def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
@@ -164,25 +125,22 @@ def _count(
     words: WordTable,
     fields: Sequence[Field],
     factors: NDArray[np.float64],
-    norms: Sequence[_Norm] | None,
     stem_of: NDArray[np.int64],
     n_stems: int,
 ) -> Arrays:
     """What of _Chunk is not its start, by sorting one number a word: stem, then row, then field."""
     span, width = max(1, len(words)), max(1, len(fields))
     keys, lengths = [np.zeros(0, np.int64)], np.zeros(len(words))
-    counted = np.ones((1 if norms is None else span, width)) * (factors if len(factors) else 0.0)
+    weights = factors if len(factors) else np.zeros(1)
     for number, field in enumerate(fields):
         ids, offsets = words.select((field,))
         counts = np.diff(offsets)
         keys.append((stem_of[ids] * span + np.repeat(np.arange(len(words)), counts)) * width + number)
         lengths += factors[number] * counts
-        if norms is not None:
-            counted[:, number] /= np.where(counts, norms[number].of(counts), 1.0)
     key = np.sort(np.concatenate(keys))
     pair = key // width
     first = np.flatnonzero(np.diff(pair, prepend=-1))
-    tf = np.add.reduceat(counted[pair % len(counted), key % width], first) if len(first) else np.zeros(0)
+    tf = np.add.reduceat(weights[key % width], first) if len(first) else np.zeros(0)
     stem, row = np.divmod(pair[first], span)
     code = np.array([field in CODE for field in fields] or [False])[key % width]
     coded = np.bincount(stem, np.maximum.reduceat(code, first) if len(first) else None, minlength=n_stems)

@@ -1,38 +1,39 @@
-"""Which names each document uses: called functions, types and constants, as spelled. What consensus counts."""
+"""Which names each document uses: called functions, types and constants, as spelled. API consensus counts them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import load_arrays, save_arrays
-from ncs.storage.words import ranges
+from ncs.storage.words import ranges, scattered
 from ncs.storage.words_builder import WordTableBuilder, batch_words
-from ncs.text.vocabulary import Vocabulary
+from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import Document, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    BatchReferences = tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]
+    from ncs.storage.snapshot import Snapshot
+
+    BatchUses = tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]
 
 USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated
-ROOM = "references"
+FOLDER = "uses"
 SORTED = 100_000
 """Documents whose names are put in order at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class References:
+class NameUses:
     """Distinct names by document: ids int32 [n_uses] and offsets int64 [n_documents + 1] into `names`;
-    documents int32 [len(names)]: how many use each. On disk in `<folder>/references/`, memory-mapped when loaded.
+    documents int32 [len(names)]: how many use each. On disk in `<segment>/uses/`, memory-mapped when loaded.
     """
 
     names: Vocabulary
@@ -50,33 +51,63 @@ class References:
         return self.ids[ranges(begins, lengths)], lengths
 
     def save(self, folder: Path) -> None:
-        """Write `<folder>/references/`."""
-        save_arrays(folder / ROOM, self.names, {name: getattr(self, name) for name in FILES})
-
-    @classmethod
-    def load(cls, folder: Path) -> References:
-        """Of an index: with what came since it was built (ncs.build.delta)."""
-        if room := room_of(folder):
-            from ncs.build.delta.uses import StackedReferences
-
-            return StackedReferences.of_rooms(folder, room)
-        return cls.of_folder(folder)
+        """Write `<folder>/uses/`."""
+        save_arrays(folder / FOLDER, self.names, {name: getattr(self, name) for name in FILES})
 
     @staticmethod
-    def of_folder(folder: Path) -> References:
-        """Raises IndexDamaged where files are missing or do not fit each other."""
-        room = folder / ROOM
-        names, (ids, offsets, documents) = load_arrays(room, FILES)
-        found = References(names, ids, offsets, documents)
-        if len(found.documents) != len(found.names) or len(found.ids) != found.offsets[-1]:
-            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
-        return found
+    def load(folder: Path) -> NameUses:
+        """Of a segment; raises IndexDamaged where files are missing or do not fit each other."""
+        names, (ids, offsets, documents) = load_arrays(folder / FOLDER, FILES)
+        uses = NameUses(names, ids, offsets, documents)
+        if len(uses.documents) != len(uses.names) or len(uses.ids) != uses.offsets[-1]:
+            raise IndexDamaged(f"the files in {folder / FOLDER} do not fit each other; build the index again")
+        return uses
+
+
+class Uses:
+    """The names that the documents of a snapshot use, in ids of one vocabulary.
+
+    names: those of the first segment, extended. documents: int32 [len(names)], how many documents use each,
+    counted in the first segment that has the name.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._parts = [NameUses.load(segment.path) for segment in snapshot.segments]
+        first, *others = self._parts
+        self.names, self._ids = merge(first.names, [part.names for part in others])
+        self.documents = first.documents
+        if others:
+            self.documents = np.concatenate([first.documents, np.zeros(len(self.names) - len(first.names), np.int32)])
+            for part, ids in zip(others, self._ids, strict=True):
+                new = ids >= len(first.names)
+                self.documents[ids[new]] = np.maximum(self.documents[ids[new]], part.documents[new])
+
+    def __len__(self) -> int:
+        """How many documents the numbers in `documents` were counted in."""
+        return len(self._parts[0])
+
+    def documents_with(self, names: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """How many documents use each of these names."""
+        counts: NDArray[np.int32] = self.documents[names]
+        return counts
+
+    def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The names used by these rows, joined: ids [m], and how many each row uses [len(rows)]."""
+        if len(self._parts) == 1:
+            return self._parts[0].of(rows)
+        parts = []
+        for number, at, local in self._snapshot.split(rows):
+            ids, counts = self._parts[number].of(local)
+            parts.append((at, ids if number == 0 else self._ids[number - 1][ids], counts))
+        ids, offsets = scattered(len(rows), parts)
+        return ids, np.diff(offsets)
 
 
 FILES = ("ids", "offsets", "documents")
 
 
-class ReferencesBuilder:
+class UsesBuilder:
     """Collects batches of documents' names, as `WordTableBuilder` collects their words."""
 
     def __init__(self) -> None:
@@ -86,7 +117,7 @@ class ReferencesBuilder:
         """One batch: its distinct names, ids into them, and how many each document uses."""
         self._builder.add(names, ids, lengths)
 
-    def finish(self) -> References:
+    def finish(self) -> NameUses:
         """Everything, names in byte order, ids ascending in each document."""
         table = self._builder.finish()
         ids, offsets = table.ids, table.offsets
@@ -96,11 +127,11 @@ class ReferencesBuilder:
             here = ids[offsets[start] : offsets[stop]]
             here[:] = here[np.lexsort((here, owners))]
         documents = np.bincount(ids, minlength=len(table.vocabulary)).astype(np.int32)
-        return References(table.vocabulary, ids, offsets, documents)
+        return NameUses(table.vocabulary, ids, offsets, documents)
 
 
-def batch_references(documents: Iterable[Document]) -> BatchReferences:
-    """Each document's distinct names, as `ReferencesBuilder.add` takes them."""
+def batch_uses(documents: Iterable[Document]) -> BatchUses:
+    """Each document's distinct names, as `UsesBuilder.add` takes them."""
     return batch_words([[_names(document)] for document in documents])
 
 

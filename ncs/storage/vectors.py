@@ -1,239 +1,371 @@
-"""Search among unit vectors by inner product: exact, or approximate where there are many (ncs.storage.approximate)."""
+"""Search among unit vectors by inner product: exact, or by faiss's IVF-PQ fast scan where there are many.
+
+    exact  a query is compared with every row, float32
+    pq     k-means lists, of which the nearest are scanned: four bits for two dimensions, as residuals of the list's
+           centroid, 32 vectors at a time (Andre et al. 2017; faiss's IndexIVFPQFastScan); the best candidates are
+           compared again in float16
+
+On disk `vectors.npy` (memory-mapped), `empty.npy` (numbers of the zero rows), `vectors.json`; for pq also
+`ivf_pq.faiss`, which is read whole: of 100 dimensions 33 bytes a vector, beside 200 in `vectors.npy`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-import faiss as _faiss
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import BadInput, IndexDamaged
-from ncs.storage.approximate import Approximate
-from ncs.storage.exact import Exact
-from ncs.storage.scanned import Scanned
-from ncs.storage.vector_kinds import About, Kind, read_about
+from ncs.storage.read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Matrix
 
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
-faiss: Any = _faiss  # its type stubs know nothing of selectors made of arrays
-
-SPARE = 16  # hits asked for beyond k, among which ties are put in order
+Kind = Literal["exact", "pq"]
+Choice = Literal["auto", "exact", "pq"]
+EXACT = 300_000
+"""Vectors up to which "auto" compares with all of them."""
+LEAST = 1_000
+"""Vectors below which the search is exact whatever was asked for: faiss trains 16 centroids on 39 vectors each."""
 FEW = 10_000
 """Rows that a filter leaves up to which they are all compared, whatever the kind."""
+CANDIDATES, PER_HIT = 600, 4
+"""Rows of the fast scan that are compared in float16: at least so many, or so many times the hits."""
+PROBED, LEAST_PROBED = 8, 16
+"""One in so many lists is scanned, and so many at least; twice as many for more than DEEP hits, which lie in more."""
+DEEP = 40
+TRAINING = 40
+"""Vectors a list that k-means sees; faiss asks for 39."""
+CHUNK = 1 << 16
+ROUNDING = 1e-5
+"""More than the order of additions changes an inner product of unit vectors in float32."""
+VECTORS, EMPTY, ABOUT, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
 
 
-class Searcher(Protocol):
-    """What finds rows: all of them compared, or some."""
+def choose_kind(choice: str, rows: int) -> Kind:
+    """The kind of index for so many vectors; BadInput for an unknown choice.
 
-    about: About
+    >>> choose_kind("auto", 300_000), choose_kind("auto", 300_001), choose_kind("pq", 10_000), choose_kind("pq", 10)
+    ('exact', 'pq', 'pq', 'exact')
+    """
+    if choice not in get_args(Choice):
+        raise BadInput(f"unknown kind of vectors {choice!r}; choose {', '.join(get_args(Choice))}")
+    if choice == "auto":
+        choice = "exact" if rows <= EXACT else "pq"
+    return "exact" if rows < LEAST else cast(Kind, choice)
 
-    def __len__(self) -> int: ...
 
-    def nearest(self, query: Matrix, n: int, selector: Any, share: float) -> tuple[Scores, Rows]:
-        """Scores and rows of the n best, best first, or as many as it finds; selector: faiss's, for a share of all."""
-        ...
+def list_count(rows: int) -> int:
+    """Lists of so many vectors: a power of two near twice the root, and no more than can be trained.
 
-    def vectors(self, rows: Rows) -> Matrix:
-        """[len(rows), dim]."""
-        ...
+    >>> list_count(300_000), list_count(5_000_000), list_count(1_000)
+    (1024, 4096, 16)
+    """
+    return int(min(1 << round(np.log2(2 * max(rows, 1) ** 0.5)), 1 << int(np.log2(max(1, rows // TRAINING)))))
 
-    def save(self, folder: Path) -> None: ...
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What `vectors.json` says; lists: of pq; bytes: of `ivf_pq.faiss`, which faiss must not read truncated."""
+
+    kind: Kind
+    rows: int
+    dim: int
+    lists: int = 0
+    bytes: int = 0
+
+
+def read_about(folder: Path) -> About:
+    """What a folder says of its vectors; raises IndexDamaged."""
+    path = folder / ABOUT
+    try:
+        return About(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
 class VectorIndex:
-    """Rows of vectors, searched by inner product. Zero rows (documents without words) are never found.
+    """Vectors [n, dim], searched by inner product. Zero rows (documents without words) are never hits."""
 
-    On disk: `vectors.faiss` and `empty.npy`, the zero rows' numbers; `vectors.json` where the search is approximate.
-    """
-
-    def __init__(self, searcher: Searcher, empty: Rows) -> None:
-        self._searcher = searcher
-        self._empty = empty
-        self._all: Any = None
+    def __init__(self, vectors: NDArray[Any], empty: Rows, ivf_pq: Any = None) -> None:
+        """vectors: float32 for exact search, float16 beside faiss's index `ivf_pq`; empty: the zero rows, rising."""
+        self._vectors, self._empty, self._ivf_pq = vectors, empty, ivf_pq
+        self._ahead = ReadAhead(vectors) if ivf_pq is not None else None
 
     def __len__(self) -> int:
         """How many rows, zero rows included."""
-        return len(self._searcher)
-
-    @property
-    def about(self) -> About:
-        """The kind of index and what was measured when it was built."""
-        return self._searcher.about
+        return len(self._vectors)
 
     @property
     def dim(self) -> int:
-        """Numbers a vector."""
-        return self._searcher.about.dim
+        """Dimensions of a vector."""
+        return int(self._vectors.shape[1])
+
+    @property
+    def about(self) -> About:
+        """The kind of index and its size."""
+        if self._ivf_pq is None:
+            return About("exact", len(self), self.dim)
+        return About("pq", len(self), self.dim, int(self._ivf_pq.nlist))
 
     @classmethod
-    def build(
-        cls,
-        chunks: Iterable[Matrix],
-        dim: int,
-        *,
-        kind: Kind = "exact",
-        rows: int = 0,
-        sample: Matrix | None = None,
-        questions: Matrix | None = None,
-    ) -> VectorIndex:
-        """From rows [n, dim], in chunks and in order.
+    def build(cls, chunks: Iterable[Matrix], dim: int, *, kind: Kind = "exact") -> VectorIndex:
+        """From rows [n, dim], in chunks and in order; the same rows make the same files.
 
-        A kind other than exact wants to know how many rows there will be and `sample_size` of them to learn from, and
-        does well to have questions [m, dim] to find out with how far to look.
+        pq keeps its rows in a temporary file, and falls back to exact search where fewer than LEAST are not zero.
         """
-        empty = _Empty()
         if kind == "exact":
-            return cls(Exact.of(empty.watched(chunks), dim), empty.rows())
-        if sample is None or not len(sample):
-            raise BadInput(f"vectors of the kind {kind!r} are learnt from some of them; give a sample")
-        asked = np.zeros((0, dim), np.float32) if questions is None else questions
-        if kind == "pq":
-            scanned = Scanned.build(empty.watched(chunks), dim, sample=sample, rows=rows, questions=asked)
-            return cls(scanned, empty.rows())
-        built = Approximate.build(kind, empty.watched(chunks), dim, sample=sample, rows=rows, questions=asked)
-        return cls(built, empty.rows())
+            vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
+            return cls(vectors, _zero_rows(vectors))
+        halves = _spooled(chunks, dim)
+        empty = _zero_rows(halves)
+        if len(halves) - len(empty) < LEAST:
+            return cls(halves.astype(np.float32), empty)
+        return cls(halves, empty, _train(halves, np.setdiff1d(np.arange(len(halves)), empty)))
 
-    def search(
-        self, queries: Matrix, k: int, *, allowed: Mask | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """The k best rows of each query [n, dim] and their scores, both [n, k], by (-score, row).
 
-        Where fewer rows can be found the rest is row -1 with score -inf. allowed: [len(self)], the rows that may
-        be found. Raises BadInput for k < 1 or shapes that do not fit.
+        Where there are fewer hits the rest is row -1 with score -inf. allowed: [len(self)], the rows that may be
+        hits. Raises BadInput for k < 1 or shapes that do not fit.
         """
         if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+            raise BadInput(f"cannot search for {k} hits; ask for 1 or more")
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise BadInput(f"queries of shape {queries.shape} do not fit vectors of {self.dim} dimensions")
         if allowed is not None and allowed.shape != (len(self),):
             raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
-        mask = self._mask(allowed)
-        findable = len(self) - len(self._empty) if mask is None else int(np.count_nonzero(mask))
-        rows = np.full((len(queries), k), -1, np.int64)
-        scores = np.full((len(queries), k), -np.inf, np.float32)
-        if findable:
-            selector = self._selector(mask)
-            for at, query in enumerate(np.ascontiguousarray(queries, np.float32)):
-                if mask is not None and findable <= FEW and self.about.kind != "exact":
-                    found = self._among(query, np.flatnonzero(mask), k)
-                else:
-                    found = self._search(query, min(k, findable), findable, selector)
-                rows[at, : len(found[0])], scores[at, : len(found[0])] = found
+        mask = None if allowed is None else allowed.astype(np.bool_)
+        if mask is not None:
+            mask[self._empty] = False
+        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
+        for at, query in enumerate(np.ascontiguousarray(queries, np.float32)):
+            candidates = self._candidates(query, k, mask)
+            near = self.similarities(query, candidates)
+            order = np.lexsort((candidates, -near))[:k]
+            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], near[order]
         return rows, scores
 
-    def similarities(self, query: Matrix, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The inner product of one query [dim] with these rows, [len(rows)]."""
-        found: NDArray[np.float32] = self.rows(rows) @ query
-        return found
+    def similarities(self, query: Matrix, rows: Rows) -> Scores:
+        """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
+        near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
+        return near
 
-    def rows(self, rows: NDArray[np.int64]) -> Matrix:
-        """The vectors of these rows, [len(rows), dim]; rounded where the search is approximate."""
-        return self._searcher.vectors(rows) if len(rows) else np.zeros((0, self.dim), np.float32)
+    def vectors(self, rows: Rows) -> Matrix:
+        """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
+        rows = np.asarray(rows, np.int64)
+        if self._ahead is not None:
+            self._ahead.ask(rows * self.dim, (rows + 1) * self.dim)
+        return np.asarray(self._vectors[rows], np.float32)
 
-    def filled(self) -> NDArray[np.int64]:
+    def filled(self) -> Rows:
         """The rows that are not zero, rising."""
-        mask = np.ones(len(self), np.bool_)
-        mask[self._empty] = False
-        return np.flatnonzero(mask)
+        return np.setdiff1d(np.arange(len(self)), self._empty)
 
-    def _search(self, query: Matrix, wanted: int, findable: int, selector: Any) -> tuple[Rows, Scores]:
-        """Asks for more until what ties with the last wanted one is all there: which of equals faiss gives is chance.
+    def _candidates(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
+        """Rows that hold the k best, all that tie with the last included; of pq probably."""
+        if mask is not None and np.count_nonzero(mask) <= FEW:
+            return np.flatnonzero(mask)
+        if self._ivf_pq is not None:
+            return self._scan(query, k, mask)
+        scores = self._vectors @ query  # BLAS adds in an order that depends on the row: only a first cut
+        if mask is None:
+            scores[self._empty] = -np.inf
+        else:
+            scores[~mask] = -np.inf
+        last = -np.inf if k >= len(scores) else float(np.partition(scores, -k)[-k])
+        return np.flatnonzero((scores >= last - ROUNDING) & (scores > -np.inf))
 
-        One query at a time, because faiss computes many at once in another order of additions.
-        """
-        faiss.omp_set_num_threads(1)  # starting threads costs more than one query
-        asked, share = wanted, findable / (len(self) - len(self._empty))
+    def _scan(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
+        """Candidates of faiss's fast scan; where a filter leaves too few in the nearest lists, more lists."""
+        faiss = _faiss()
+        index, size = self._ivf_pq, len(self) - len(self._empty)
+        wanted = min(size, max(CANDIDATES, PER_HIT * k))
+        selector = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
+        share = 1.0 if mask is None else np.count_nonzero(mask) / size
+        probed = max(LEAST_PROBED, index.nlist // PROBED) * (1 if k <= DEEP else 2) / share
         while True:
-            asked = min(findable, 4 * asked if asked > wanted else wanted + SPARE)
-            scores, rows = self._searcher.nearest(query, asked, selector, share)
-            if asked == findable or len(rows) < asked or scores[-1] < scores[wanted - 1]:
-                return _best(rows, scores, wanted)
-
-    def _among(self, query: Matrix, rows: Rows, k: int) -> tuple[Rows, Scores]:
-        """The best of few rows, all compared."""
-        return _best(rows, self.similarities(query, rows), k)
-
-    def _mask(self, allowed: Mask | None) -> Mask | None:
-        """The rows that may be found and are not zero; None for no filter."""
-        if allowed is None:
-            return None
-        mask = allowed.astype(np.bool_)
-        mask[self._empty] = False
-        return mask
-
-    def _selector(self, mask: Mask | None) -> Any:
-        """What faiss may look at, None for all; the one without a filter is made once."""
-        if mask is not None:
-            return _bitmap(mask)
-        if self._all is None and len(self._empty):
-            everything = np.ones(len(self), np.bool_)
-            everything[self._empty] = False
-            self._all = _bitmap(everything)
-        return self._all
+            parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
+            rows: Rows = index.search(_padded(query[None]), wanted, params=parameters)[1][0]
+            rows = rows[rows >= 0]
+            if len(rows) >= k or probed >= index.nlist:
+                return rows
+            probed *= 4
 
     def save(self, folder: Path) -> None:
-        """Write `vectors.faiss`, `empty.npy` and what its kind needs into an existing folder."""
-        self._searcher.save(folder)
-        np.save(folder / "empty.npy", self._empty)
+        """Write into an existing folder."""
+        about = asdict(self.about)
+        if self._ivf_pq is not None:
+            _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
+            about["bytes"] = (folder / IVF_PQ).stat().st_size
+        np.save(folder / VECTORS, self._vectors)
+        np.save(folder / EMPTY, self._empty)
+        (folder / ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> VectorIndex:
-        """Of a ranker's folder in an index: with what came since it was built (ncs.build.delta)."""
-        if (room := room_of(folder.parent)) and (room / folder.name).is_dir():
-            from ncs.build.delta.vectors import StackedVectors
-
-            return StackedVectors.of_rooms(folder, room)
-        return cls.of_folder(folder)
-
-    @staticmethod
-    def of_folder(folder: Path) -> VectorIndex:
-        """Memory-mapped where the system lets us; raises IndexDamaged for missing, truncated or foreign files."""
+        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
+        about = read_about(folder)
         try:
-            searcher = _opened(folder)
-            empty = np.load(folder / "empty.npy", allow_pickle=False)
+            _will_need(folder / VECTORS, whole=about.kind == "exact")
+            vectors = np.load(folder / VECTORS, mmap_mode="r" if about.rows else None, allow_pickle=False)
+            empty = np.load(folder / EMPTY, allow_pickle=False)
+            ivf_pq = _read_ivf_pq(folder / IVF_PQ, about) if about.kind == "pq" else None
         except (RuntimeError, MemoryError, OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
-        if len(empty) and empty[-1] >= len(searcher):
-            raise IndexDamaged(f"{folder} holds no vectors of ours; build the index again")
-        return VectorIndex(searcher, empty)
+        numbers = np.float32 if ivf_pq is None else np.float16
+        fits = vectors.shape == (about.rows, about.dim) and vectors.dtype == numbers
+        if not fits or (len(empty) and empty[-1] >= about.rows):
+            raise IndexDamaged(f"the files of vectors in {folder} do not fit each other; build the index again")
+        return cls(vectors, empty, ivf_pq)
 
 
-def _opened(folder: Path) -> Searcher:
-    about = read_about(folder)
-    if about is None:
-        return Exact.open(folder)
-    return Scanned.open(folder, about) if about.kind == "pq" else Approximate.open(folder)
+class Vectors:
+    """The vectors of all documents of a snapshot, segment by segment; tombstones are never hits."""
+
+    def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
+        self.parts, self.live = parts, live
+        self._firsts = np.cumsum([0, *map(len, parts)])
+
+    @classmethod
+    def open(cls, snapshot: Snapshot, name: str) -> Vectors:
+        """Of a ranker called `name`."""
+        return cls([VectorIndex.load(segment.path / name) for segment in snapshot.segments], snapshot.live)
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return int(self._firsts[-1])
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return self.parts[0].dim
+
+    @property
+    def about(self) -> About:
+        """The kind and size of the first segment's index."""
+        return self.parts[0].about
+
+    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+        """As VectorIndex.search, over all segments."""
+        if allowed is not None and allowed.shape != (len(self),):
+            raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
+        if self.live is not None:
+            allowed = self.live if allowed is None else allowed & self.live
+        if len(self.parts) == 1:
+            return self.parts[0].search(queries, k, allowed=allowed)
+        rows, scores = [], []
+        for first, part in zip(self._firsts.tolist(), self.parts, strict=False):
+            mask = None if allowed is None else allowed[first : first + len(part)]
+            local, near = part.search(queries, k, allowed=mask)
+            rows.append(np.where(local >= 0, local + first, -1))
+            scores.append(near)
+        all_rows, all_scores = np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
+        order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]  # ties: segments, and rows in them, in order
+        return np.take_along_axis(all_rows, order, 1), np.take_along_axis(all_scores, order, 1)
+
+    def similarities(self, query: Matrix, rows: Rows) -> Scores:
+        """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
+        if len(self.parts) == 1:
+            return self.parts[0].similarities(query, rows)
+        near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
+        return near
+
+    def vectors(self, rows: Rows) -> Matrix:
+        """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
+        rows = np.asarray(rows, np.int64)
+        if len(self.parts) == 1:
+            return self.parts[0].vectors(rows)
+        vectors, owners = np.zeros((len(rows), self.dim), np.float32), np.searchsorted(self._firsts, rows, "right") - 1
+        for number, part in enumerate(self.parts):
+            at = np.flatnonzero(owners == number)
+            vectors[at] = part.vectors(rows[at] - self._firsts[number])
+        return vectors
+
+    def filled(self) -> Rows:
+        """The rows that are not zero, rising, without tombstones."""
+        pairs = zip(self._firsts.tolist(), self.parts, strict=False)
+        rows = np.concatenate([part.filled() + first for first, part in pairs])
+        return rows if self.live is None else rows[self.live[rows]]
+
+    def save(self, folder: Path) -> None:
+        """Write the only segment's vectors into a folder, which is made."""
+        (part,) = self.parts
+        folder.mkdir(parents=True, exist_ok=True)
+        part.save(folder)
 
 
-class _Empty:
-    """Notes which rows are zero while chunks of vectors go by."""
+def _faiss() -> Any:
+    """The library, for who has an IVF-PQ index; one thread: starting more costs more than one query."""
+    import faiss
 
-    def __init__(self) -> None:
-        self._seen, self._found = 0, [np.zeros(0, np.int64)]
+    faiss.omp_set_num_threads(1)
+    return faiss
 
-    def watched(self, chunks: Iterable[Matrix]) -> Iterable[Matrix]:
+
+def _zero_rows(vectors: NDArray[Any]) -> Rows:
+    return np.flatnonzero(~vectors.any(axis=1)) if len(vectors) else np.zeros(0, np.int64)
+
+
+def _spooled(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:
+    """Chunks as float16 [n, dim], mapped from an unlinked temporary file: memory holds none of them."""
+    import tempfile  # a query does not need it
+
+    rows = 0
+    with tempfile.TemporaryFile() as file:
         for chunk in chunks:
-            self._found.append(np.flatnonzero(~chunk.any(axis=1)) + self._seen)
-            self._seen += len(chunk)
-            yield chunk
-
-    def rows(self) -> Rows:
-        return np.concatenate(self._found)
+            file.write(np.ascontiguousarray(chunk, np.float16).data)
+            rows += len(chunk)
+        file.flush()
+        return np.memmap(file, np.float16, "r", shape=(rows, dim)) if rows else np.zeros((0, dim), np.float16)
 
 
-def _best(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
-    order = np.lexsort((rows, -scores))[:k]
-    return rows[order], scores[order]
+def _train(halves: NDArray[Any], filled: Rows) -> Any:
+    """faiss's index over the rows that are not zero, numbered as they are."""
+    faiss = _faiss()
+    lists, width = list_count(len(filled)), _padded(np.zeros((0, halves.shape[1]), np.float32)).shape[1]
+    index = faiss.index_factory(width, f"IVF{lists},PQ{width // 2}x4fsr", faiss.METRIC_INNER_PRODUCT)
+    sample = filled[np.linspace(0, len(filled) - 1, min(len(filled), max(LEAST, TRAINING * lists))).astype(np.int64)]
+    index.train(_padded(halves[sample]))
+    for start in range(0, len(filled), CHUNK):
+        rows = filled[start : start + CHUNK]
+        index.add_with_ids(_padded(halves[rows]), rows)
+    return index
 
 
-def _bitmap(mask: Mask) -> Any:
-    return faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+def _read_ivf_pq(path: Path, about: About) -> Any:
+    faiss = _faiss()
+    if path.stat().st_size != about.bytes:
+        raise IndexDamaged(f"{path} does not fit {ABOUT}; build the index again")
+    index = faiss.read_index(str(path))
+    width = _padded(np.zeros((0, about.dim), np.float32)).shape[1]
+    if not isinstance(index, faiss.IndexIVFPQFastScan) or (index.nlist, index.d) != (about.lists, width):
+        raise IndexDamaged(f"{path} does not fit {ABOUT}; build the index again")
+    return index
+
+
+def _padded(vectors: NDArray[Any]) -> Matrix:
+    """float32, with zeros up to a multiple of four dimensions: two of them a code, two codes a byte."""
+    missing = -vectors.shape[1] % 4
+    return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)
+
+
+def _will_need(path: Path, *, whole: bool) -> None:
+    """Ask the system for all of a file that a query reads whole: a map alone reads a cold one page by page."""
+    if not whole or not hasattr(os, "posix_fadvise"):
+        return
+    request = 1 << 17  # bytes; Linux reads no more for one request
+    with path.open("rb") as file:
+        for start in range(0, path.stat().st_size, request):
+            os.posix_fadvise(file.fileno(), start, request, os.POSIX_FADV_WILLNEED)

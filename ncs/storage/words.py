@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.storage.read_ahead import ReadAhead
-from ncs.text.vocabulary import Vocabulary
+from ncs.storage.snapshot import load_array
+from ncs.text.stems import Stems
+from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ncs.storage.snapshot import Snapshot
 
 COUNTS = "words.counts.npy"
 """How often each word of the vocabulary stands in documents, int64."""
@@ -100,16 +103,14 @@ class WordTable:
         return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
 
     def each(self, work: Work, starts: Iterable[int], size: int) -> Iterator[Arrays]:
-        """What `work` makes of `size` documents from each of these rows on, in order; a cluster's table has it made."""
+        """`work` of `size` documents from each of these rows on, in order."""
         for start in starts:
             yield work(self.stretch(start, min(start + size, len(self))))
 
     def total(self, work: Work, size: int) -> Arrays:
-        """The sum of what `work` makes of all documents, `size` at a time; of whole numbers, as order may not count."""
-        return reduce(added, self.each(work, range(0, max(1, len(self)), size), size))
-
-    def close(self) -> None:
-        """Let go of what a table of a cluster holds there."""
+        """The sum of `work` over all documents, `size` at a time."""
+        parts = self.each(work, range(0, max(1, len(self)), size), size)
+        return reduce(lambda left, right: [a + b for a, b in zip(left, right, strict=True)], parts)
 
     def stretch(self, start: int, stop: int) -> WordTable:
         """The documents of rows start..stop alone."""
@@ -128,26 +129,93 @@ class WordTable:
         np.save(folder / IDS, self.ids)
         np.save(folder / OFFSETS, self.offsets)
 
-    @classmethod
-    def load(cls, folder: Path) -> WordTable:
-        """Of an index: with what came since it was built (ncs.build.delta)."""
-        if room := room_of(folder):
-            from ncs.build.delta.words import StackedWords
-
-            return StackedWords.of_room(folder, room)
-        return cls.of_folder(folder)
-
     @staticmethod
-    def of_folder(folder: Path) -> WordTable:
-        """Memory-mapped."""
-        ids = np.asarray(np.load(folder / IDS, mmap_mode="r", allow_pickle=False))
-        offsets = np.asarray(np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False))
-        return WordTable(Vocabulary.of_folder(folder), ids, offsets)
+    def load(folder: Path) -> WordTable:
+        """Of a segment, memory-mapped."""
+        ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
+        return WordTable(Vocabulary.load(folder), ids, offsets)
+
+    def renumbered(self, vocabulary: Vocabulary) -> WordTable:
+        """The same documents in another vocabulary; words that it does not have are left out."""
+        ids = vocabulary.ids_of(list(self.vocabulary))[self.ids]
+        known = np.concatenate([[0], np.cumsum(ids >= 0)])
+        return WordTable(vocabulary, ids[ids >= 0], known[self.offsets])
+
+
+class WordReader(Protocol):
+    """What a query asks of the words of documents: of a WordTable or of Words."""
+
+    vocabulary: Vocabulary
+
+    def select_rows(
+        self, fields: Sequence[Field], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]: ...
+
+    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]: ...
+
+
+class Words:
+    """The words of all documents of a snapshot, in ids of one vocabulary.
+
+    vocabulary: that of the first segment, extended by words that only later ones have.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tables = [WordTable.load(segment.path) for segment in snapshot.segments]
+        first, *others = (table.vocabulary for table in self._tables)
+        self.vocabulary, self._ids = merge(first, others)
+        self.stems = Stems(self.vocabulary)
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return len(self._snapshot)
+
+    def table(self) -> WordTable | None:
+        """The one table that holds all documents and nothing else; None after updates."""
+        return self._tables[0] if len(self._tables) == 1 and self._snapshot.live is None else None
+
+    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
+        """Word ids of one field of one document, in source order."""
+        return self.select_rows((field,), np.array([row]))[0]
+
+    def select_rows(
+        self, fields: Sequence[Field], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The words of these fields of some rows, joined by row in their order: ids [m], offsets [len(rows) + 1]."""
+        if len(self._tables) == 1:
+            return self._tables[0].select_rows(fields, rows)
+        parts = []
+        for number, at, local in self._snapshot.split(rows):
+            ids, offsets = self._tables[number].select_rows(fields, local)
+            parts.append((at, ids if number == 0 else self._ids[number - 1][ids], np.diff(offsets)))
+        return scattered(len(rows), parts)
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many words each field of these rows has, [len(rows), len(FIELDS)]."""
+        lengths = np.zeros((len(rows), len(FIELDS)), np.int64)
+        for number, at, local in self._snapshot.split(rows):
+            lengths[at] = self._tables[number].lengths(local)
+        return lengths
 
 
 Arrays = Sequence["NDArray[Any]"]
 Work = Callable[[WordTable], Arrays]
-"""What is made of some documents as if there were no others; to be sent elsewhere it must be of a module's top."""
+Part = tuple["NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
+
+
+def scattered(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Values of n rows from parts (positions among the rows, values joined, values a row): values, offsets [n + 1]."""
+    lengths = np.zeros(n, np.int64)
+    for at, _, counts in parts:
+        lengths[at] = counts
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    values = np.zeros(offsets[-1], np.int32)
+    for at, part, counts in parts:
+        values[ranges(offsets[at], counts)] = part
+    return values, offsets
 
 
 def cut(ids: NDArray[np.int32], lengths: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> WordTable:
@@ -155,11 +223,6 @@ def cut(ids: NDArray[np.int32], lengths: NDArray[np.integer[Any]], vocabulary: V
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return WordTable(vocabulary, ids, offsets)
-
-
-def added(*found: Arrays) -> Arrays:
-    """The sums of arrays that stand at the same place."""
-    return [sum(arrays[1:], start=arrays[0]) for arrays in zip(*found, strict=True)]
 
 
 def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

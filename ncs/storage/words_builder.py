@@ -54,7 +54,7 @@ class WordTableBuilder:
             return WordTable(vocabulary, renumber[ids], offsets)
         self._write_ids(renumber, self._folder / IDS, int(offsets[-1]))
         vocabulary.save(self._folder)
-        table = WordTable.of_folder(self._folder)
+        table = WordTable.load(self._folder)
         table.room = self._folder
         return table
 

@@ -7,13 +7,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from ncs.storage.postings import stem_all
+import Stemmer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.text.vocabulary import Vocabulary
+
+
+def stem(word: str) -> str:
+    """The English Snowball stem of a lower-case word.
+
+    >>> stem("hiding")
+    'hide'
+    """
+    return stem_all([word])[0]
+
+
+def stem_all(words: Iterable[str]) -> list[str]:
+    """The stem of each word."""
+    # a new stemmer for each call: a stemmer must not serve two threads, and making one costs microseconds
+    return list(Stemmer.Stemmer("english").stemWords(list(words)))
 
 
 class Stems:

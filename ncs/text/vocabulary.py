@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.delta import room_of
 from ncs.errors import IndexDamaged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SOUGHT = 500
-"""Words up to which each is looked up in the file."""
+SEARCHED = 200
+"""A word looked up in the file costs as much as reading so many words of it."""
 
 
 class Vocabulary:
@@ -67,7 +67,7 @@ class Vocabulary:
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
         """The ids of some words, -1 for those that are unknown. Of many all words are read: looking in a list is
         quicker than in a file."""
-        if len(words) < SOUGHT:
+        if len(words) * SEARCHED < len(self):
             return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
         lines = bytes(self._text[:]).split(b"\n")
         lines.pop()
@@ -99,38 +99,17 @@ class Vocabulary:
         start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
         return range(self.first_from(start), self.first_from(end))
 
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers in the order of the words, [len(ids)]."""
+        return ids.astype(np.float64)
+
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
         np.save(folder / "vocabulary.npy", self._starts)
 
-    def is_gone(self, id: int) -> bool:
-        """Whether no document has this word any more."""
-        return False
-
-    def size(self) -> int:
-        """How many words documents have."""
-        return len(self)
-
-    def known(self) -> list[str]:
-        """All words that documents have, in byte order."""
-        return list(self)
-
-    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Numbers that are in the order of the words, [len(ids)]."""
-        return ids.astype(np.float64)
-
-    @classmethod
-    def load(cls, folder: Path) -> Vocabulary:
-        """Of an index: with the words that came since it was built (ncs.build.delta)."""
-        if room := room_of(folder):
-            from ncs.build.delta.vocabulary import StackedVocabulary
-
-            return StackedVocabulary.load(folder, room)
-        return cls.of_folder(folder)
-
     @staticmethod
-    def of_folder(folder: Path) -> Vocabulary:
+    def load(folder: Path) -> Vocabulary:
         """Memory-mapped; raises IndexDamaged where the two files disagree."""
         starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
         path = folder / "vocabulary.txt"
@@ -142,9 +121,53 @@ class Vocabulary:
             return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 
-def numbered(base: Vocabulary, own: Vocabulary) -> NDArray[np.int32]:
-    """The number of each word of the second vocabulary in the first; of those that it has not, the next ones."""
-    numbers = base.ids_of(list(own))
-    new = np.flatnonzero(numbers < 0)
-    numbers[new] = len(base) + np.arange(len(new))
-    return numbers
+class ExtendedVocabulary(Vocabulary):
+    """A vocabulary and further words: the ids of the first stay, new words follow in byte order.
+
+    >>> base = Vocabulary.of(["hide", "show"])
+    >>> v = ExtendedVocabulary(base, Vocabulary.of(["dial"]))
+    >>> len(v), v.id("show"), v.id("dial"), v.word(2), v.id("nope")
+    (3, 1, 2, 'dial', None)
+    """
+
+    def __init__(self, base: Vocabulary, more: Vocabulary) -> None:
+        self._base, self._more = base, more
+
+    def __len__(self) -> int:
+        return len(self._base) + len(self._more)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._base, self._more)
+
+    def word(self, id: int) -> str:
+        """The word of an id."""
+        return self._base.word(id) if id < len(self._base) else self._more.word(id - len(self._base))
+
+    def id(self, word: str) -> int | None:
+        """The id of a word, None where it is unknown."""
+        id = self._base.id(word)
+        if id is None and (id := self._more.id(word)) is not None:
+            id += len(self._base)
+        return id
+
+    def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Numbers in the order of the words, [len(ids)]: new words stand between those of the base."""
+        ranks = ids.astype(np.float64)
+        for at in np.flatnonzero(ids >= len(self._base)).tolist():
+            number = int(ids[at]) - len(self._base)
+            ranks[at] = self._base.first_from(self._more.word(number)) - 1 + (number + 1) / (len(self._more) + 1)
+        return ranks
+
+
+def merge(base: Vocabulary, others: Sequence[Vocabulary]) -> tuple[Vocabulary, list[NDArray[np.int32]]]:
+    """One vocabulary of all words, in which those of `base` keep their ids; for each other one its words' ids there."""
+    if not others:
+        return base, []
+    words = [list(other) for other in others]
+    ids = [base.ids_of(each) for each in words]
+    new = {word for each, known in zip(words, ids, strict=True) for word in compress(each, (known < 0).tolist())}
+    more = Vocabulary.of(new)
+    for each, known in zip(words, ids, strict=True):
+        unknown = np.flatnonzero(known < 0)
+        known[unknown] = len(base) + more.ids_of([each[at] for at in unknown])
+    return ExtendedVocabulary(base, more), ids

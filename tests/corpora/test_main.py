@@ -20,10 +20,10 @@ from corpora.download import place
 from corpora.pairs import read_pairs
 from ncs.errors import BadInput
 from tests.corpora.test_coir import CORPUS, QUERIES, parquet, qrels
+from tests.corpora.test_corpus import METHOD, nlp2api
 from tests.corpora.test_ncs287 import SHEET, asked
 from tests.corpora.test_repo_search import FILES, row, write
 from tests.corpora.test_stackoverflow import ROWS, dump
-from tests.test_corpus import METHOD, nlp2api
 from tests.webserver import Answer, Site, serving
 
 Patch = pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from corpora.corpus import write_beir
 from corpora.download import RemoteFile
 from corpora.jsonl import read_rows
 from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, file_of, files_of_run, read
-from evaluation.metrics import evaluate
+from evaluation.measures import evaluate
 from ncs.errors import BadInput
 from tests.gitrepo import bare, commit, git, repository
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,7 +34,8 @@ from ncs.search.rankers import RANKERS
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
-    from ncs.search.locate_source import Originals
+    from ncs.index import Index
+    from ncs.search.locate_source import SourceLocator
 
 
 def query(
@@ -86,7 +86,7 @@ def query(
             functions_only=functions_only, code=_needed(chosen, no_code, opened), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def similar(
@@ -117,7 +117,7 @@ def similar(
             asked, place, max(k, opened or 0),
             language=language, repository=repository, path=path, kind=kind, code=_needed(chosen, no_code, opened),
         )  # fmt: skip
-        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
@@ -126,17 +126,17 @@ def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
 
 
 def _show(
-    answer: Answer, data: Path, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
+    answer: Answer, index: Index, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
 ) -> None:
     """Hits in the form asked for, or one of them in an editor; notes on stderr; then the command ends."""
-    from ncs.search.locate_source import Originals
+    from ncs.search.locate_source import SourceLocator
 
-    originals = Originals(data)
+    locator = SourceLocator(index.snapshot)
     try:
         if opened is None:
-            shown = console.show(answer, form, originals, code=code, whole=whole, quiet=quiet)
+            shown = console.show(answer, form, locator, code=code, whole=whole, quiet=quiet)
         else:
-            shown = _open(answer, opened, originals)
+            shown = _open(answer, opened, locator)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has left: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -146,7 +146,7 @@ def _show(
     raise typer.Exit(FOUND if shown else NOTHING_FOUND)
 
 
-def _open(answer: Answer, number: int, originals: Originals) -> int:
+def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
     """One hit in the user's editor; how many were opened."""
     from ncs.cli.editors import open_hit
 
@@ -155,6 +155,6 @@ def _open(answer: Answer, number: int, originals: Originals) -> int:
         return 0
     if number > len(hits):
         raise BadInput(f"there is no hit {number}; the last one is {len(hits)}")
-    if note := open_hit(hits[number - 1], originals, os.environ):
+    if note := open_hit(hits[number - 1], locator, os.environ):
         console.say(f"ncs: {note}")
     return 1

@@ -51,7 +51,7 @@ def eval_questions(
     """
     from dataclasses import asdict
 
-    from evaluation import own
+    from evaluation import user_queries
     from ncs.search.feedback import read_feedback
     from ncs.search.rankers import DEFAULT_RANKER
 
@@ -59,11 +59,11 @@ def eval_questions(
         raise BadInput(f"{questions} is JSON, as of questions whose answers are code; judge by it with: ncs evaluate")
     with open_index(index) as opened:
         feedback = [one for one in read_feedback(questions, opened.store, qrels=qrels) if one.rows]
-        judged = own.judge(opened, feedback, ranker or [DEFAULT_RANKER])
+        judged = user_queries.judge(opened, feedback, ranker or [DEFAULT_RANKER])
     if as_json:
         console.show_json({"questions": len(judged[0].ranks), "rankers": [asdict(one) for one in judged]})
     else:
-        typer.echo(own.told(judged))
+        typer.echo(user_queries.report(judged))
 
 
 def evaluate(
@@ -129,18 +129,18 @@ def tune(
     """
     from dataclasses import asdict
 
-    from ncs.learn import tuning
+    from ncs.build import tune as tuning
     from ncs.search.feedback import read_feedback
 
     if reset == (from_feedback is not None):
         raise BadInput("name a file with --from-feedback, or take back what was tuned with --reset")
     with open_index(index) as opened:
         if from_feedback is None:
-            console.say("back at the weights of the build" if tuning.reset(opened) else "nothing was tuned")
+            console.say("back at the weights of the build" if tuning.reset(opened.snapshot) else "nothing was tuned")
             return
-        tuned = tuning.tune(opened, read_feedback(from_feedback, opened.store, qrels=qrels), force=force)
+        tuned = tuning.tune(opened.snapshot, read_feedback(from_feedback, opened.documents, qrels=qrels), force=force)
         if as_json:
             console.show_json(asdict(tuned))
         else:
-            typer.echo(tuning.told(tuned))
+            typer.echo(tuning.summary(tuned))
     raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)

@@ -1,13 +1,11 @@
-"""What is installed: the program and its libraries, extras, grammars, compiled parts."""
+"""What is installed: the program and its libraries, extras, grammars."""
 
 from __future__ import annotations
 
 import importlib.metadata as metadata
 import platform
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 
 from ncs.cli.doctor.findings import Finding
 
@@ -24,7 +22,6 @@ def installation() -> Iterator[Finding]:
     languages = needed.pop("languages", [])
     yield from _grammars(languages)
     yield from _extras({extra: names for extra, names in needed.items() if extra not in FOR_DEVELOPERS})
-    yield _compiled()
 
 
 def requirements() -> dict[str, list[str]]:
@@ -78,14 +75,3 @@ def _extras(needed: Mapping[str, list[str]]) -> Iterator[Finding]:
         if names:
             text = f"extra {extra} is not installed ({', '.join(names)})"
             yield Finding("note", "extras", text, f"pip install '{DISTRIBUTION}[{extra}]'")
-
-
-def _compiled() -> Finding:
-    if find_spec("ncs.extract._words") is not None:
-        return Finding("ok", "compiled", "the loops of extraction are compiled")
-    compiler = next((name for name in ("c++", "g++", "clang++", "cl") if shutil.which(name)), None)
-    text = "the loops of extraction are not compiled: files are read four times as slowly"
-    if compiler is None:
-        return Finding("note", "compiled", f"{text}; there is no C++ compiler", "apt-get install g++ python3-dev")
-    again = f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
-    return Finding("note", "compiled", f"{text}; {compiler} is there", again)

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ncs.cli.output.streams import PLAIN_WIDTH, light_background, terminal, visible
-from ncs.search.excerpt import excerpt, marked_lines, numbered
-from ncs.search.explain import marks
-from ncs.search.explain.marking import name_marks
-from ncs.search.explain.table import NAMES, reading_lines, reasons_lines
+from ncs.search.explain_table import NAMES, reading_lines, reasons_lines
+from ncs.search.highlight import excerpt, marked_lines, marks, name_marks, numbered
 from ncs.storage.file_roles import OUTLINES
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ncs.errors import BadInput, MissingExtra, NcsError
-from ncs.search.dense import DenseRanker
+from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

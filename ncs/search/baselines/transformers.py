@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, MissingExtra
-from ncs.search.dense import DenseRanker
+from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
     from ncs.types import Matrix

@@ -1,1 +1,1 @@
-"""What reorders a ranking: one file a signal, each a pure function over rows and facts about them."""
+"""The signals and factors of the default ranker: pure functions over rows and what the index knows of them."""

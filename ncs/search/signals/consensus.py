@@ -1,18 +1,22 @@
-"""API consensus: the idiom that answers a how-to question is the one that many good candidates share.
+"""What the best candidates say together: API names that many repositories share, and files that hold several of them.
 
-Ours; no label is read. Take the first documents of a ranking, weighted by their score. For each name a that they
-use (called functions, types, constants):
+The idiom that answers a how-to query is the one that many good candidates share. Take the first POOL candidates,
+weighted by their score. For each name a that they use (called functions, types, constants):
 
     lift(a)      = sum of weights of documents using a / sum of weights * log((N + 1) / (df(a) + 1)) * log(1 + R(a))
     consensus(d) = sum of lift(a) over the names of d among the strongest / sum of lift over the strongest
 
 R(a) is the number of repositories among those documents that use a. A name that one project alone uses is that
 project's own: what many projects came to independently is an idiom. So the weight of the whole signal also depends
-on how many repositories stand behind the leading names, and inside one repository it closes by itself.
+on how many repositories use the leading names, and inside one repository it is 0.
+
+The file signal is evidence inside one project, where people ask for places; over many projects a folder named like the
+query lifts everything in it. It counts by 1 / the effective number of repositories among the candidates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,23 +27,30 @@ from ncs.storage.arrays import distinct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.uses import References
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.file_roles import FileRoles
+    from ncs.storage.uses import Uses
+
+    Scores = NDArray[np.float64]
+    Rows = NDArray[np.int64]
 
 POOL = 200
-"""Documents that are asked; 100 and 400 are no better on three development sets (evaluation/README.md)."""
+"""Candidates whose names are counted; 100 and 400 are no better on three development sets."""
 STRONGEST = 25
 LEADING = 5
 HALF, STEEPNESS = 6.0, 2.0
 """The gate is a half where the leading names are used by HALF repositories each, on average."""
+NEIGHBORS = 100
+"""Of the best candidates, those whose file and repository count as evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """The names that the head of a ranking shares: ids int64 and lifts float64, strongest first; and how many
+    """Names that the best candidates share: ids int64 and lifts float64, strongest first; support: how many
     repositories use each of the leading ones, on average."""
 
     names: NDArray[np.int64]
-    lifts: NDArray[np.float64]
+    lifts: Scores
     support: float
 
     @property
@@ -49,28 +60,26 @@ class Consensus:
             return 0.0
         return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
 
-    def scores(self, references: References, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, uses: Uses, rows: Rows) -> Scores:
         """The share of the lifts that each row's names hold, 0 to 1, [len(rows)]."""
-        ids, lengths = references.of(rows)
+        ids, lengths = uses.of(rows)
         order = np.argsort(self.names)
         names, lifts = self.names[order], self.lifts[order]
         at = np.minimum(np.searchsorted(names, ids), max(0, len(names) - 1))
-        held = np.where(names[at] == ids, lifts[at], 0.0) if len(names) else np.zeros(len(ids))
+        weights = np.where(names[at] == ids, lifts[at], 0.0) if len(names) else np.zeros(len(ids))
         owners = np.repeat(np.arange(len(rows)), lengths)
-        total = float(self.lifts.sum())  # strongest first, whatever numbers the names have
-        return np.bincount(owners, held, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
+        total = float(self.lifts.sum())  # strongest first, whatever ids the names have
+        return np.bincount(owners, weights, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
 
 
-def agree(
-    references: References, repositories: NDArray[np.int32], rows: NDArray[np.int64], weights: NDArray[np.float64]
-) -> Consensus:
-    """What the head of a ranking agrees on.
+def agree(uses: Uses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
+    """The names that the first POOL rows share.
 
-    rows: best first. weights: of each row, none negative; where all are 0 they agree on nothing. repositories: of
+    rows: best first. weights: of each row, not negative; where all are 0 there is no consensus. repositories: of
     each row.
     """
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
-    ids, lengths = references.of(rows)
+    ids, lengths = uses.of(rows)
     names, numbers = np.unique(ids, return_inverse=True)
     if not len(names) or not weights.any():
         return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
@@ -78,7 +87,66 @@ def agree(
     owners = np.repeat(repositories.astype(np.int64), lengths)
     pairs = distinct(numbers.astype(np.int64) * (int(owners.max()) + 1) + owners)
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
-    rarity = np.log((len(references) + 1) / (references.documents[names] + 1))
+    rarity = np.log((len(uses) + 1) / (uses.documents_with(names) + 1))
     lifts = shares * rarity * np.log1p(support)
-    order = np.lexsort((references.names.ranks(names), -lifts))[:STRONGEST]
+    order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
     return Consensus(names[order].astype(np.int64), lifts[order], float(support[order][:LEADING].mean()))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the candidates say together. pool: the rows whose names the consensus counts; inside: how far the candidates
+    stand in one project, 0 to 1."""
+
+    consensus: Consensus
+    pool: Rows
+    inside: float
+
+
+def gather(facts: DocumentFacts, rows: Rows, base: Scores) -> Evidence:
+    """From the candidates, best first; base: their score by words and meaning."""
+    weights = base / max(float(base[0]), 1e-9)
+    owners = facts.file_roles.repositories_of(rows)
+    consensus = agree(facts.uses, owners, rows, weights)
+    inside = 1 / _effective(owners[:NEIGHBORS], weights[:NEIGHBORS])
+    return Evidence(consensus, rows[:POOL], inside)
+
+
+def consensus_signal(evidence: Evidence, uses: Uses, rows: Rows, weight: float) -> Scores:
+    """The gated consensus of each row, [len(rows)]."""
+    return weight * evidence.consensus.gate * evidence.consensus.scores(uses, rows)
+
+
+def file_signal(
+    evidence: Evidence,
+    places: FileRoles,
+    idf: Mapping[str, float],
+    rows: Rows,
+    base: Scores,
+    *,
+    title: float,
+    neighbors: float,
+) -> Scores:
+    """What each row's file says, [len(rows)]: its name, and its other candidates. rows: best first."""
+    shares = base / max(float(base[0]), 1e-9)
+    titles = title * places.title_match(idf, rows)
+    beside = neighbors * _support(places.files_of(rows), shares)
+    result: Scores = evidence.inside * (titles + beside)
+    return result
+
+
+def _effective(owners: NDArray[np.int32], weights: Scores) -> float:
+    """How many repositories there are, as their weights are spread (inverse Simpson index); at least 1."""
+    shares = np.bincount(owners, weights)
+    total = float(shares.sum())
+    return max(1.0, total**2 / float((shares**2).sum())) if total > 0 else 1.0
+
+
+def _support(files: NDArray[np.int64], weights: Scores) -> Scores:
+    """What the best candidates of each row's file weigh together, over the best file's; 0 for files without a name."""
+    known, numbers = np.unique(files, return_inverse=True)
+    head = np.where(np.arange(len(files)) < NEIGHBORS, weights, 0.0) * (files >= 0)
+    sums = np.bincount(numbers, head, minlength=len(known))
+    best = float(sums.max(initial=0))
+    support: Scores = sums[numbers] / best if best > 0 else np.zeros(len(files))
+    return support

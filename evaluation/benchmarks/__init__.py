@@ -1,0 +1,1 @@
+"""Benchmarks: `bin/benchmark` lists them, `bin/benchmark NAME` runs one."""

@@ -1,0 +1,122 @@
+"""What benchmarks share: commands and functions timed in processes of their own, queries, result files."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from corpora.ncs287 import read_questions
+from evaluation.machine import commit, machine
+from ncs.errors import BadInput
+
+T = TypeVar("T")
+
+
+class Seconds(NamedTuple):
+    """Wall-clock and CPU seconds (user and system); CPU says more on a busy machine."""
+
+    wall: float
+    cpu: float
+
+
+def run_command(command: Sequence[str]) -> Seconds:
+    """Time a command and the processes that it starts; raises BadInput where it fails."""
+    before, start = os.times(), time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    wall, after = time.perf_counter() - start, os.times()
+    if done.returncode:
+        raise BadInput(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Seconds(round(wall, 3), round(cpu, 3))
+
+
+def in_process(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function in a process of its own, which starts with nothing imported."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def fastest_ms(work: Callable[[], object], rounds: int = 5) -> float:
+    """Milliseconds of the fastest of several rounds, so that neighbors on the machine do not count."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return round(1000 * min(times), 4)
+
+
+def percentiles(values: Sequence[float], places: Sequence[float] = (50, 95)) -> dict[str, float]:
+    """
+    >>> percentiles([1.0, 2.0, 3.0])
+    {'p50': 2.0, 'p95': 2.9}
+    """
+    return {f"p{place:g}": round(float(np.percentile(values, place)), 3) for place in places}
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process on one core, where the system allows it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def drop_cache(folder: Path) -> None:
+    """Ask the system to drop a folder's files from its page cache."""
+    for path in folder.rglob("*"):
+        if path.is_file() and hasattr(os, "posix_fadvise"):
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def resident_bytes() -> dict[str, int]:
+    """Memory of this process: its own (anonymous) and mapped files; empty where there is no /proc."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return {}
+    kilobytes = dict(re.findall(r"(\w+):\s*(\d+) kB", status))
+    return {name: int(kilobytes[key]) * 1024 for name, key in (("own", "RssAnon"), ("mapped", "RssFile"))}
+
+
+def read_queries(path: Path) -> list[str]:
+    """Queries of a file: .json as `bin/evaluate-stackoverflow` reads it, else one a line; BadInput for none."""
+    if path.suffix == ".json":
+        return [question.query.text for question in read_questions(path)]
+    try:
+        texts = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except OSError as error:
+        raise BadInput(f"cannot read {path} ({error.strerror}); name a file with one query per line") from None
+    if not texts:
+        raise BadInput(f"{path} holds no queries; write one per line")
+    return texts
+
+
+def about() -> dict[str, Any]:
+    """Commit, machine and load: what every result file begins with."""
+    return {"commit": commit(), "machine": machine(), "load": round(os.getloadavg()[0], 2)}
+
+
+def write_json(path: Path | None, report: Mapping[str, Any]) -> None:
+    """Write a result file, lists of numbers on one line; nothing for None."""
+    if path:
+        text = re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), json.dumps(report, indent=1))
+        path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,259 @@
+"""An index of any size, of synthetic functions drawn from real ones: what building, opening and querying it costs.
+
+    bin/benchmark scale FOLDER --functions 1000000 --out OUT --queries FILE [--build '--memory 2GiB'] [--json FILE]
+    bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--scheduler local'    # Dask
+    bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--store ./milvus.db'  # Milvus Lite
+
+FOLDER holds repositories with Java files. OUT/sources gets files with so many functions: real ones in which identifiers
+were exchanged for those of another function of the same repository, so that words keep their frequencies and code still
+parses; new words come as they do in real code (Heaps' law). Some functions are exact copies. `ncs build` then indexes
+them, with the options of --build; an index that is already in OUT is queried again. FILE keeps one run per size and
+options.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
+    os.environ[_variable] = "1"
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from evaluation.benchmarks.common import (
+    about,
+    drop_cache,
+    fastest_ms,
+    in_process,
+    percentiles,
+    read_queries,
+    resident_bytes,
+    write_json,
+)
+from evaluation.reports import aligned
+from ncs.errors import BadInput, MissingExtra
+from ncs.exit_status import ending
+from ncs.extract import extract_files
+from ncs.index import Index
+from ncs.sources import walk
+from ncs.types import Document
+
+FUNCTIONS_A_FILE = 20
+REPOSITORY = 350
+"""Functions of a repository on average."""
+LEAST_LINES = 5
+"""Lines of a real function that is drawn: getters and setters alone are a third of all."""
+COPIES = 0.18
+"""Share of functions that are exact copies of an earlier one, as in 178 Android repositories."""
+NEW_WORDS = 0.15
+"""Words that nobody used before per function; they stay in their repository."""
+KEEP_NAME = 0.2
+"""Share of functions that keep their name: there is many an `onCreate`."""
+HITS, QUERIES = 10, 100
+IDENTIFIER = re.compile(r"\b[^\W\d]\w{2,}\b")
+RESERVED = frozenset(
+    re.findall(
+        r"\w+",
+        "abstract assert boolean break byte case catch char class const continue default double else enum extends "
+        "final finally float for goto implements import instanceof int interface long native new package private "
+        "protected public return short static strictfp super switch synchronized this throw throws transient try "
+        "void volatile while true false null var record yield Override ",
+    )
+)
+"""Words of Java that stay as they are."""
+
+
+@ending("scale")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what a size costs; --json keeps one run per size and build options."""
+    parser = argparse.ArgumentParser(prog="benchmark scale", description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, help="repositories to draw from")
+    parser.add_argument("--functions", type=int, default=1_000_000, help="(default %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="for sources and index, some 1.5 KB per function")
+    parser.add_argument("--queries", type=Path, required=True, help="as bin/benchmark query takes them")
+    parser.add_argument("--build", default="", metavar="OPTIONS", help="of ncs build, as one text")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args(argv)
+    sources, index = args.out / "sources", args.out / "index"
+    if not (args.out / "sources.done").exists():
+        in_process(write_sources, args.folder, sources, args.functions, args.seed)
+        (args.out / "sources.done").touch()
+    report = {**about(), "functions": args.functions, "options": args.build}
+    report["source_bytes"] = sum(path.stat().st_size for path in sources.rglob("*.java"))
+    if not (args.out / "build.json").exists():
+        write_json(args.out / "build.json", build(sources, index, shlex.split(args.build)))
+    report |= json.loads((args.out / "build.json").read_bytes())
+    drop_cache(index)
+    report |= in_process(query, index, args.queries)
+    sys.stdout.write(table(report) + "\n")
+    keep(args.json, report)
+    return 0
+
+
+def build(sources: Path, index: Path, options: Sequence[str]) -> dict[str, Any]:
+    """Seconds of `ncs build`, and the most memory that all of its processes held together."""
+    try:
+        import psutil
+    except ModuleNotFoundError:
+        raise MissingExtra("memory of processes is read by psutil; pip install psutil") from None
+    command = [sys.executable, "-m", "ncs.cli", "build", str(sources), "-i", str(index), "-q", *options]
+    before, start, peak = os.times(), time.perf_counter(), 0
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            peak = max(peak, _own_bytes(psutil, process.pid))
+            time.sleep(0.2)
+        errors = process.stderr.read() if process.stderr else ""
+    if process.returncode:
+        raise BadInput(f"ncs build ended with {process.returncode}: {errors.strip()[-300:]}")
+    after, wall = os.times(), time.perf_counter() - start
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"build_s": round(wall, 1), "build_cpu_s": round(cpu, 1), "build_peak_bytes": peak}
+
+
+def _own_bytes(psutil: Any, pid: int) -> int:
+    """Memory that a process and those below it hold by themselves, mapped files left out."""
+    total = 0
+    try:
+        top = psutil.Process(pid)
+        for process in (top, *top.children(recursive=True)):
+            memory = process.memory_info()
+            total += memory.rss - getattr(memory, "shared", 0)
+    except psutil.Error:  # one of them ended
+        pass
+    return total
+
+
+def query(folder: Path, queries: Path) -> dict[str, Any]:
+    """Open cold, ask the first query, then all of them warm; bytes on disk and in memory."""
+    texts = read_queries(queries)[:QUERIES]
+    start = time.perf_counter()
+    with Index.load(folder) as index:
+        index.ranker()
+        opened = time.perf_counter() - start
+        index.search(texts[0], HITS)
+        first = time.perf_counter() - start
+        times = [fastest_ms(lambda text=text: index.search(text, HITS), rounds=3) for text in texts]  # type: ignore[misc]
+        documents = len(index)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {
+        "documents": documents, "index_bytes": size, "open_s": round(opened, 3), "first_s": round(first, 3),
+        "query_ms": percentiles(times), "resident_bytes": resident_bytes(),
+    }  # fmt: skip
+
+
+def write_sources(real: Path, folder: Path, functions: int, seed: int) -> None:
+    """Write files with so many functions, copies among them; the same for the same arguments."""
+    repositories = read_functions(real)
+    rng = Random(seed)  # noqa: S311
+    written, earlier = 0, list[str]()
+    for number in range(functions):
+        if written >= functions:
+            return
+        drawn = rng.choices(repositories, [len(each) for each in repositories])[0]
+        size = min(functions - written, len(drawn), max(1, int(rng.expovariate(1 / REPOSITORY))))
+        first = rng.randrange(len(drawn) - size + 1)
+        made = make(drawn[first : first + size], earlier, rng)
+        earlier = [*earlier, *made][-10_000:]
+        _write_classes(folder / f"made{number:06}", made)
+        written += size
+
+
+def read_functions(folder: Path) -> list[list[Document]]:
+    """The Java methods below a folder that are long enough, a list per repository; BadInput for fewer than 100."""
+    found: dict[str, list[Document]] = {}
+    for chunk in extract_files(walk([folder], wanted=lambda path: path.endswith(".java")), workers=1, finish=list):
+        for document in chunk.result:
+            if document.kind == "method" and document.code.count("\n") + 1 >= LEAST_LINES:
+                found.setdefault(document.repository, []).append(document)
+    if sum(map(len, found.values())) < 100:
+        raise BadInput(f"{folder} has fewer than 100 Java methods to draw from; name a larger folder")
+    return list(found.values())
+
+
+def make(real: Sequence[Document], earlier: Sequence[str], rng: Random) -> list[str]:
+    """The code of functions like these, of one repository; some are copies of earlier ones."""
+    names = [identifiers(each.code) for each in real]
+    words = [invented(rng) for _ in range(1 + int(NEW_WORDS * len(real)))]
+    return [
+        rng.choice(earlier) if earlier and rng.random() < COPIES else _exchanged(each, names, words, rng)
+        for each in real
+    ]
+
+
+def _exchanged(real: Document, names: Sequence[Sequence[str]], words: Sequence[str], rng: Random) -> str:
+    donor, rate = rng.choice(names), rng.uniform(0.25, 0.75)
+    if not donor:
+        return real.code
+    new = {name: rng.choice(donor) for name in identifiers(real.code) if rng.random() < rate}
+    if new and rng.random() < 3 * NEW_WORDS:  # a new word stands in three functions of its repository
+        new[rng.choice(list(new))] = rng.choice(words)
+    if rng.random() >= KEEP_NAME:
+        new[real.name] = real.name + rng.choice(donor).capitalize()
+    return IDENTIFIER.sub(lambda match: new.get(match[0], match[0]), real.code)
+
+
+def identifiers(code: str) -> list[str]:
+    """Distinct identifiers and words of comments, in order.
+
+    >>> identifiers("int read(File file) { return file.size; }")
+    ['read', 'File', 'file', 'size']
+    """
+    return [name for name in dict.fromkeys(IDENTIFIER.findall(code)) if name not in RESERVED]
+
+
+def invented(rng: Random) -> str:
+    """A word of three to five syllables."""
+    return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(3, 5)))
+
+
+def _write_classes(folder: Path, functions: Sequence[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for at in range(0, len(functions), FUNCTIONS_A_FILE):
+        body = "\n\n".join(functions[at : at + FUNCTIONS_A_FILE])
+        code = f"package made;\n\npublic class Made{at} {{\n\n{body}\n}}\n"
+        (folder / f"Made{at}.java").write_bytes(code.encode("utf-8", "replace"))
+
+
+def keep(path: Path | None, report: Mapping[str, Any]) -> None:
+    """Replace the run of this size and these options in a result file."""
+    if path is None:
+        return
+    runs = json.loads(path.read_bytes())["runs"] if path.exists() else []
+    same = (report["functions"], report["options"])
+    runs = [each for each in runs if (each["functions"], each["options"]) != same]
+    write_json(path, {"runs": sorted([*runs, report], key=lambda each: (each["functions"], each["options"]))})
+
+
+def table(report: Mapping[str, Any]) -> str:
+    """A row per figure."""
+    mib, query_ms = 2**20, report["query_ms"]
+    rows = {
+        "source": f"{report['source_bytes'] / mib:,.0f} MiB",
+        "build": f"{report['build_s']:,.0f} s, {report['build_cpu_s']:,.0f} CPU s",
+        "build, memory at most": f"{report['build_peak_bytes'] / mib:,.0f} MiB",
+        "index": f"{report['index_bytes'] / mib:,.0f} MiB",
+        "index, per document": f"{report['index_bytes'] / report['documents']:,.0f} bytes",
+        "open, cold": f"{report['open_s']:.2f} s",
+        "first answer, cold": f"{report['first_s']:.2f} s",
+        "query, warm": f"p50 {query_ms['p50']:.1f} ms, p95 {query_ms['p95']:.1f} ms",
+        **{f"memory after it, {name}": f"{size / mib:,.0f} MiB" for name, size in report["resident_bytes"].items()},
+    }
+    head = f"{report['functions']:,} functions, {report['documents']:,} documents, load {report['load']:.1f}"
+    options = f", ncs build {report['options']}" if report["options"] else ""
+    return f"{head}{options}\n\n{aligned(['figure', 'measured'], [[name, text] for name, text in rows.items()])}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""`bin/evaluate --compare A B`: is the difference between two results more than chance?
+
+Each side is the JSON of an experiment (`RESULT.json`, or `RESULT.json:SYSTEM` for one system of it) or a TREC run file,
+which is judged by `--qrels`, a TREC file or a BEIR folder. Both must be over the same queries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from corpora.corpus import read_beir
+from corpora.trec import read_qrels, read_run
+from evaluation.experiments import MEASURES, read
+from evaluation.measures import Comparison, compare, evaluate, mean
+from evaluation.reports import aligned
+from ncs.errors import BadInput
+
+Values = Mapping[str, Mapping[str, float]]
+"""measure -> query id -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One measure of two systems: ours minus theirs."""
+
+    ours: str
+    theirs: str
+    measure: str
+    our_mean: float
+    their_mean: float
+    found: Comparison
+
+
+def compare_results(
+    ours: str, theirs: str, *, qrels: Path | None = None, measures: Sequence[str] = ()
+) -> list[Compared]:
+    """Every measure that both sides have, or those asked for.
+
+    Two sides of several systems each are compared system by system, by name; a side of one with the other's only one.
+    Raises BadInput for what cannot be read, and where nothing can be compared.
+    """
+    left, right = (_side(text, qrels, measures) for text in (ours, theirs))
+    pairs = [(name, name) for name in left if name in right]
+    if len(left) == len(right) == 1:
+        pairs = [(next(iter(left)), next(iter(right)))]
+    if not pairs:
+        systems = "; ".join(f"{text}: {', '.join(side)}" for text, side in ((ours, left), (theirs, right)))
+        raise BadInput(f"no system is in both ({systems}); name one of each, as RESULT.json:SYSTEM")
+    found = [
+        Compared(
+            _label(ours, mine), _label(theirs, other), measure, mean(left[mine][measure]), mean(right[other][measure]),
+            compare(left[mine][measure], right[other][measure]),
+        )
+        for mine, other in pairs
+        for measure in (measures or left[mine])
+        if measure in left[mine] and measure in right[other]
+    ]  # fmt: skip
+    if not found:
+        raise BadInput(f"{ours} and {theirs} share no measure; name one with --measure that both have")
+    return found
+
+
+def _label(text: str, system: str) -> str:
+    stem = Path(text.partition(".json")[0]).name
+    return system if stem == system else f"{stem} {system}"
+
+
+def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, Values]:
+    """system -> its values; of several builds, the settings stand before the system."""
+    path, json_ending, system = text.partition(".json")
+    if json_ending:
+        experiment = read(Path(path + json_ending))
+        found: dict[str, Values] = {
+            f"{build.settings} {ranked.system}".strip(): {
+                measure: experiment.values(ranked, measure) for measure in ranked.values
+            }
+            for build in experiment.builds
+            for ranked in build.systems
+        }
+        if (wanted := system.removeprefix(":")) and wanted not in found:
+            raise BadInput(f"{path}.json has no system {wanted!r}; choose one of: {', '.join(found)}")
+        return {wanted: found[wanted]} if wanted else found
+    if not qrels:
+        raise BadInput(f"{text} is read as a TREC run; name its judgments with --qrels FILE")
+    judgments = read_beir(qrels).qrels if qrels.is_dir() else read_qrels(qrels)
+    run = read_run(Path(text))
+    return {Path(text).stem: {measure: evaluate(judgments, run, measure) for measure in measures or MEASURES}}
+
+
+def table(compared: Sequence[Compared]) -> str:
+    """A row per measure: both means, the difference with its interval, the randomization test's p."""
+    rows = [
+        [
+            one.ours, one.theirs, one.measure, f"{one.our_mean:.4f}", f"{one.their_mean:.4f}",
+            f"{one.found.difference:+.4f} [{one.found.low:+.4f}, {one.found.high:+.4f}]", f"{one.found.p:.4f}",
+        ]
+        for one in compared
+    ]  # fmt: skip
+    about = f"{compared[0].found.queries:,} queries; 95 % paired bootstrap intervals; two-sided randomization test."
+    return aligned(["A", "B", "measure", "A's mean", "B's mean", "A - B [95 %]", "p"], rows) + f"\n\n{about}"
+
+
+def write(compared: Sequence[Compared], path: Path) -> None:
+    """As JSON, a list."""
+    path.write_text(json.dumps([asdict(one) for one in compared], indent=1) + "\n", encoding="utf-8")

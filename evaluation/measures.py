@@ -1,0 +1,301 @@
+"""Measures of a run against qrels, and whether the difference between two runs is more than chance.
+
+Order: higher score first; equal scores keep the order of the run, which for our rankers is the row (trec_eval breaks
+ties by document id, backwards, and compares scores as float32). Mean: over every judged query; one without hits counts
+0 (pytrec_eval and BEIR leave it out, which flatters). Relevant: grade above 0. CodeSearchNet's script leaves queries
+without a relevant function out of its mean; so do `ndcg_within` and `ndcg_all`, and only these.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import bootstrap, permutation_test
+
+from ncs.errors import BadInput
+from ncs.types import Qrels, Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RESAMPLES = 9999
+CONFIDENCE = 0.95
+Formula = Callable[[Sequence[int], Sequence[int]], float]
+"""(grades of the ranked documents, all positive grades judged, best first) -> value."""
+
+
+def answered(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """1 where any ranked document is relevant (Answered@k of the NCS papers, TREC's Success@k).
+
+    >>> answered([0, 1, 0], [1, 1]), answered([0, 0], [1])
+    (1.0, 0.0)
+    """
+    return float(any(grade > 0 for grade in ranked))
+
+
+def first_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """FRank: the 1-based rank of the first relevant document; 0 where there is none.
+
+    >>> first_rank([0, 2, 1], [2, 1]), first_rank([0], [1])
+    (2.0, 0.0)
+    """
+    return float(next((rank for rank, grade in enumerate(ranked, 1) if grade > 0), 0))
+
+
+def reciprocal_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """1 / FRank.
+
+    >>> reciprocal_rank([0, 2, 1], [2, 1])
+    0.5
+    """
+    rank = first_rank(ranked, judged)
+    return 1 / rank if rank else 0.0
+
+
+def ndcg(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Discounted gain over the best possible one of the same depth; gain = grade, as in trec_eval and BEIR.
+
+    >>> round(ndcg([0, 1], [1]), 4)  # 1 / log2(3)
+    0.6309
+    """
+    ideal = _gain(judged)
+    return _gain(ranked) / ideal if ideal else 0.0
+
+
+def _gain(grades: Sequence[int]) -> float:
+    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
+
+
+def average_precision(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Mean over all relevant documents of the precision at their rank.
+
+    >>> average_precision([1, 0, 1], [1, 1])  # (1/1 + 2/3) / 2
+    0.8333333333333333
+    """
+    ranks = [rank for rank, grade in enumerate(ranked, 1) if grade > 0]
+    return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(judged) if judged else 0.0
+
+
+def recall(ranked: Sequence[int], judged: Sequence[int]) -> float:
+    """Share of the relevant documents that are ranked."""
+    return sum(grade > 0 for grade in ranked) / len(judged) if judged else 0.0
+
+
+_FORMULAS: Mapping[str, Formula] = {
+    "answered": answered,
+    "first_rank": first_rank,
+    "mrr": reciprocal_rank,
+    "ndcg": ndcg,
+    "map": average_precision,
+    "recall": recall,
+}
+CHALLENGE = ("ndcg_within", "ndcg_all")
+MEASURES = (
+    "answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
+    *CHALLENGE,
+)  # fmt: skip
+"""What `evaluate` knows; k is any number from 1."""
+CHALLENGE_DEPTH = 300
+"""Documents a query that CodeSearchNet's script looks at."""
+
+
+def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
+    """The measure for every judged query, in the order of the qrels; 0 where the run has nothing.
+
+    `ndcg_within` and `ndcg_all` alone leave out queries without a relevant document (`challenge_ndcg`).
+
+    Raises BadInput, in one line, for an unknown measure, empty qrels, an empty run, a query that is
+    not judged, and a score that is not a number.
+
+    >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}}
+    >>> evaluate(qrels, {"a": {"d3": 2.0, "d1": 1.5}}, "mrr@10")
+    {'a': 0.5, 'b': 0.0}
+    """
+    name, k = parse_measure(measure)
+    check(qrels, run)
+    if name in CHALLENGE:
+        return challenge_ndcg(qrels, run, within=name == CHALLENGE[0])
+    values = {}
+    for query, grades in qrels.items():
+        order = ranking(run.get(query, {}))[:k]
+        ranked = [grades.get(document, 0) for document in order]
+        judged = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
+        if name == "precision":  # of k places, also where the run fills fewer
+            values[query] = sum(grade > 0 for grade in ranked) / k if k else 0.0
+        else:
+            values[query] = _FORMULAS[name](ranked, judged[:k] if name == "ndcg" else judged)
+    return values
+
+
+def challenge_ndcg(qrels: Mapping[str, Mapping[str, float]], run: Run, *, within: bool) -> dict[str, float]:
+    """CodeSearchNet's NDCG (Husain et al. 2019, section 4.3, table 4), as the Challenge's own script counts it.
+
+    Gain 2^grade - 1, discount log2(rank + 1), of the first 300 documents. within: only annotated functions take a
+    rank; otherwise every function of the corpus does. A grade is the mean over annotators, so it may be a fraction.
+    Queries whose grades are all 0 are left out, which its mean does too.
+
+    >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"x": 3.0, "a": 2.0}}
+    >>> challenge_ndcg(qrels, run, within=True), round(challenge_ndcg(qrels, run, within=False)["q"], 4)
+    ({'q': 1.0}, 0.6309)
+    """
+    values = {}
+    for query, grades in qrels.items():
+        order = ranking(run.get(query, {}))[:CHALLENGE_DEPTH]
+        ranked = [grades.get(document, 0) for document in order if document in grades or not within]
+        if ideal := _exponential(sorted(grades.values(), reverse=True)):
+            values[query] = _exponential(ranked) / ideal
+    return values
+
+
+def _exponential(grades: Sequence[float]) -> float:
+    return sum((2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
+
+
+def parse_measure(measure: str) -> tuple[str, int | None]:
+    """Name and depth; BadInput for one that is not in MEASURES.
+
+    >>> parse_measure("ndcg@10"), parse_measure("mrr")
+    (('ndcg', 10), ('mrr', None))
+    """
+    match = re.fullmatch(r"([a-z_]+)(?:@([1-9][0-9]*))?", measure)
+    if not match or (f"{match[1]}@k" if match[2] else match[1]) not in MEASURES:
+        raise BadInput(f"no measure called {measure!r}; there are: {', '.join(MEASURES)}")
+    return match[1], int(match[2]) if match[2] else None
+
+
+def ranking(scores: Mapping[str, float]) -> list[str]:
+    """Document ids, best first; equal scores keep the order of the mapping.
+
+    >>> ranking({"c": 1.0, "a": 2.0, "b": 1.0})
+    ['a', 'c', 'b']
+    """
+    return sorted(scores, key=scores.__getitem__, reverse=True)  # sorted is stable, reverse too
+
+
+def mean(values: Mapping[str, float]) -> float:
+    """The mean over all queries; 0 for none.
+
+    >>> mean({"a": 1.0, "b": 0.5})
+    0.75
+    """
+    return math.fsum(values.values()) / len(values) if values else 0.0
+
+
+def check(qrels: Qrels, run: Run) -> None:
+    """Raise BadInput where the run cannot be judged by these qrels."""
+    if not qrels:
+        raise BadInput("the qrels are empty; give judgments for at least one query")
+    if not run:
+        raise BadInput("the run is empty; give the ranking of at least one query")
+    unknown = [query for query in run if query not in qrels]
+    if unknown:
+        raise BadInput(
+            f"{len(unknown)} of the run's {len(run)} queries are not judged, first {unknown[0]!r}; "
+            "use the qrels that belong to the run, or leave these queries out"
+        )
+    for query, scores in run.items():
+        for document, score in scores.items():
+            if math.isnan(score):
+                raise BadInput(f"query {query!r}: the score of document {document!r} is NaN; correct the run")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Mean difference between two runs over the same queries, with its confidence interval and p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    queries: int
+
+
+def compare(
+    values: Mapping[str, float],
+    baseline: Mapping[str, float],
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """`values` minus `baseline`: paired percentile bootstrap interval, two-sided randomization test.
+
+    Queries are resampled with replacement for the interval; for the p-value each query's two values
+    are swapped at random (all 2^n ways where these are fewer than `resamples`).
+    Raises BadInput where the two are not over the same queries, or over none.
+    """
+    ours, theirs = _paired(values, baseline)
+    low, high = _interval(ours - theirs, confidence, resamples, seed)
+    return Comparison(float((ours - theirs).mean()), low, high, _p_value(ours, theirs, resamples, seed), len(values))
+
+
+def paired_interval(
+    values: Mapping[str, float],
+    baseline: Mapping[str, float],
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """Difference, low and high of `compare`, without the test, which takes most of its time."""
+    ours, theirs = _paired(values, baseline)
+    return float((ours - theirs).mean()), *_interval(ours - theirs, confidence, resamples, seed)
+
+
+def _paired(
+    values: Mapping[str, float], baseline: Mapping[str, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if values.keys() != baseline.keys():
+        odd = sorted(values.keys() ^ baseline.keys())
+        raise BadInput(f"the two runs are not over the same queries ({odd[0]!r} is in one only); judge both alike")
+    ours = np.fromiter(values.values(), float, len(values))
+    return ours, np.fromiter((baseline[query] for query in values), float, len(values))
+
+
+def interval(
+    values: Mapping[str, float], *, confidence: float = CONFIDENCE, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of one run's mean over its queries; BadInput for none."""
+    return _interval(np.fromiter(values.values(), float, len(values)), confidence, resamples, seed)
+
+
+def _interval(values: NDArray[np.float64], confidence: float, resamples: int, seed: int) -> tuple[float, float]:
+    if not len(values):
+        raise BadInput("no queries to compare; judge at least one")
+    if (values == values[0]).all():  # nothing varies (also: one query), so no resample differs
+        return float(values[0]), float(values[0])
+    found = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=resamples,
+        batch=1000,
+        confidence_level=confidence,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def _p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], resamples: int, seed: int) -> float:
+    if len(ours) < 2 or (ours == theirs).all():  # every swap gives a difference of the same size
+        return 1.0
+    found = permutation_test(
+        (ours, theirs),
+        _mean_difference,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=1000,
+        random_state=np.random.default_rng(seed),
+    )
+    return float(found.pvalue)
+
+
+def _mean_difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = np.mean(x - y, axis=axis)
+    return result

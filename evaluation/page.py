@@ -1,0 +1,164 @@
+"""Experiments as one HTML page that needs no other file: tables, plots, the queries on which two systems differ."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.experiments import BASELINE, Build, Experiment
+from evaluation.measures import compare, interval
+from evaluation.reports import Pair, caption, cost, first_ranks, splits, tables
+from ncs.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DEPTH = 100
+"""The largest k of the Answered@k curves."""
+MARKERS = "os^DvPX*"
+
+
+def check_extra() -> None:
+    """Raise MissingExtra where the libraries for plots and pages are not installed."""
+    try:
+        import jinja2
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtra(f"an HTML page needs {error.name}; pip install 'neural-code-search[evaluation]'") from None
+    del jinja2, matplotlib
+
+
+def write_page(found: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
+    """Write the page. pair: the two systems compared query by query; None: the best one and bm25.
+
+    Raises MissingExtra, and BadInput for a system that is not in a result.
+    """
+    path.write_text(page(found, pair=pair), encoding="utf-8")
+
+
+def page(found: Sequence[Experiment], *, pair: Pair | None = None) -> str:
+    """The page as text."""
+    check_extra()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    title = f"Ranking results: {', '.join(dict.fromkeys(each.corpus for each in found))}"
+    sections = [_section(each, pair) for each in found]
+    return environment.get_template("page.html.j2").render(title=title, sections=sections)
+
+
+def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
+    over_indexes = all(build.documents is not None for build in experiment.builds)
+    shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
+    builds = [
+        {"cost": cost(build), "config": json.dumps(dict(build.config), indent=1, sort_keys=True)}
+        for build in experiment.builds
+    ]
+    return {
+        "name": experiment.corpus,
+        "about": caption(experiment).partition("\n")[0],
+        "tables": tables(experiment),
+        "figures": [figure for build in shown for figure in _figures(experiment, build)],
+        "pairs": [_pair(experiment, build, pair) for build in shown],
+        "builds": builds,
+    }
+
+
+def _figures(experiment: Experiment, build: Build) -> list[dict[str, str]]:
+    of_build = f" ({build.settings})" * bool(build.settings)
+    depth = min(experiment.depth, DEPTH)
+    figures = []
+    for suffix in splits(experiment):
+        shares = {ranked.system: _answered(first_ranks(experiment, ranked, suffix), depth) for ranked in build.systems}
+        figures.append(_figure(f"Answered@k{suffix}{of_build}", lambda axes, shares=shares: _curves(axes, shares)))  # type: ignore[misc]
+    figures.append(_figure(f"Speed against quality{of_build}", lambda axes: _speed(axes, experiment, build)))
+    return figures
+
+
+def _answered(ranks: Mapping[str, int], depth: int) -> list[float]:
+    """Answered@k for k = 1, 2, ... as shares."""
+    return [sum(0 < rank <= k for rank in ranks.values()) / len(ranks) for k in range(1, depth + 1)]
+
+
+def _curves(axes: Axes, shares: Mapping[str, Sequence[float]]) -> None:
+    for number, (name, values) in enumerate(shares.items()):
+        axes.plot(range(1, len(values) + 1), values, marker=MARKERS[number % 8], markevery=0.15, label=name)
+    if max(map(len, shares.values())) > 10:
+        axes.set_xscale("log")
+    axes.set(xlabel="k", ylabel="share of queries answered", ylim=(0, 1))
+
+
+def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
+    measure = experiment.measures[0]
+    for number, ranked in enumerate(build.systems):
+        values = experiment.values(ranked, measure)
+        mean, (low, high) = sum(values.values()) / len(values), interval(values)
+        error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
+        style = {"fmt": MARKERS[number % 8], "capsize": 3, "label": ranked.system}
+        axes.errorbar([ranked.query_ms_p50], [mean], yerr=error, **style)
+    axes.set(xscale="log", xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
+
+
+def _differences(axes: Axes, values: Sequence[float], measure: str) -> None:
+    """A bar per query, from the largest gain to the largest loss."""
+    axes.bar(range(len(values)), values, width=1.0)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="queries", ylabel=f"difference in {measure}", ylim=(-1.05, 1.05))
+
+
+def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
+    """A plot as a data address, so that the page needs no other file."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "text.parse_math": False}):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        draw(axes)
+        axes.grid(visible=True, linewidth=0.4)
+        axes.set_axisbelow(True)
+        if axes.get_legend_handles_labels()[0]:
+            figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return {"title": title, "source": f"data:image/svg+xml;base64,{data}"}
+
+
+def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, Any]:
+    """Two systems query by query; ranks are FRank, a dash where nothing was found."""
+    measure, suffix = experiment.measures[0], next(iter(splits(experiment)))
+    ours, theirs = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
+    left, right = experiment.values(ours, measure), experiment.values(theirs, measure)
+    ranks = [first_ranks(experiment, ranked, suffix) for ranked in (ours, theirs)]
+    texts = dict(zip(experiment.queries, experiment.texts, strict=True)) if experiment.texts else {}
+    changes = sorted(((left[query] - right[query], query) for query in left), key=lambda pair: -pair[0])
+    rows = [
+        [texts.get(query, query), f"{change:+.3f}", *(str(side[query] or "–") for side in ranks)]
+        for change, query in changes
+        if change
+    ]
+    gains, losses = sum(change > 0 for change, _ in changes), sum(change < 0 for change, _ in changes)
+    found = compare(left, right)
+    title = f"{experiment.corpus} {build.settings} difference of every query"
+    return {
+        "title": f"{ours.system} beside {theirs.system}: {measure}",
+        "summary": f"{gains} queries are better, {losses} worse, {len(changes) - gains - losses} equal; the mean "
+        f"differs by {found.difference:+.3f} (95 % interval {found.low:+.3f} to {found.high:+.3f}, randomization test "
+        f"p = {found.p:.4f}). The last columns show the rank of the first relevant hit.",
+        "figure": _figure(title, lambda axes: _differences(axes, [change for change, _ in changes], measure)),
+        "head": ["query", "difference", ours.system, theirs.system],
+        "rows": rows,
+    }
+
+
+def _best(build: Build, measure: str) -> str:
+    """The system with the highest mean beside bm25; bm25 where there is no other."""
+    others = [ranked for ranked in build.systems if ranked.system != BASELINE]
+    return max(others, key=lambda ranked: ranked.means[measure]).system if others else BASELINE

@@ -1,0 +1,88 @@
+"""The ranker `rrf`: several rankers as one, by reciprocal-rank fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import BadInput
+from ncs.search.rankers import Ranker, load_ranker
+from ncs.search.ranking import Ranking
+from ncs.storage.postings import top
+
+if TYPE_CHECKING:
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Mask
+
+CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
+
+
+def fuse(
+    rankings: Sequence[Sequence[tuple[int, float]]], k: int, *, constant: float = CONSTANT
+) -> list[tuple[int, float]]:
+    """Reciprocal-rank fusion: score(d) = sum over rankings with d of 1 / (constant + rank), by (-score, row).
+
+    >>> fuse([[(4, 9.1), (7, 2.0)], [(7, 0.8)]], k=2)
+    [(7, 0.03252247488101534), (4, 0.01639344262295082)]
+    """
+    rows = [np.fromiter((row for row, _ in ranking), np.int64, len(ranking)) for ranking in rankings]
+    every = np.sort(np.concatenate([*rows, np.zeros(0, np.int64)]))
+    union = every[np.flatnonzero(np.diff(every, prepend=-1))]  # np.unique imports numpy.ma: slow when cold
+    parts = np.zeros((len(union), len(rows)))
+    for column, ranked in enumerate(rows):
+        parts[np.searchsorted(union, ranked), column] = 1 / (constant + 1 + np.arange(len(ranked)))
+    # smallest first: the same ranks in another order of rankings must tie to the last bit
+    return top(union, np.sort(parts, axis=1).sum(axis=1), k)
+
+
+class RrfRanker(Ranker):
+    """Fuses the ranks of the first `depth` rows of its parts. It owns no data: the parts are fitted and saved under
+    their own names."""
+
+    def __init__(
+        self,
+        name: str = "rrf",
+        *,
+        parts: Sequence[str] = ("bm25", "ncs_centred"),
+        constant: float = CONSTANT,
+        depth: int = 1000,
+    ) -> None:
+        if name in parts:
+            raise BadInput(f"ranker {name!r} cannot be a part of itself; name other parts")
+        self.name = name
+        self.parts, self.constant, self.depth = tuple(parts), constant, depth
+        self.config: Mapping[str, object] = {"parts": self.parts, "constant": constant, "depth": depth}
+        self.rankers: tuple[Ranker, ...] = ()
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
+        return fuse(self._rankings(text, k, allowed), k, constant=self.constant)
+
+    def rank(
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
+    ) -> Ranking:
+        """`search`; each part is a signal: 1 / (constant + its rank of the row)."""
+        rankings = self._rankings(text, k, allowed)
+        hits = fuse(rankings, k, constant=self.constant)
+        signals = {}
+        for part, ranking in zip(self.parts, rankings, strict=True):
+            shares = {row: 1 / (self.constant + rank) for rank, (row, _) in enumerate(ranking, 1)}
+            signals[part] = np.array([shares.get(row, 0.0) for row, _ in hits])
+        return Ranking([row for row, _ in hits], [score for _, score in hits], signals=signals)
+
+    def _rankings(self, text: str, k: int, allowed: Mask | None) -> list[list[tuple[int, float]]]:
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        if not self.rankers:
+            raise BadInput(f"ranker {self.name!r} is empty; call load first")
+        return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self.rankers]
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Open every part."""
+        self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
+
+    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
+        """`load`, with parts that are open already."""
+        self.rankers = tuple(part(name) for name in self.parts)

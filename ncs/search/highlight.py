@@ -1,0 +1,138 @@
+"""Which words of a query a hit has, where they are in its code, and which of its lines are worth showing."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ncs.text.stems import stem
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, spans, tokenize
+from ncs.types import Document, Field
+
+_stem = lru_cache(maxsize=8192)(stem)
+_JOINED_KINDS = frozenset({"module", "block"})
+EXCERPT_LINES = 14
+
+
+def query_stems(text: str) -> dict[str, str]:
+    """stem -> the query's word, without stop words, in the query's order."""
+    stems: dict[str, str] = {}
+    for word in content_words(tokenize(text)):
+        stems.setdefault(_stem(word), word)
+    return stems
+
+
+def matched_words(document: Document, text: str) -> list[str]:
+    """Words of the query that the document has in any field, by stem, in the query's order."""
+    stems: set[str] = set()
+    if document.words:
+        for field, spellings in document.words.items():
+            for spelling in spellings:
+                stems |= _stems(field, spelling)
+    else:
+        stems = set(map(_stem, tokenize(f"{document.qualified_name} {document.path} {document.code}")))
+    return [word for stemmed, word in query_stems(text).items() if stemmed in stems]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(field: Field, spelling: str) -> frozenset[str]:
+    """Of one spelling: documents of one corpus use the same ones again and again."""
+    return frozenset(map(_stem, field_tokens(field, (spelling,))))
+
+
+def marks(code: str, text: str) -> list[tuple[int, int]]:
+    """Where the query's words are in the code, as (start, end) offsets, by stem.
+
+    >>> marks("void hideKeyboard() {}", "hiding the keyboard")
+    [(5, 9), (9, 17)]
+    """
+    stems = query_stems(text)
+    return [(start, end) for start, end, word in spans(code) if _stem(word) in stems]
+
+
+def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Where whole names are in the code, as (start, end) offsets.
+
+    >>> name_marks("openFile(open, File.open)", ["open"])
+    [(9, 13), (20, 24)]
+    """
+    pattern = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
+    return [match.span() for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", code)] if pattern else []
+
+
+def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> list[tuple[int, int]]:
+    """Which lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
+
+    The first line is always there; then come the marked lines, those that matter most first, each with its
+    neighbours. A function of a few lines more than that is shown whole.
+
+    >>> excerpt(8, [5])
+    [(0, 8)]
+    >>> excerpt(100, [50, 52], 10)
+    [(0, 3), (49, 54)]
+    """
+    if lines <= most + 3:
+        return [(0, lines)]
+    shown = {0, 1, 2}
+    for line in marked:
+        around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
+        if len(shown | around) > most:
+            break
+        shown |= around
+    line = 3
+    while not marked and len(shown) < most:
+        shown.add(line)
+        line += 1
+    return _ranges(sorted(shown))
+
+
+def line_starts(code: str) -> list[int]:
+    """Where each line of the code begins, as offsets.
+
+    >>> line_starts("a\\nbc\\n")
+    [0, 2, 5]
+    """
+    starts = [0]
+    for line in code.split("\n")[:-1]:
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
+    """The 0-based lines in which something is marked, those with the most different words first.
+
+    >>> marked_lines("x\\nhide\\nhide key\\nkey key", [(2, 6), (7, 11), (12, 15), (16, 19), (20, 23)])
+    [2, 1, 3]
+    """
+    starts = line_starts(code)
+    held: dict[int, set[str]] = {}
+    for start, end in marks:
+        held.setdefault(bisect_right(starts, start) - 1, set()).add(code[start:end].lower())
+    return sorted(held, key=lambda line: (-len(held[line]), line))
+
+
+def numbered(hit: Mapping[str, Any]) -> bool:
+    """Whether the lines of a hit's code are the lines of its file, one for one.
+
+    An outline of a class leaves out the bodies of methods, and that of a file what stands between its pieces; their
+    lines have no numbers that are true. Pieces are joined by empty lines: only one that has none is sure to be whole.
+    """
+    code: str = hit["code"]
+    whole = hit["kind"] not in _JOINED_KINDS or "\n\n" not in code
+    return whole and code.count("\n") == hit["end_line"] - hit["start_line"]
+
+
+def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
+    """Sorted lines as ranges; a gap of one line is closed, an ellipsis would be no shorter."""
+    ranges = [(lines[0], lines[0] + 1)]
+    for line in lines[1:]:
+        start, end = ranges[-1]
+        if line <= end + 1:
+            ranges[-1] = (start, line + 1)
+        else:
+            ranges.append((line, line + 1))
+    return ranges

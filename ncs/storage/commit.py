@@ -1,0 +1,353 @@
+"""Writing an index: new segments, statistics and tombstones become a snapshot all at once, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
+from ncs.storage.snapshot import (
+    LOCK,
+    NAME,
+    OLD,
+    SEGMENTS,
+    SNAPSHOT,
+    STATISTICS,
+    TOMBSTONES,
+    Description,
+    FileEntry,
+    checksum,
+    read_description,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+IGNORE = ".gitignore"
+IGNORED = "# made by ncs: an index is built, not committed\n*\n"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE_LEFT = 1 << 20
+"""Bytes."""
+SYNCED = 16
+"""Files that are synced at a time."""
+
+
+class IndexWriter:
+    """Folders to write into, and `commit`. There is one writer of an index at a time (`open_writer`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.previous: Description | None = None
+        """What answers now; None where there is nothing that can be read."""
+        with suppress(NcsError):
+            self.previous = read_description(folder)
+        self._entries: dict[str, FileEntry] = dict(self.previous.files) if self.previous else {}
+        """Of files that were synced already."""
+        self._number = _last_number(folder, self.previous)
+
+    def new_folder(self, kind: str, name: str | None = None) -> Path:
+        """An empty folder for a segment (SEGMENTS) or statistics (STATISTICS), named by the next number or `name`."""
+        if name is None:
+            self._number += 1
+            name = f"{self._number:06}"
+        path = self.folder / kind / name
+        path.mkdir(parents=True)
+        return path
+
+    def copy_folder(self, source: Path, name: str | None = None, *, without: Sequence[str] = ()) -> Path:
+        """A new segment or statistics with the files of another one, but for these top-level names.
+
+        Files are linked, not copied, where the system can: they must be replaced, never written to.
+        """
+        target = self.new_folder(source.parent.name, name)
+        for entry in sorted(source.iterdir()):
+            if entry.name not in without:
+                _link(entry, target / entry.name)
+        for path in target.rglob("*"):
+            old = (source / path.relative_to(target)).relative_to(self.folder).as_posix()
+            if old in self._entries and path.is_file():
+                self._entries[path.relative_to(self.folder).as_posix()] = self._entries[old]
+        return target
+
+    def commit(
+        self,
+        segments: Sequence[tuple[Path, int]],
+        statistics: Path,
+        *,
+        tombstones: NDArray[np.int64] | None = None,
+        config: Mapping[str, object],
+        counts: Mapping[str, object],
+        notes: Sequence[str] = (),
+        versions: Mapping[str, str],
+    ) -> Description:
+        """Sync every file, then let snapshot.json name them: from then on they answer. The only commit there is.
+
+        segments: folder and number of documents of each. tombstones: [n, 2], the segment's number and the file's
+        in it. Afterwards whatever the new snapshot does not name is removed, unless a reader holds it.
+        """
+        self._number += 1
+        paths, buried = [statistics, *(path for path, _ in segments)], None
+        if tombstones is not None and len(tombstones):
+            buried = f"{self._number:06}"
+            (self.folder / TOMBSTONES).mkdir(exist_ok=True)
+            paths.append(self.folder / TOMBSTONES / f"{buried}.npy")
+            np.save(paths[-1], tombstones.astype(np.int64))
+        files = self._synced(paths)
+        description = Description(
+            self._number,
+            datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            statistics.name,
+            tuple((path.name, documents) for path, documents in segments),
+            buried,
+            versions,
+            config,
+            counts,
+            tuple(notes),
+            files,
+        )
+        replace_file(self.folder / SNAPSHOT, description.to_json())
+        self.previous, self._entries = description, {**self._entries, **files}
+        collect_garbage(self.folder)
+        return description
+
+    def _synced(self, paths: Sequence[Path]) -> dict[str, FileEntry]:
+        """Entries of all files of these folders, the new ones brought to the disk."""
+        files: dict[str, FileEntry] = {}
+        new, folders = [], {self.folder}
+        for path in paths:
+            folders.add(path.parent)
+            for each in [path] if path.is_file() else sorted(path.rglob("*")):
+                name = each.relative_to(self.folder).as_posix()
+                if each.is_dir():
+                    folders.add(each)
+                elif name in self._entries:
+                    files[name] = self._entries[name]
+                else:
+                    files[name] = checksum(each)
+                    new.append(each)
+                    folders.add(each.parent)
+        _sync_all(new)
+        _sync_all(sorted(folders))
+        return files
+
+
+@contextmanager
+def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]:
+    """Write into the index `folder`, which need not exist; what is not committed is taken back.
+
+    Raises, before any work: IndexBusy where another process writes there, BadInput for a folder of something else,
+    NcsError where it cannot be written or has less than `needed_bytes` free. A disk that fills up later is NcsError.
+    """
+    _refuse_foreign(folder)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        with _unwritable(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with _write_lock(folder):
+            try:
+                with _unwritable(folder):
+                    collect_garbage(folder)
+                    _check_space(folder, needed_bytes)
+                    if not (folder / IGNORE).exists():
+                        (folder / IGNORE).write_text(IGNORED, encoding="utf-8")
+                    writer = IndexWriter(folder)
+                with disk_errors(folder):
+                    yield writer
+            finally:
+                with suppress(OSError):
+                    collect_garbage(folder)
+                    _take_back(folder)
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all, whenever the power fails."""
+    temporary = path.with_name(f"{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    _sync(temporary)
+    temporary.replace(path)
+    _sync(path.parent)
+
+
+def collect_garbage(folder: Path) -> None:
+    """Remove what the snapshot does not name: leftovers of killed builds, and segments that were replaced.
+
+    Where no snapshot can be read everything stays: it may be all that is left of an index.
+    """
+    (folder / f"{SNAPSHOT}.part").unlink(missing_ok=True)
+    try:
+        current = read_description(folder)
+    except NcsError:
+        if not (folder / SNAPSHOT).exists():  # of format 2, or a first build that failed
+            for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
+                shutil.rmtree(folder / kind, ignore_errors=True)
+        return
+    named = {f"{SEGMENTS}/{name}" for name, _ in current.segments}
+    named |= {f"{STATISTICS}/{current.statistics}", f"{TOMBSTONES}/{current.tombstones}.npy"}
+    for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
+        for path in sorted((folder / kind).glob("*")) if (folder / kind).is_dir() else ():
+            if f"{kind}/{path.name}" not in named and NAME.fullmatch(path.stem):
+                _remove_unheld(path)
+    for path in (folder / OLD, *folder.glob("data-*")):  # format 2, which this index has replaced
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _remove_unheld(path: Path) -> None:
+    """Remove it, unless a reader holds it (`ncs.storage.snapshot.Hold`): then a later commit will."""
+    if path.is_file():
+        path.unlink(missing_ok=True)
+        return
+    if os.name == "nt":  # files that are open stay there by themselves
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        except OSError:  # a file system without locks has no holds either
+            pass
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _last_number(folder: Path, previous: Description | None) -> int:
+    """The highest number in use: a process that a killed build left behind may still write to an old name."""
+    numbers = [previous.number if previous else 0]
+    for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
+        if (folder / kind).is_dir():
+            numbers += [int(path.stem) for path in (folder / kind).iterdir() if NAME.fullmatch(path.stem)]
+    return max(numbers)
+
+
+def _check_space(folder: Path, needed_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise NcsError(
+            f"{folder} has {free / 1e6:,.1f} MB free and the index may take {needed_bytes / 1e6:,.1f} MB;"
+            " free some space or choose another folder with -i"
+        )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Nothing is written to, let alone removed from, a folder that holds something else."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise BadInput(f"{folder} is not a folder; choose another one with -i") from None
+    except OSError as error:
+        raise IndexFolderError(f"cannot read {folder}: {error.strerror}; choose another folder with -i") from None
+    if names and LOCK not in names and SNAPSHOT not in names:
+        raise BadInput(f"{folder} is not empty and not an index; choose another folder with -i")
+
+
+@contextmanager
+def _write_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of the one process that writes; the system releases it when that process dies, however it dies."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise IndexBusy(f"another build is writing to {folder}; wait for it or choose another folder with -i") from None
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _take_back(folder: Path) -> None:
+    """Where there was no index and the build failed, nothing of ours may keep the folder; the lock goes last."""
+    if (folder / SNAPSHOT).exists() or (folder / OLD).exists():
+        return
+    ignore = folder / IGNORE
+    if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
+        ignore.unlink()
+    (folder / LOCK).unlink(missing_ok=True)
+
+
+def _link(source: Path, target: Path) -> None:
+    """The same file or folder under another name; a copy where the system cannot link."""
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=lambda old, new: _link(Path(old), Path(new)))
+        return
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def _unwritable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Say in one line that the disk is full, whoever found out; other errors pass.
+
+    numpy and faiss report a failed write without the system's error number: then the space left tells.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        if number in FULL or (number is None and _free(folder) < NO_SPACE_LEFT):
+            raise cannot_write(folder, OSError(errno.ENOSPC, "")) from error
+        raise
+
+
+def cannot_write(folder: Path, error: OSError) -> NcsError:
+    """The error that says so, with its remedy."""
+    if error.errno in FULL:
+        return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
+    return NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i")
+
+
+def _free(folder: Path) -> float:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return float("inf")
+
+
+def _sync(path: Path) -> None:
+    """Bring a file, or a folder's list of names, to the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # there a folder cannot be opened, and need not
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_all(paths: Sequence[Path]) -> None:
+    """Sync files together: a file system that keeps a journal writes it once for many that wait."""
+    with ThreadPoolExecutor(SYNCED) as pool:
+        for _ in pool.map(_sync, paths):  # raises what one of them did
+            pass

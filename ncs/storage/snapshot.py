@@ -1,0 +1,415 @@
+"""A snapshot: the segments, tombstones and statistics that answer together. `ncs.storage.commit` writes them.
+
+    <index>/snapshot.json          which of the following belong together; replaced by a rename: the only commit
+    <index>/segments/000001/       immutable: documents and everything computed from them
+    <index>/statistics/000001/     what a build learnt from its segment: embeddings, idf, means, confidence
+    <index>/tombstones/000002.npy  files of older segments that are gone, with their documents
+    <index>/ncs.lock               held by the process that writes; it also marks the folder as an index
+    <index>/tuned.json             what `ncs tune` learnt; no part of a snapshot
+
+The first segment is the one that the statistics were learnt from; later segments were written by updates.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import numpy as np
+
+from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from ncs.types import Mask
+
+T = TypeVar("T")
+Rows = "NDArray[np.int64]"
+
+FORMAT = 3
+SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
+SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
+OLD = "manifest.json"
+"""What an index of format 1 or 2 has in place of snapshot.json."""
+NAME = re.compile(r"[0-9]{6,18}")
+QUICK_BYTES = 8 << 20
+"""How many bytes are checksummed when an index is opened (7 ms); `verify` reads everything."""
+ATTEMPTS = 3
+PENDING = "pending"
+"""Key of `counts`: what an index lacks that was committed before its build was complete."""
+
+
+class FileEntry(TypedDict):
+    """Size and checksum of a file."""
+
+    bytes: int
+    blake2b: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The content of snapshot.json. config and versions are enough to build the index again."""
+
+    number: int
+    created: str
+    statistics: str
+    segments: tuple[tuple[str, int], ...]
+    """Name and number of documents of each, tombstones included."""
+    tombstones: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    files: Mapping[str, FileEntry] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """One object."""
+        return json.dumps({"format": FORMAT, **{name: getattr(self, name) for name in self.__slots__}}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Description:
+        """Raises IndexVersion for another format, ValueError for anything else that is no snapshot; unknown keys pass.
+
+        Neither error names the folder.
+        """
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        if not isinstance(content, dict) or type(content.get("format")) is not int:
+            raise ValueError("not a snapshot")
+        if content["format"] != FORMAT:
+            raise IndexVersion(f"has format {content['format']}, this ncs reads {FORMAT}")
+        for key, kind in _KINDS.items():
+            if not isinstance(content.get(key), kind):
+                raise ValueError(f"{key} is missing or of the wrong kind")
+        segments = tuple(_segment(entry) for entry in content["segments"])
+        names = [content["statistics"], *(name for name, _ in segments), *filter(None, [content.get("tombstones")])]
+        if not segments or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
+            raise ValueError("names a file outside the folder")
+        for path, entry in content["files"].items():
+            _check_entry(path, entry)
+        notes = tuple(map(str, content["notes"]))
+        return cls(**{**{key: content.get(key) for key in _KINDS}, "segments": segments, "notes": notes})
+
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "number": int,
+    "created": str,
+    "statistics": str,
+    "segments": list,
+    "tombstones": (str, type(None)),
+    "versions": dict,
+    "config": dict,
+    "counts": dict,
+    "notes": list,
+    "files": dict,
+}
+
+
+def _segment(entry: object) -> tuple[str, int]:
+    if not (isinstance(entry, list) and len(entry) == 2 and type(entry[1]) is int and 0 <= entry[1] < 1 << 31):
+        raise ValueError("a segment is no pair of name and size")
+    return entry[0], entry[1]
+
+
+def _check_entry(path: str, entry: object) -> None:
+    """Raise ValueError for a path that leads outside the folder, or an entry without size and checksum."""
+    parts = PurePosixPath(path).parts
+    outside = not parts or ".." in parts or path.startswith("/") or "\\" in path or PureWindowsPath(path).drive
+    if outside or not path.isprintable():
+        raise ValueError(f"names a file outside the folder: {path!r}")
+    if not (isinstance(entry, dict) and type(entry.get("bytes")) is int and isinstance(entry.get("blake2b"), str)):
+        raise ValueError(f"has no size or checksum of {path!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of a snapshot. first: row of its first document. dead_files: local numbers of files that are gone."""
+
+    name: str
+    path: Path
+    first: int
+    documents: int
+    dead_files: NDArray[np.int64]
+
+    def dead_rows(self) -> Iterator[tuple[int, int]]:
+        """Ranges [start, stop) of local rows that are tombstones: the documents of its dead files."""
+        if len(self.dead_files):
+            bounds = np.load(self.path / "files" / "rows.npy", mmap_mode="r", allow_pickle=False)
+            yield from zip(bounds[self.dead_files].tolist(), bounds[self.dead_files + 1].tolist(), strict=True)
+
+
+class Snapshot:
+    """An open snapshot. Its files stay where they are until it is closed, whatever is committed meanwhile."""
+
+    def __init__(self, folder: Path, description: Description) -> None:
+        """Raises OSError where a segment was removed meanwhile, IndexDamaged where tombstones do not fit."""
+        self.folder, self.description = folder, description
+        self.statistics = folder / STATISTICS / description.statistics
+        self._holds = [Hold(self.statistics)]
+        try:
+            self.segments = tuple(self._open_segments())
+        except BaseException:
+            self.close()
+            raise
+        self._starts = np.array([segment.first for segment in self.segments[1:]], np.int64)
+        self.live = self._live()
+
+    def _open_segments(self) -> Iterator[Segment]:
+        dead, first = self._tombstones(), 0
+        for name, documents in self.description.segments:
+            path = self.folder / SEGMENTS / name
+            self._holds.append(Hold(path))
+            yield Segment(name, path, first, documents, dead[dead[:, 0] == int(name), 1])
+            first += documents
+
+    def _tombstones(self) -> NDArray[np.int64]:
+        """[n, 2]: segment and file of each dead file."""
+        if self.description.tombstones is None:
+            return np.zeros((0, 2), np.int64)
+        path = self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
+        dead = load_array(path, mmap=False)
+        if dead.ndim != 2 or dead.shape[1] != 2:
+            raise IndexDamaged(f"{path} is damaged; {rebuild(self.folder)}")
+        return dead.astype(np.int64)
+
+    def _live(self) -> Mask | None:
+        """bool [len(self)]: False for tombstones; None where there are none."""
+        if not any(len(segment.dead_files) for segment in self.segments):
+            return None
+        live = np.ones(len(self), np.bool_)
+        try:
+            for segment in self.segments:
+                for start, stop in segment.dead_rows():
+                    live[segment.first + start : segment.first + stop] = False
+        except (OSError, ValueError, IndexError) as error:
+            raise IndexDamaged(f"cannot read {segment.path} ({error}); {rebuild(self.folder)}") from error
+        return live
+
+    def __len__(self) -> int:
+        """Rows, tombstones included."""
+        return self.segments[-1].first + self.segments[-1].documents
+
+    @property
+    def documents(self) -> int:
+        """Documents that can be found."""
+        return len(self) if self.live is None else int(np.count_nonzero(self.live))
+
+    @property
+    def tombstones(self) -> NDArray[np.int64]:
+        """[n, 2]: the number of the segment and of the file in it, of every dead file."""
+        return self._tombstones()
+
+    def split(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows by segment: (number of the segment, positions in `rows`, local rows), for segments that have any."""
+        if len(self.segments) == 1:
+            if len(rows):
+                yield 0, np.arange(len(rows)), rows
+            return
+        owners = np.searchsorted(self._starts, rows, side="right")
+        for number, segment in enumerate(self.segments):
+            at = np.flatnonzero(owners == number)
+            if len(at):
+                yield number, at, rows[at] - segment.first
+
+    def part(self, mask: Mask, segment: Segment) -> Mask:
+        """The rows of a segment of a mask over all rows."""
+        return mask[segment.first : segment.first + segment.documents]
+
+    def allowed(self, mask: Mask | None) -> Mask | None:
+        """A mask without tombstones; None where all rows may be answered."""
+        if self.live is None:
+            return mask
+        return self.live if mask is None else mask & self.live
+
+    def close(self) -> None:
+        """Let its files go; nothing can be opened from it afterwards."""
+        for hold in self._holds:
+            hold.close()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Hold:
+    """A shared lock on a folder of an index, which keeps garbage collection from removing it.
+
+    A hold writes nothing, works on read-only media, and ends with the process. File systems without locks have none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError where the folder is being removed or gone."""
+        self._descriptor = -1
+        if os.name == "nt":
+            folder.stat()
+            return
+        import fcntl
+
+        self._descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise
+        except OSError:  # a file system without locks
+            self.close()
+
+    def close(self) -> None:
+        """Let go."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False) -> T:
+    """`load(snapshot)` of the index in a folder; tried again where a commit replaced the snapshot meanwhile.
+
+    All files must be there in their size; checksums are compared of the small ones, with `verify` of all.
+    Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
+    """
+    for attempt in range(ATTEMPTS):
+        description = read_description(folder)
+        last = attempt == ATTEMPTS - 1
+        snapshot = None
+        try:
+            wrong = next(check_files(folder, description.files, verify=verify), None)
+            if wrong is not None:
+                raise IndexDamaged(f"{wrong}; {rebuild(folder)}")
+            snapshot = Snapshot(folder, description)
+            return load(snapshot)
+        except (OSError, ValueError, RuntimeError, NcsError) as error:
+            if snapshot is not None:
+                snapshot.close()
+            if last or read_description(folder).number == description.number:
+                if snapshot is None and not isinstance(error, NcsError):
+                    raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
+                raise
+        except BaseException:
+            if snapshot is not None:
+                snapshot.close()
+            raise
+    raise AssertionError("unreachable")
+
+
+def read_description(folder: Path) -> Description:
+    """The content of snapshot.json.
+
+    Raises IndexNotFound where nothing is, IndexDamaged where it is missing or garbled, IndexVersion.
+    """
+    try:
+        return Description.from_json((folder / SNAPSHOT).read_bytes())
+    except FileNotFoundError:
+        raise _no_snapshot(folder) from None
+    except NotADirectoryError:
+        raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
+    except OSError as error:
+        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror}; check its permissions") from None
+    except IndexVersion as error:
+        raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
+    except ValueError as error:
+        raise IndexDamaged(f"{folder / SNAPSHOT} is damaged ({error}); {rebuild(folder)}") from None
+
+
+def snapshot_number(folder: Path) -> int | None:
+    """The number of the snapshot that answers now; None where none can be read."""
+    try:
+        return Description.from_json((folder / SNAPSHOT).read_bytes()).number
+    except (OSError, ValueError, IndexVersion):
+        return None
+
+
+def find_index(start: Path) -> Path:
+    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository. Raises IndexNotFound."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        index = folder / DEFAULT_NAME
+        if (index / SNAPSHOT).is_file() or (index / OLD).is_file():
+            return index
+    raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
+
+
+def rebuild(folder: Path) -> str:
+    """The remedy for an index that cannot be used."""
+    return f"build it again with: ncs build <sources> -i {folder}"
+
+
+def _no_snapshot(folder: Path) -> NcsError:
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except OSError:
+        names = set()
+    if not names:
+        return IndexNotFound(f"no index at {folder}; make one with: ncs build <sources> -i {folder}")
+    if OLD in names:
+        return IndexVersion(f"index {folder} has an older format, this ncs reads {FORMAT}; {rebuild(folder)}")
+    if LOCK in names:
+        return IndexDamaged(f"{folder} has no {SNAPSHOT}: its build has not ended; wait for it or {rebuild(folder)}")
+    return IndexDamaged(f"{folder} has no {SNAPSHOT} and is not an index; name another folder with -i")
+
+
+def checksum(path: Path) -> FileEntry:
+    """Size and checksum of a file."""
+    digest, size = blake2b(digest_size=16), 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+            size += len(piece)
+    return {"bytes": size, "blake2b": digest.hexdigest()}
+
+
+def check_files(folder: Path, files: Mapping[str, FileEntry], *, verify: bool) -> Iterator[str]:
+    """What is wrong with files, one sentence each.
+
+    Every size is compared; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES together.
+    """
+    left = float("inf") if verify else QUICK_BYTES
+    for path, entry in sorted(files.items(), key=lambda item: (item[1]["bytes"], item[0])):
+        left -= entry["bytes"]
+        wrong = _wrong(folder / path, entry, read=left >= 0)
+        if wrong:
+            yield f"{folder / path} {wrong}"
+
+
+def _wrong(path: Path, entry: FileEntry, *, read: bool) -> str:
+    try:
+        size = path.stat().st_size
+        if size != entry["bytes"]:
+            return f"has {size:,} bytes instead of {entry['bytes']:,}"
+        if read and checksum(path) != entry:
+            return "was altered"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return ""
+
+
+def load_array(path: Path, *, mmap: bool = True) -> NDArray[Any]:
+    """A .npy file, memory-mapped or read; raises IndexDamaged where it is missing or truncated."""
+    try:
+        return np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
+
+
+def segment_paths(snapshot: Snapshot, name: str) -> Sequence[Path]:
+    """The folder or file of this name in every segment."""
+    return [segment.path / name for segment in snapshot.segments]

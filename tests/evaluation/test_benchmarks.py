@@ -1,0 +1,191 @@
+"""Benchmarks: bin/benchmark lists them, and each runs on a small corpus and writes true counts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from evaluation.benchmarks import build, common, extract, query, scale, update, vectors
+from ncs.index import Index
+from ncs.sources import SourceFile
+from tests import corpus
+
+ROOT = Path(__file__).parents[2]
+BENCHMARK = ROOT / "bin/benchmark"
+HELPERS = {"__init__", "common", "random_edits"}
+JAVA = """class A {
+  A() { }
+  int one() { return 1; }
+  void two() { one(); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sources, an index of them, and queries."""
+    home = tmp_path_factory.mktemp("benchmarks")
+    Index.build(corpus.write(home / "repos"), home / "index").close()
+    (home / "queries.txt").write_text("hide soft keyboard\n\nread text file\n")
+    return home
+
+
+def report_of(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("options", [[], ["--help"]], ids=str)
+def test_the_script_lists_every_benchmark_with_its_first_line(options: list[str]) -> None:
+    done = subprocess.run(["bash", BENCHMARK, *options], capture_output=True, text=True, check=True)
+    lines = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()]
+    files = sorted((ROOT / "evaluation/benchmarks").glob("*.py"))
+    expected = [
+        [file.stem, str(ast.get_docstring(ast.parse(file.read_text()))).split("\n")[0]]
+        for file in files
+        if file.stem not in HELPERS
+    ]
+    assert lines == expected
+
+
+def test_the_script_refuses_an_unknown_name_in_one_line_before_it_installs_anything() -> None:
+    done = subprocess.run(["bash", BENCHMARK, "extrac"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("bin/benchmark: no benchmark 'extrac'; choose one of: build ctags extract")
+
+
+def test_extraction_is_counted_by_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "A.java").write_text(JAVA)
+    (folder / "B.java").write_text("class B { void three() { int x = ; } void four() { } }\n")
+    (folder / "c.py").write_text("def f():\n    return 1\n\n\nclass C:\n    def g(self):\n        return f()\n")
+    assert extract.main([str(folder), "--rounds", "1", "--json", str(tmp_path / "out.json")]) == 0
+    found = report_of(tmp_path / "out.json")["languages"]
+    assert {
+        name: (each["files"], each["documents"], each["broken"], each["failed"]) for name, each in found.items()
+    } == {
+        "java": (2, 5, 1, 0),
+        "python": (1, 2, 0, 0),
+    }
+    assert found["java"]["bytes"] == sum(path.stat().st_size for path in folder.glob("*.java"))
+    assert found["java"]["ratio"] == pytest.approx(found["java"]["extract"] / max(found["java"]["parse"], 1e-9))
+    assert [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()][2:] == [
+        "java",
+        "python",
+        "all",
+    ]
+    assert extract.main([str(tmp_path / "none")]) == 2
+
+
+def test_files_are_drawn_up_to_the_limit_and_the_same_again() -> None:
+    files = [SourceFile("r", f"{n}.py", b"x" * 100) for n in range(50)]
+    drawn = extract.sample(files, 1_050)
+    assert len(drawn) == 10
+    assert drawn == extract.sample(files, 1_050)
+    assert len(extract.sample(files, 1)) == 1
+
+
+def test_queries_are_lines_of_a_file_and_none_is_an_error(home: Path, tmp_path: Path) -> None:
+    assert common.read_queries(home / "queries.txt") == ["hide soft keyboard", "read text file"]
+    (tmp_path / "empty.txt").write_text("\n")
+    assert query.main([str(home / "index"), "--queries", str(tmp_path / "empty.txt")]) == 2
+
+
+@pytest.mark.slow
+def test_a_query_is_timed_cold_and_warm(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [str(home / "index"), "--queries", str(home / "queries.txt"), "--json", str(tmp_path / "out.json")]
+    assert query.main([*command, "--rounds", "1"]) == 0
+    found = report_of(tmp_path / "out.json")
+    assert set(found["milliseconds"]) == {"hybrid", "bm25", "ncs_centred", "FAISS, brute force", "bm25s"}
+    assert all(len(times) == 2 and min(times) > 0 for times in found["milliseconds"].values())
+    assert found["cold"]["ncs query"]["cpu"] > 0
+    assert "| hybrid" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_build_is_measured_beside_its_floors(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [str(home / "repos"), "--workers", "1", "--json", str(tmp_path / "out.json")]
+    assert build.main(command) == 0
+    found = report_of(tmp_path / "out.json")
+    assert list(found["seconds"]) == ["ncs", "parse", "fasttext", "faiss", "bm25s"]
+    with Index.load(home / "index") as index:
+        assert found["documents"] == len(index)
+    assert "| floors" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_update_after_edits_holds_the_documents_of_a_build(home: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (home / "repos").rglob("*") if path.is_file()}
+    options = ["--files", "1", "--rounds", "1", "--edits", "3", "--json", str(tmp_path / "out.json")]
+    assert update.main([str(home / "index"), str(home / "repos"), *options]) == 0
+    found = report_of(tmp_path / "out.json")
+    assert found["same_documents"] is True
+    assert sum(found["edits"].values()) == 3
+    assert list(found["seconds"]) == ["1 changed", "nothing changed", "3 edits", "build"]
+    assert {path: path.read_bytes() for path in (home / "repos").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_kinds_of_vectors_are_measured_against_exact_search(home: Path, tmp_path: Path) -> None:
+    command = [str(home / "index"), "--queries", str(home / "queries.txt"), "--rows", "3000"]
+    assert vectors.main([*command, "--json", str(tmp_path / "out.json")]) == 0
+    found = report_of(tmp_path / "out.json")
+    assert (found["vectors"], found["queries"]) == (3_000, 2)
+    assert found["kinds"]["exact"]["at_10"]["recall"] == 1.0
+    assert found["kinds"]["pq"]["at_10"]["recall"] >= 0.5
+    assert found["kinds"]["pq"]["bytes_per_vector"] < found["kinds"]["exact"]["bytes_per_vector"]
+
+
+def java(folder: Path) -> Path:
+    """Two repositories of 60 functions each."""
+    for repository, noun in (("one", "File"), ("two", "Socket")):
+        functions = "\n".join(
+            f"  int {verb}{noun}{n}({noun} it) {{\n    int total = {n};\n    it.{verb}();\n    check(total);\n"
+            f"    return total;\n  }}"
+            for verb in ("open", "close", "read", "write", "send", "find")
+            for n in range(10)
+        )
+        (folder / repository).mkdir(parents=True)
+        (folder / repository / f"{noun}s.java").write_text(f"class {noun}s {{\n{functions}\n}}\n")
+    return folder
+
+
+def test_synthetic_functions_keep_parsing_and_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    real = java(tmp_path / "real")
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        scale.write_sources(real, tmp_path / name, 300, seed)
+    files = {name: {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*.java")} for name in "abc"}
+    assert files["a"] == files["b"] != files["c"]
+    with Index.build(tmp_path / "a", tmp_path / "index") as index:
+        kinds = [document.kind for document in build.all_documents(index)]
+        copies = sum(len(document.copies) for document in build.all_documents(index) if document.kind == "method")
+        assert index.description.counts["broken"] == 0
+    assert kinds.count("method") + copies == 300
+    assert copies > 20
+
+
+def test_new_names_come_from_the_same_repository(tmp_path: Path) -> None:
+    (documents, *_) = scale.read_functions(java(tmp_path / "real"))
+    made = "\n".join(scale.make(documents, [], Random(0)))
+    known = {name.lower() for document in documents for name in scale.identifiers(document.code)}
+    assert ("Socket" in made) != ("File" in made)
+    assert any(name.lower() not in known for name in scale.identifiers(made))
+
+
+@pytest.mark.slow
+def test_an_index_of_any_size_is_built_and_queried(home: Path, tmp_path: Path) -> None:
+    command = [str(java(tmp_path / "real")), "--functions", "250", "--queries", str(home / "queries.txt")]
+    command += ["--build", "--embeddings lsa", "--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json")]
+    for _ in range(2):  # what is there is queried again
+        assert scale.main(command) == 0
+    (run,) = report_of(tmp_path / "out.json")["runs"]
+    assert run["functions"] == 250
+    assert 0 < run["open_s"] <= run["first_s"]
+    assert run["build_peak_bytes"] > 2**20
+    assert scale.main([str(tmp_path), "--out", str(tmp_path / "x"), "--queries", str(home / "queries.txt")]) == 2

@@ -1,0 +1,155 @@
+"""The bm25 ranker on the functions of the Python standard library, against bm25s."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.extract import extract
+from ncs.search.bm25 import WEIGHTS, Bm25Ranker
+from ncs.search.rankers import create_ranker
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem_all
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
+from ncs.types import FIELDS, Document, Field
+
+QUESTIONS = (
+    "how do I read a text file line by line",
+    "parse command line arguments",
+    "convert a string to an integer",
+    "open a socket connection with timeout",
+    "remove directory tree",
+    "is the thread alive",
+    "decode base64",
+    "what is this",
+    "iterate over sorted sorted keys",
+    "getaddrinfo",
+)
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    """Functions of the standard library's top level from `p` on, in path order."""
+    files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("[p-z]*.py"))
+    return [document for file in files for document in extract(file.read_bytes(), "python", path=file.name)]
+
+
+@pytest.fixture(scope="module")
+def words(documents: Sequence[Document]) -> WordTable:
+    builder = WordTableBuilder()
+    builder.add(*batch_words([[field_tokens(field, d.words.get(field, ())) for field in FIELDS] for d in documents]))
+    return builder.finish()
+
+
+def fitted(words: WordTable, **config: object) -> Bm25Ranker:
+    ranker = create_ranker("bm25", **config)
+    assert isinstance(ranker, Bm25Ranker)
+    ranker.fit(words)
+    return ranker
+
+
+def reference(documents: Sequence[Document], weights: Mapping[Field, int], k1: float, b: float) -> bm25s.BM25:
+    """bm25s over text in which the words of each field stand as often as its weight says."""
+    texts = [
+        [word for field, weight in weights.items() for word in field_tokens(field, d.words.get(field, ())) * weight]
+        for d in documents
+    ]
+    engine = bm25s.BM25(method="lucene", k1=k1, b=b)
+    engine.index([stem_all(text) for text in texts], show_progress=False)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("weights", "k1", "b"),
+    [
+        (dict.fromkeys(FIELDS, 1), 1.2, 0.75),
+        ({**dict.fromkeys(FIELDS, 1), "name": 3, "doc": 2}, 1.5, 0.6),
+        ({"name": 4, "calls": 1}, 0.9, 0.4),
+    ],
+    ids=["plain", "weighted", "two fields"],
+)
+def test_scores_agree_with_bm25s_to_four_decimals(
+    documents: list[Document], words: WordTable, weights: dict[Field, int], k1: float, b: float
+) -> None:
+    ranker = fitted(words, weights=weights, k1=k1, b=b)
+    engine = reference(documents, weights, k1, b)
+    assert len(documents) > 2500
+    for text in QUESTIONS:
+        known = [stem for stem in stem_all(content_words(tokenize(text))) if stem in engine.vocab_dict]
+        want = engine.get_scores(known)
+        got = np.zeros(len(documents))
+        for row, score in ranker.search(text, len(documents)):
+            got[row] = score
+        np.testing.assert_allclose(got, want, rtol=0, atol=5e-5)
+
+
+def test_the_default_finds_functions_by_what_they_do(documents: list[Document], words: WordTable) -> None:
+    ranker = fitted(words)
+    for text, name in (
+        ("wait until the thread terminates", "join"),
+        ("how to copy a file with its permission bits", "copy"),
+        ("shuffle a list in place", "shuffle"),
+    ):
+        assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
+
+
+def test_saved_rankers_answer_as_before(words: WordTable, tmp_path: Path) -> None:
+    ranker, loaded = fitted(words), create_ranker("bm25")
+    ranker.save(tmp_path)
+    loaded.load(tmp_path)
+    for text in QUESTIONS:
+        assert loaded.search(text, 50) == ranker.search(text, 50)
+    assert [path.name for path in tmp_path.iterdir()] == ["bm25"]
+
+
+def test_the_same_words_give_the_same_bytes(words: WordTable, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        fitted(words).save(tmp_path / name)
+    for path in (tmp_path / "first" / "bm25").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / "bm25" / path.name).read_bytes()
+
+
+def test_a_mask_gives_what_is_left_of_the_full_ranking(words: WordTable) -> None:
+    ranker = fitted(words)
+    allowed = np.random.default_rng(1).random(len(words)) < 0.1
+    for text in QUESTIONS:
+        every = [hit for hit in ranker.search(text, len(words)) if allowed[hit[0]]]
+        assert ranker.search(text, 20, allowed=allowed) == every[:20]
+
+
+def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:
+    ranker, with_all = fitted(words), fitted(words, stop_words=True)
+    assert ranker.search("how do I open the file", 9) == ranker.search("open file", 9)
+    assert [term.word for term in with_all.terms("open the file")] == ["open", "the", "file"]
+    assert [term.word for term in ranker.terms("what is this")] == ["what", "is", "this"]
+    assert ranker.search("what is this", 1)
+
+
+def test_unknown_words_are_told_apart(words: WordTable) -> None:
+    ranker = fitted(words)
+    terms = ranker.terms("open xyzzyplugh file")
+    assert [term.word for term in terms if term.id is None] == ["xyzzyplugh"]
+    assert ranker.search("xyzzyplugh", 5) == []
+    assert ranker.search("", 5) == []
+    assert ranker.documents("xyzzyplugh") == 0
+    assert ranker.documents("sockets") == len(ranker.search("socket", len(words)))
+
+
+def test_a_ranker_without_postings_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="call fit or load first"):
+        Bm25Ranker().search("file", 1)
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        Bm25Ranker().load(tmp_path)
+
+
+def test_the_weights_name_every_field() -> None:
+    assert set(WEIGHTS) == set(FIELDS)

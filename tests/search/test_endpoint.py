@@ -1,0 +1,218 @@
+"""The endpoint ranker against a server on the loopback that speaks OpenAI's embeddings API."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexDamaged, NcsError
+from ncs.index import BuildConfig, Index
+from ncs.search.baselines.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
+from ncs.search.rankers import create_ranker
+from ncs.types import Document, Hit
+from tests.embeddings_server import Server, serving, vector
+
+pytest.importorskip("openai", reason="needs the extra endpoint")
+
+CODE = ("hide the keyboard", "read a file", "open the file", "close", "write file", "keyboard keyboard", "")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(name, "not-for-you")
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    with serving() as running:
+        yield running
+
+
+def model(server: Server, **settings: Any) -> EndpointModel:
+    return EndpointModel(endpoint_ranker(url=server.url, **settings).config)
+
+
+def documents() -> list[Document]:
+    return [
+        Document(f"r/x.py:{line}", "r", "x.py", line, line, "python", "function", f"f{line}", f"f{line}", {}, code)
+        for line, code in enumerate(CODE, 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    folder = tmp_path_factory.mktemp("index")
+    with Index.of(documents(), folder, config=BuildConfig(deduplicate=False)) as built:
+        yield built
+
+
+def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> None:
+    with closing(model(server, batch=3, model="letters")) as opened:
+        found = opened.documents(CODE)
+    np.testing.assert_allclose(found[:6], [vector(text) for text in CODE[:6]])
+    assert [body["input"] for _, _, body in server.requests] == [list(CODE[:3]), list(CODE[3:6]), ["-"]]
+    assert {path for path, _, _ in server.requests} == {"/v1/embeddings"}
+    assert {(body["model"], body["encoding_format"]) for _, _, body in server.requests} == {("letters", "float")}
+
+
+def test_hits_are_by_the_cosine_of_the_servers_vectors(server: Server, index: Index) -> None:
+    ranker = index.fitted("endpoint", url=server.url, query_prefix="q ", document_prefix="d ")
+    vectors = np.array([vector("d " + code) for code in CODE])
+    query = np.array(vector("q the keyboard"))
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    hits = ranker.search("the keyboard", 7)
+    assert [row for row, _ in hits] == list(np.argsort(-cosines))
+    np.testing.assert_allclose([score for _, score in hits], np.sort(cosines)[::-1], atol=1e-6)
+    assert server.requests[-1][2]["input"] == ["q the keyboard"]
+    ranker.model.close()  # type: ignore[attr-defined]
+
+
+def test_a_busy_server_is_asked_again(server: Server) -> None:
+    busy = {"error": {"message": "slow down", "type": "rate_limit", "code": "429"}}
+    server.answers = [(429, busy, {"retry-after-ms": "1"}), (503, {}, {"retry-after-ms": "1"})]
+    with closing(model(server)) as opened:
+        np.testing.assert_allclose(opened.queries(["file"])[0], vector("file"))
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_busy_is_given_up_in_one_line(server: Server) -> None:
+    server.answers = [(429, {"error": {"message": "slow\ndown"}}, {"retry-after-ms": "1"})] * 6
+    with closing(model(server)) as opened, pytest.raises(NcsError, match="answered 429") as caught:
+        opened.queries(["file"])
+    assert len(server.requests) == 6
+    assert "\n" not in str(caught.value)
+
+
+def test_the_key_comes_from_its_variable_only_and_is_stored_nowhere(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sesame-1234")
+    config = BuildConfig(rankers=(f"endpoint:url={server.url},key_variable=MY_KEY",), deduplicate=False)
+    with Index.of(documents(), tmp_path / "index", config=config):
+        pass
+    assert {headers["authorization"] for _, headers, _ in server.requests} == {"Bearer sesame-1234"}
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"sesame-1234" not in path.read_bytes()
+
+
+def test_without_a_key_none_is_sent_and_nothing_of_the_librarys_own_variables(server: Server) -> None:
+    with closing(model(server)) as opened:
+        opened.queries(["file"])
+    ((_, headers, body),) = server.requests
+    assert "authorization" not in headers
+    assert "not-for-you" not in json.dumps([headers, body])
+
+
+def test_a_refused_key_names_the_variable(server: Server) -> None:
+    server.answers = [(401, {"error": {"message": "who are you"}}, {})]
+    with closing(model(server)) as opened, pytest.raises(NcsError, match=rf"refused the key.*\${KEY_VARIABLE}"):
+        opened.queries(["file"])
+
+
+def answer(*vectors: Any) -> tuple[int, Any, dict[str, str]]:
+    data = [{"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(vectors)]
+    return 200, {"object": "list", "model": "m", "data": data}, {}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([answer([1.0, 2.0])], "gave 1 vectors for 2 texts"),
+        ([answer([1.0, 2.0], [1.0])], "gave vectors of 1 numbers, not 2"),
+        ([answer()], "gave (no embeddings|0 vectors for 2 texts)"),
+        ([(200, b"<html>", {"Content-Type": "text/html"})], "gave no embeddings"),
+        ([(200, {"data": [{"index": 0}, {"index": 1}]}, {})], "gave no embeddings"),
+        ([(200, {"data": 5}, {})], "gave no embeddings"),
+        ([(400, {"error": {"message": "too long"}}, {})], "answered 400 .*too long"),
+        ([(404, b"nothing here", {"Content-Type": "text/plain"})], "answered 404"),
+    ],
+    ids=["too few", "ragged", "none", "a page", "no vectors", "no list", "refused", "not there"],
+)
+def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], said: str) -> None:
+    server.answers = given
+    with closing(model(server)) as opened, pytest.raises(NcsError, match=said) as caught:
+        opened.documents(["a", "b"])
+    assert "\n" not in str(caught.value)
+    assert server.url in str(caught.value)
+
+
+def test_dimensions_that_change_from_one_answer_to_the_next_are_refused(server: Server) -> None:
+    server.answers = [answer([1.0, 2.0]), answer([1.0, 2.0, 3.0])]
+    with closing(model(server, batch=1)) as opened, pytest.raises(NcsError, match="of 3 numbers, not 2"):
+        opened.documents(["a", "b"])
+
+
+def test_numbers_that_are_none_are_refused(server: Server, index: Index) -> None:
+    server.answers = [
+        (200, b'{"data": [' + b",".join([b'{"index": %d, "embedding": [NaN]}' % i for i in range(7)]) + b"]}", {})
+    ]
+    ranker = endpoint_ranker(url=server.url)
+    with closing(ranker.model), pytest.raises(NcsError, match="gave no vectors of numbers"):  # type: ignore[type-var]
+        ranker.fit_documents(index.documents)
+
+
+def test_fewer_dimensions_are_asked_for_and_checked(server: Server) -> None:
+    with closing(model(server, dimensions=5)) as opened:
+        assert opened.queries(["abc"]).tolist() == [vector("abc", 5)]
+        server.answers = [answer([1.0] * 26)]
+        with pytest.raises(NcsError, match="of 26 numbers, not 5"):
+            opened.queries(["abc"])
+
+
+def test_long_texts_are_cut_by_characters(server: Server) -> None:
+    with closing(model(server, max_characters=10)) as opened:
+        opened.documents(["x" * 50])
+    assert server.requests[0][2]["input"] == ["x" * 10]
+
+
+def test_an_index_built_with_a_server_asks_it_for_the_question_only(server: Server, tmp_path: Path) -> None:
+    config = BuildConfig(rankers=(f"endpoint:url={server.url},batch=4",), deduplicate=False)
+
+    def found(index: Index) -> list[Hit]:
+        hits = index.search("read a file", 3, ranker="endpoint")
+        index.ranker("endpoint").model.close()  # type: ignore[attr-defined]
+        return hits
+
+    with Index.of(documents(), tmp_path / "index", config=config) as built:
+        sizes = [len(body["input"]) for _, _, body in server.requests]
+        assert sizes == [1, 4, 3]  # whether it answers at all, then the documents
+        hits = found(built)
+    with Index.load(tmp_path / "index", verify=True) as opened:
+        assert found(opened) == hits
+    assert [body["input"] for _, _, body in server.requests[3:]] == [["read a file"]] * 2
+    assert hits[0].document.code == "read a file"
+
+
+def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ncs.search.baselines.endpoint.RETRIES", 0)
+    with Server() as gone:
+        url = gone.url
+    opened = EndpointModel(endpoint_ranker(url=url).config)
+    with closing(opened), pytest.raises(NcsError, match=f"cannot reach {url}.*start the server"):
+        opened.queries(["file"])
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "ftp://host/v1", "http://", "file:///etc"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(BadInput, match="is no address"):
+        create_ranker("endpoint", url=url)
+
+
+def test_wrong_use_is_told_in_one_line(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="a password in it, which would be stored"):
+        create_ranker("endpoint", url="http://me:sesame@localhost/v1")
+    with pytest.raises(BadInput, match="'endpoint' needs a url; name it: endpoint:url="):
+        index.fitted("endpoint")
+    (tmp_path / "endpoint").mkdir()
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        create_ranker("endpoint").load(tmp_path)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(NcsError, match=r"pip install 'neural-code-search\[endpoint\]'"):
+        EndpointModel(endpoint_ranker(url="http://localhost/v1").config)

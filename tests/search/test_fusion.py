@@ -1,0 +1,100 @@
+"""Reciprocal-rank fusion against sums by hand and brute force."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncs.errors import BadInput
+from ncs.search.bm25 import Bm25Ranker
+from ncs.search.fusion import RrfRanker, fuse
+from ncs.search.rankers import create_ranker
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.types import FIELDS, Field
+
+
+def test_scores_are_sums_of_reciprocal_ranks() -> None:
+    found = fuse([[(8, 3.0), (2, 2.0), (5, 1.0)], [(5, 0.9), (8, 0.1)]], 10)
+    assert [row for row, _ in found] == [8, 5, 2]
+    assert [score for _, score in found] == pytest.approx([1 / 61 + 1 / 62, 1 / 63 + 1 / 61, 1 / 62], abs=1e-15)
+
+
+def test_swapped_ranks_tie_and_the_lower_row_comes_first() -> None:
+    found = fuse([[(9, 2.0), (4, 1.0)], [(4, 2.0), (9, 1.0)]], 2)
+    assert [row for row, _ in found] == [4, 9]
+    assert found[0][1] == found[1][1]
+
+
+@given(st.lists(st.permutations(range(9)), min_size=1, max_size=4), st.integers(1, 12))
+def test_any_rankings_are_fused_as_with_exact_fractions(rankings: list[list[int]], k: int) -> None:
+    cut = [ranking[: 3 + 2 * number] for number, ranking in enumerate(rankings)]
+    want: dict[int, Fraction] = {}
+    for ranking in cut:
+        for rank, row in enumerate(ranking, 1):
+            want[row] = want.get(row, Fraction(0)) + Fraction(1, 60 + rank)
+    found = fuse([[(row, -float(rank)) for rank, row in enumerate(ranking)] for ranking in cut], k)
+    assert [row for row, _ in found] == sorted(want, key=lambda row: (-want[row], row))[:k]
+
+
+@pytest.mark.parametrize("rankings", [[], [[]], [[], []]])
+def test_nothing_fused_is_nothing(rankings: list[list[tuple[int, float]]]) -> None:
+    assert fuse(rankings, 5) == []
+
+
+def table() -> WordTable:
+    """Four documents; by their names row 1 is the best for "file", by their comments row 3."""
+    names = [["open", "file"], ["file"], ["open", "socket"], ["read", "big", "file"]]
+    docs = [["a", "file", "is", "opened"], ["a", "file", "or", "more"], [], ["file"]]
+    texts = {"name": names, "doc": docs}
+    builder = WordTableBuilder()
+    builder.add(*batch_words([[texts[field][row] if field in texts else [] for field in FIELDS] for row in range(4)]))
+    return builder.finish()
+
+
+def fitted(folder: Path, name: str, field: Field) -> Bm25Ranker:
+    ranker = Bm25Ranker(name, weights={field: 1})
+    ranker.fit(table())
+    ranker.save(folder)
+    return ranker
+
+
+def test_the_hybrid_ranker_fuses_what_its_parts_find(tmp_path: Path) -> None:
+    part = fitted(tmp_path, "bm25", "name")
+    hybrid = RrfRanker(parts=("bm25",))
+    hybrid.load(tmp_path)
+    for allowed in (None, np.array([True, False, True, True])):
+        want = [row for row, _ in part.search("open file", 3, allowed=allowed)]
+        assert [row for row, _ in hybrid.search("open file", 3, allowed=allowed)] == want
+    assert want == [0, 2, 3]
+
+
+def test_parts_may_be_given_open_and_depth_cuts_their_lists(tmp_path: Path) -> None:
+    parts = fitted(tmp_path, "by_name", "name"), fitted(tmp_path, "by_doc", "doc")
+    assert [part.search("file", 1)[0][0] for part in parts] == [1, 3]
+    shallow, deep = RrfRanker(depth=1), RrfRanker(depth=100)
+    shallow.rankers = deep.rankers = parts
+    # a list of one row each, or all rows: 1 and 3 stand first and third, 0 second
+    assert shallow.search("file", 1) == [(1, 1 / 61)]
+    assert [row for row, _ in deep.search("file", 4)] == [1, 3, 0]
+    assert [row for row, _ in shallow.search("file", 4)] == [1, 3, 0]  # never cut before k
+    assert deep.search("file", 1)[0][1] == pytest.approx(1 / 61 + 1 / 63)
+
+
+def test_bad_requests_are_refused() -> None:
+    with pytest.raises(BadInput, match="part of itself"):
+        RrfRanker("rrf", parts=("bm25", "rrf"))
+    with pytest.raises(BadInput, match="call load first"):
+        RrfRanker().search("x", 1)
+    with pytest.raises(BadInput, match="ask for 1 or more"):
+        RrfRanker().search("x", 0)
+
+
+def test_the_registry_makes_the_hybrid_of_words_and_vectors() -> None:
+    ranker = create_ranker("rrf")
+    assert ranker.config == {"parts": ("bm25", "ncs_centred"), "constant": 60, "depth": 1000}

@@ -1,0 +1,173 @@
+"""A learned head in the default ranker: its values against numpy, its share of scores, and its weight."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from ncs.build import tune
+from ncs.build.add_ranker import add_rankers
+from ncs.build.calibration import LEAST, head_summary
+from ncs.config import BuildConfig, FastTextConfig
+from ncs.errors import BadInput, IndexDamaged
+from ncs.index import Index
+from ncs.learn.confidence import save_weights
+from ncs.search.feedback import Feedback
+from ncs.search.hybrid import HybridRanker
+from ncs.search.signals.head import FAR, HeadSignal, save_weight, weight_of
+from ncs.search.unif import UnifRanker
+from ncs.storage.words import WordTable
+from tests.heads import head
+
+pytestmark = pytest.mark.slow  # they ask an index of some of the standard library, built once
+
+MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
+QUERY = "close the socket of a file"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("heads")
+    (root / "src" / "lib").mkdir(parents=True)
+    for name in MODULES.split():
+        shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / f"{name}.py", root / "src" / "lib")
+    config = BuildConfig(fasttext=FastTextConfig(dim=16, epochs=1), embeddings="fasttext")
+    with Index.build(root / "src", root / "index", config=config, workers=1) as index:
+        words = tuple(index.words().vocabulary)
+    head(words=words, dim=8).save(root / "noise" / "head")
+    add_rankers(root / "index", [f"unif:head={root / 'noise'}"])
+    return root / "index"
+
+
+@pytest.fixture
+def index(folder: Path) -> Iterator[Index]:
+    with Index.load(folder) as opened:
+        yield opened
+
+
+def hybrid(index: Index, **options: float) -> HybridRanker:
+    ranker = HybridRanker(**options)  # type: ignore[arg-type]
+    ranker.load(index.snapshot)
+    return ranker
+
+
+def table(index: Index) -> WordTable:
+    return cast(WordTable, index.words().table())
+
+
+def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
+    ranker = cast(UnifRanker, index.ranker("unif"))
+    signal, query = HeadSignal.of(ranker), ranker.question(QUERY)
+    rows = ranker.vectors.filled()
+    cosines = (ranker.vectors.vectors(rows) @ query).astype(np.float64)
+    assert len(rows) < 2_048  # the sample is all of them
+    expected = np.maximum(0, (cosines - cosines.mean()) / cosines.std()) / FAR
+    np.testing.assert_allclose(signal.values(query, rows), expected, atol=1e-4)
+    assert not signal.values(np.zeros_like(query), rows).any()
+    assert signal.near(np.zeros_like(query), 5) == []
+
+
+def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Index) -> None:
+    ranker = hybrid(index, head=5.0)
+    ranking = ranker.rank(QUERY, 10)
+    factors = np.prod(list(ranking.factors.values()), axis=0)
+    np.testing.assert_allclose(sum(ranking.signals.values()) * factors, ranking.scores)
+    unif = cast(UnifRanker, index.ranker("unif"))
+    values = HeadSignal.of(unif).values(unif.question("close socket file"), np.array(ranking.rows))
+    np.testing.assert_allclose(ranking.signals["learnt"], 5 * values, atol=1e-6)
+    assert unif.search("close socket file", 1)[0][0] in ranker.rank(QUERY, 200).rows
+    assert hybrid(index, head=0.0).search(QUERY, 10) != ranker.search(QUERY, 10)
+
+
+def test_a_head_of_noise_is_not_used(index: Index) -> None:
+    figures = index.description.counts["calibration"]["head"]
+    over = figures["stands"]["all"]
+    assert over["questions"] >= LEAST
+    assert over["high"] < 0
+    assert abs(over["after"]) < 1
+    assert figures["weight"] == 0 == weight_of(index.snapshot)
+    expected = "hybrid: weight 0 of the head: it lifts right functions no higher than ncs_centred does: by -"
+    assert head_summary(index.folder).startswith(expected)
+    assert "learnt" not in hybrid(index).rank(QUERY, 3).signals
+
+
+def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
+    ranker, words = cast(UnifRanker, index.ranker("unif")), table(index)
+    empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
+    rest = ranker.without(words, empty, index.documents.documents(empty), "doc")
+    np.testing.assert_allclose(rest, ranker.vectors.vectors(np.array(empty)), atol=1e-5)
+    full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
+    rest = ranker.without(words, full, index.documents.documents(full), "doc")
+    assert not np.allclose(rest, ranker.vectors.vectors(np.array(full)), atol=1e-3)
+
+
+def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "index")
+    with Index.load(copy) as index:
+        plain = cast(UnifRanker, index.ranker("unif"))
+        plain.head.save(tmp_path / "head" / "head")
+        filled, before = plain.vectors.filled(), plain.search(QUERY, 5)
+        vectors = plain.vectors.vectors(np.arange(len(index))).astype(np.float64)
+    expected = vectors - vectors.mean(axis=0)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    add_rankers(copy, [f"unif:head={tmp_path / 'head'},centre=true"])
+    with Index.load(copy) as index:
+        centred = cast(UnifRanker, index.ranker("unif"))
+        np.testing.assert_allclose(centred.vectors.vectors(filled), expected[filled], atol=1e-5)
+        assert centred.search(QUERY, 5) != before
+        words = table(index)
+        empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:5]
+        rest = centred.without(words, empty, index.documents.documents(empty), "doc")
+        np.testing.assert_allclose(rest, centred.vectors.vectors(np.array(empty)), atol=1e-5)
+
+
+def test_the_weight_is_that_of_tune_else_that_of_the_build_and_damage_is_refused(folder: Path, tmp_path: Path) -> None:
+    with Index.load(shutil.copytree(folder, tmp_path / "index")) as index:
+        snapshot = index.snapshot
+        save_weight(snapshot.statistics, 0.25)
+        save_weights({"meaning": 0.5}, index.folder)
+        assert weight_of(snapshot) == 0.25
+        save_weights({"head": 0.4}, index.folder)
+        assert (weight_of(snapshot), weight_of(snapshot, tuned=False)) == (0.4, 0.25)
+        for wrong in ("{}", json.dumps({"weight": -1}), "[", json.dumps({"weight": "x"})):
+            (snapshot.statistics / "unif" / "weight.json").write_text(wrong)
+            with pytest.raises(IndexDamaged, match="build the index again"):
+                weight_of(snapshot, tuned=False)
+
+
+def test_an_index_keeps_the_head_that_it_was_fitted_with(index: Index, tmp_path: Path) -> None:
+    given = str(index.ranker("unif").config["head"])
+    other = UnifRanker(head=str(tmp_path / "gone"))
+    with pytest.raises(BadInput, match="no trained head"):
+        other.prepare(index.snapshot.statistics)  # which has another head
+    moved = Path(given).rename(tmp_path / "moved")
+    try:
+        copy = UnifRanker(head=given)
+        copy.prepare(index.snapshot.statistics)
+    finally:
+        moved.rename(given)
+
+
+def test_tune_weighs_the_head_where_the_build_uses_it(folder: Path, tmp_path: Path) -> None:
+    with Index.load(shutil.copytree(folder, tmp_path / "index")) as index:
+        save_weight(index.snapshot.statistics, 0.3)
+        unif = cast(UnifRanker, index.ranker("unif"))
+        things = ("file", "line", "path", "text")
+        texts = [f"{verb} of a {thing}" for verb in ("close", "copy", "parse") for thing in things]
+        judged = [Feedback(text, (unif.search(text, 1)[0][0],)) for text in texts]
+        tuned = tune.tune(index.snapshot, judged, force=True)
+        assert (tuned.before["head"], tuned.written) == (0.3, True)
+        assert tuned.after["head"] > 0.3  # only the head knows what is right
+        assert "head 0.3 ->" in tune.summary(tuned)
+        save_weight(index.snapshot.statistics, 0.0)
+        assert hybrid(index).weights.head == tuned.after["head"]
+        assert hybrid(index, calibrated=False).weights.head == 0
+        assert tune.reset(index.snapshot)
+        assert hybrid(index).weights.head == 0

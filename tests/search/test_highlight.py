@@ -1,0 +1,46 @@
+"""Which words of a question stand in a hit, and which lines are shown."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ncs.search.highlight import excerpt, marks, matched_words
+from ncs.types import Document
+
+
+def document(**words: tuple[str, ...]) -> Document:
+    return Document("r/A.java:1", "r", "A.java", 1, 3, "java", "method", "f", "A.f", words, "int f() {}")  # type: ignore[arg-type]
+
+
+def test_matched_words_are_the_questions_own_by_stem_in_its_order() -> None:
+    hit = document(name=("hideSoftKeyboard",), calls=("getSystemService",), doc=("Hides it.",))
+    assert matched_words(hit, "how to hide the keyboards programmatically, softly") == ["hide", "keyboards", "softly"]
+    assert matched_words(hit, "getting a service") == ["getting", "service"]
+    assert matched_words(hit, "nothing here") == []
+
+
+def test_without_stored_words_the_code_and_the_name_are_looked_at() -> None:
+    assert matched_words(document(), "int f") == ["int", "f"]
+
+
+def test_marks_stand_on_parts_of_identifiers() -> None:
+    code = "imm.hideSoftInput(view); // HIDING"
+    assert [code[start:end] for start, end in marks(code, "hide the input")] == ["hide", "Input", "HIDING"]
+
+
+@pytest.mark.parametrize("lines", [1, 5, 17, 18, 40, 500])
+@pytest.mark.parametrize("marked", [[], [0], [3], [20, 21, 22], list(range(0, 500, 7))])
+def test_an_excerpt_starts_at_the_first_line_stays_short_and_shows_the_first_marked_line(
+    lines: int, marked: list[int]
+) -> None:
+    inside = [line for line in marked if line < lines]
+    ranges = excerpt(lines, inside, 14)
+    shown = [line for start, end in ranges for line in range(start, end)]
+    assert shown[0] == 0
+    assert shown == sorted(set(shown))
+    assert shown[-1] < lines
+    assert len(shown) <= 14 + 4
+    assert all(line in shown for line in inside[:1])
+    assert all(later[0] - earlier[1] >= 2 for earlier, later in pairwise(ranges))

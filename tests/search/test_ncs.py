@@ -1,0 +1,176 @@
+"""Neural Code Search as a ranker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.learn.embeddings import Embeddings
+from ncs.search.ncs import NcsRanker
+from ncs.search.rankers import create_ranker
+from tests.words import id_of, table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.words import WordTable
+
+DOCUMENTS = (
+    "name: hide keyboard; calls: hide soft input window; doc: hides the soft keyboard",
+    "name: show keyboard; calls: show soft input; doc: shows the keyboard",
+    "name: read file; calls: open read close; doc: the whole file",
+    "types: only",
+    "name: write file; calls: open write close",
+    "name: read file; calls: open read close; doc: the whole file",
+)
+
+
+@pytest.fixture(scope="module")
+def words() -> WordTable:
+    return table(*DOCUMENTS)
+
+
+@pytest.fixture(scope="module")
+def embeddings(words: WordTable) -> Embeddings:
+    drawn = np.random.default_rng(3).normal(size=(len(words.vocabulary), 8)).astype(np.float32)
+    drawn[[id_of(words, word) for word in ("the", "only")]] = 0
+    return Embeddings(drawn, "fasttext")
+
+
+def fitted(words: WordTable, embeddings: Embeddings, name: str = "ncs", **config: object) -> NcsRanker:
+    ranker = create_ranker(name, **config)
+    ranker.fit(words, embeddings)
+    assert isinstance(ranker, NcsRanker)
+    return ranker
+
+
+def cosines(ranker: NcsRanker, words: WordTable, text: str) -> NDArray[np.float64]:
+    """Query by document similarity from the encoder's own vectors, centred if the ranker is."""
+    vectors = ranker.encoder.documents(words, 0, len(words)).astype(np.float64)
+    if ranker.centre:
+        empty = ~vectors.any(axis=1)
+        vectors = vectors - vectors.mean(axis=0)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors[empty] = 0
+    found: NDArray[np.float64] = vectors @ ranker.encoder.query(text).astype(np.float64)
+    return found
+
+
+@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
+@pytest.mark.parametrize("text", ["hide soft keyboard", "how do I read a file", "close"])
+def test_hits_are_all_documents_with_words_by_cosine_then_row(
+    words: WordTable, embeddings: Embeddings, name: str, text: str
+) -> None:
+    ranker = fitted(words, embeddings, name)
+    similarity = cosines(ranker, words, text)
+    order = [int(row) for row in np.lexsort((np.arange(6), -similarity.round(6))) if row != 3]
+    hits = ranker.search(text, 10)
+    assert [row for row, _ in hits] == order
+    np.testing.assert_allclose([score for _, score in hits], similarity[order], atol=1e-6)
+
+
+def test_the_named_rankers_are_the_published_and_the_improved_form(words: WordTable, embeddings: Embeddings) -> None:
+    published = {"query_weights": "mean", "centre": False, "stop_words": True}
+    improved = {"query_weights": "idf", "centre": True, "stop_words": False}
+    assert dict(create_ranker("ncs").config) == published
+    assert dict(create_ranker("ncs_centred").config) == improved
+    one = fitted(words, embeddings, "ncs", **improved)
+    assert one.search("hide the file", 3) == fitted(words, embeddings, "ncs_centred").search("hide the file", 3)
+
+
+@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
+@pytest.mark.parametrize("text", ["", "qqq zzz", "the", "only", "?!", "404"])
+def test_a_question_without_a_word_that_has_a_vector_finds_nothing(
+    words: WordTable, embeddings: Embeddings, name: str, text: str
+) -> None:
+    assert fitted(words, embeddings, name).search(text, 3) == []
+
+
+@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
+def test_a_filter_leaves_the_order_of_what_it_allows(words: WordTable, embeddings: Embeddings, name: str) -> None:
+    ranker = fitted(words, embeddings, name)
+    allowed = np.array([True, False, True, True, True, False])
+    whole = ranker.search("read soft file", 6)
+    assert ranker.search("read soft file", 6, allowed=allowed) == [hit for hit in whole if allowed[hit[0]]]
+
+
+@pytest.mark.parametrize("documents", [("hide keyboard",), ("hide keyboard",) * 5, (), ("types: only",)])
+@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
+def test_documents_that_cannot_be_told_apart_are_not_found_and_nothing_fails(
+    tmp_path: Path, documents: tuple[str, ...], name: str
+) -> None:
+    words = table(*documents)
+    embeddings = Embeddings(np.ones((len(words.vocabulary), 4), np.float32), "lsa")
+    ranker = fitted(words, embeddings, name)
+    assert ranker.search("hide keyboard only", 5) == []
+    words.save(tmp_path)
+    embeddings.save(tmp_path)
+    ranker.save(tmp_path)
+    loaded = create_ranker(name)
+    loaded.load(tmp_path)
+    assert loaded.search("hide keyboard only", 5) == []
+
+
+@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
+def test_a_saved_ranker_answers_as_before(tmp_path: Path, words: WordTable, embeddings: Embeddings, name: str) -> None:
+    ranker = fitted(words, embeddings, name)
+    save(ranker, words, embeddings, tmp_path)
+    loaded = create_ranker(name)
+    loaded.load(tmp_path)
+    for text in ("hide soft keyboard", "read a file"):
+        assert loaded.search(text, 4) == ranker.search(text, 4)
+
+
+def save(ranker: NcsRanker, words: WordTable, embeddings: Embeddings, folder: Path) -> None:
+    words.save(folder)
+    embeddings.save(folder)
+    ranker.save(folder)
+
+
+def test_damaged_or_foreign_files_are_refused(tmp_path: Path, words: WordTable, embeddings: Embeddings) -> None:
+    save(fitted(words, embeddings), words, embeddings, tmp_path)
+    folder = tmp_path / "ncs"
+    for name, content in (("config.json", b"{"), ("idf.npy", b""), ("vectors.npy", b"x" * 90), ("empty.npy", b"")):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(content)
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            create_ranker("ncs").load(tmp_path)
+        (folder / name).write_bytes(whole)
+    np.save(folder / "idf.npy", np.zeros(3, np.float32))
+    with pytest.raises(IndexDamaged, match="do not fit the vocabulary"):
+        create_ranker("ncs").load(tmp_path)
+
+
+def test_vectors_that_are_not_centred_are_not_taken_for_centred_ones(
+    tmp_path: Path, words: WordTable, embeddings: Embeddings
+) -> None:
+    save(fitted(words, embeddings), words, embeddings, tmp_path)
+    with pytest.raises(IndexDamaged, match="was made with"):
+        create_ranker("ncs", centre=True).load(tmp_path)
+    create_ranker("ncs", query_weights="idf", stop_words=False).load(tmp_path)
+
+
+def test_a_ranker_that_was_not_fitted_says_what_to_do() -> None:
+    with pytest.raises(BadInput, match="call fit or load first"):
+        NcsRanker().search("file", 3)
+    with pytest.raises(BadInput, match="query_weights are"):
+        NcsRanker(query_weights="sum")  # type: ignore[arg-type]
+
+
+def test_asking_imports_neither_scipy_nor_scikit_learn_nor_fasttext(
+    tmp_path: Path, words: WordTable, embeddings: Embeddings
+) -> None:
+    save(fitted(words, embeddings), words, embeddings, tmp_path)
+    script = (
+        "import sys, pathlib; from ncs.search.rankers import create_ranker; r = create_ranker('ncs')\n"
+        "r.load(pathlib.Path(sys.argv[1])); assert r.search('hide keyboard', 2)\n"
+        "print([m for m in ('scipy', 'sklearn', 'fasttext', 'tempfile') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,196 @@
+"""NCS's post-ranking: its keys by hand, and the ranker around it against a sort of our own."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.extract import extract
+from ncs.index import BuildConfig, Index
+from ncs.search.baselines.postrank import Facts, PostrankRanker, grades, postrank
+from ncs.search.rankers import create_ranker
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import field_tokens, tokenize
+from ncs.types import NCS_FIELDS, Document
+
+
+def facts(*documents: tuple[int, int, int, int]) -> Facts:
+    """(lines, tokens, words, spellings) of each document."""
+    columns = np.array(documents, np.int64).reshape(-1, 4).T
+    return Facts(*columns)
+
+
+@pytest.mark.parametrize(
+    ("document", "grade"),
+    [
+        ((2, 9, 0, 0), 0b000000),
+        ((3, 9, 0, 0), 0b000001),
+        ((2, 10, 0, 0), 0b000010),
+        ((2, 9, 3, 0), 0b000100),
+        ((2, 9, 4, 0), 0b001100),
+        ((2, 9, 0, 2), 0b010000),
+        ((2, 9, 0, 3), 0b110000),
+        ((30, 99, 4, 3), 0b111111),
+    ],
+)
+def test_each_key_is_a_bit_from_the_least_important_one(document: tuple[int, int, int, int], grade: int) -> None:
+    assert grades(facts(document), n=4, m=3).tolist() == [grade]
+
+
+def test_one_typed_token_outweighs_everything_below_it() -> None:
+    rows = np.array([8, 5, 3])
+    graded = grades(facts((30, 99, 4, 1), (1, 1, 0, 2), (1, 1, 0, 3)), n=4, m=3)
+    assert postrank(rows, graded).tolist() == [3, 5, 8]
+
+
+def test_a_question_without_words_orders_by_size_alone() -> None:
+    graded = grades(facts((1, 50, 0, 0), (9, 50, 0, 0)), n=0, m=0)
+    assert graded.tolist() == [0b111110, 0b111111]
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 12)] * 4), max_size=30), st.integers(0, 4), st.integers(0, 4))
+def test_the_order_is_that_of_a_stable_sort_by_the_tuple_of_keys(
+    documents: list[tuple[int, int, int, int]], n: int, m: int
+) -> None:
+    rows = np.random.default_rng(len(documents)).permutation(len(documents))
+
+    def keys(position: int) -> tuple[bool, ...]:
+        lines, tokens, words, typed = documents[position]
+        return (typed >= m, typed >= m - 1, words >= n, words >= n - 1, tokens >= 10, lines >= 3)
+
+    want = sorted(range(len(documents)), key=lambda position: tuple(not key for key in keys(position)))
+    found = postrank(rows, grades(facts(*documents), n, m))
+    assert found.tolist() == [rows[position] for position in want]
+
+
+QUICK = BuildConfig(deduplicate=False, fasttext=replace(BuildConfig().fasttext, dim=16, least_words=50_000))
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    names = ("shutil.py", "tarfile.py", "socketserver.py", "queue.py")
+    return [d for name in names for d in extract((folder / name).read_bytes(), "python", path=name)]
+
+
+@pytest.fixture(scope="module")
+def index(documents: Sequence[Document], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.of(documents, tmp_path_factory.mktemp("index"), config=QUICK) as built:
+        yield built
+
+
+def slowly(ranking: Sequence[tuple[int, float]], documents: Sequence[Document], text: str, depth: int) -> list[int]:
+    """The rows in the order of the keys, from the documents themselves."""
+    words = set(content_words(tokenize(text)))
+    typed = set(content_words(re.findall(r"\w+", text.lower())))
+
+    def keys(row: int) -> tuple[bool, ...]:
+        d = documents[row]
+        own = [word for field in NCS_FIELDS for word in field_tokens(field, d.words.get(field, ()))]
+        spelled = {
+            token
+            for field in NCS_FIELDS
+            for each in d.words.get(field, ())
+            for token in re.findall(r"\w+", each.lower())
+        }
+        lines, has_words, has_typed = d.end_line - d.start_line + 1, len(words & set(own)), len(typed & spelled)
+        n, m = len(words), len(typed)
+        return (has_typed < m, has_typed < m - 1, has_words < n, has_words < n - 1, len(own) < 10, lines < 3)
+
+    rows = [row for row, _ in ranking]
+    return sorted(rows[:depth], key=keys) + rows[depth:]
+
+
+@pytest.mark.parametrize("part", ["ncs", "bm25"])
+@pytest.mark.parametrize("depth", [500, 20])
+@pytest.mark.parametrize(
+    "text", ["how do I copy a file", "ThreadingMixIn process_request", "put item queue", "tarfile extractall members"]
+)
+def test_a_ranking_is_sorted_by_what_its_documents_are_and_contain(
+    index: Index, documents: list[Document], part: str, depth: int, text: str
+) -> None:
+    ranker = index.fitted("ncs_postrank", part=part, depth=depth)
+    ranking = index.ranker(part).search(text, 500)
+    found = ranker.search(text, 500)
+    assert [row for row, _ in found] == slowly(ranking, documents, text, depth)
+    assert [row for row, _ in ranker.search(text, 7)] == [row for row, _ in found[:7]]
+
+
+def test_a_score_tells_the_grade_and_the_rank_before(index: Index) -> None:
+    ranker = index.fitted("ncs_postrank")
+    before = {row: rank for rank, (row, _) in enumerate(index.ranker("ncs").search("copy a file", 500), 1)}
+    for row, score in ranker.search("copy a file", 500):
+        grade, rest = divmod(score, 1)
+        assert 0 <= grade <= 63
+        assert 1 / rest - 1 == pytest.approx(before[row])
+
+
+def test_the_exact_name_of_a_function_comes_first(index: Index, documents: list[Document]) -> None:
+    hits = index.fitted("ncs_postrank").search("copytree symlinks", 1)
+    assert documents[hits[0][0]].name in ("copytree", "_copytree")
+
+
+def test_soft_keys_add_their_share_of_the_grade_to_the_score_of_the_part(index: Index) -> None:
+    graded = {row: int(score) for row, score in index.fitted("ncs_postrank", part="bm25").search("copy a file", 500)}
+    plain = index.ranker("bm25").search("copy a file", 500)
+    expected = {row: score / plain[0][1] + 0.3 * graded[row] / 63 for row, score in plain}
+    found = index.fitted("ncs_postrank", part="bm25", soft=0.3).search("copy a file", 500)
+    assert dict(found) == pytest.approx(expected)
+    assert [row for row, _ in found] == sorted(expected, key=lambda row: (-dict(found)[row], row))
+
+
+def test_grammar_counts_only_where_it_is_wanted(index: Index) -> None:
+    plain, with_all = index.fitted("ncs_postrank"), index.fitted("ncs_postrank", stop_words=True)
+    assert max(score for _, score in plain.search("how do I copy a file", 50)) >= 32
+    assert max(score for _, score in with_all.search("how do I copy a file", 50)) < 32
+
+
+def test_without_code_the_typed_tokens_tell_nothing_and_the_rest_holds(
+    documents: list[Document], index: Index, tmp_path: Path
+) -> None:
+    with Index.of(documents, tmp_path / "bare", config=replace(QUICK, store_code=False)) as bare:
+        found = bare.fitted("ncs_postrank").search("copy a file", 50)
+    low = [divmod(score, 1)[0] % 16 for _, score in found]
+    assert max(score for _, score in found) < 16
+    whole = dict(index.fitted("ncs_postrank").search("copy a file", 500))
+    assert low == [divmod(whole[row], 1)[0] % 16 for row, _ in found]
+
+
+def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(index.data, data)
+    ranker = index.fitted("ncs_postrank", part="bm25", depth=9)
+    ranker.save(data)
+    assert json.loads((data / "ncs_postrank" / "config.json").read_text())["depth"] == 9
+    loaded = create_ranker("ncs_postrank")
+    loaded.load(data)
+    assert loaded.config == ranker.config
+    assert loaded.search("copy a file", 30) == ranker.search("copy a file", 30)
+    np.save(data / "ncs_postrank" / "lines.npy", np.zeros(3, np.int32))
+    with pytest.raises(IndexDamaged, match="do not fit the documents"):
+        create_ranker("ncs_postrank").load(data)
+    (data / "ncs_postrank" / "config.json").write_text("{}")
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        create_ranker("ncs_postrank").load(data)
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(BadInput, match="depth is 0"):
+        create_ranker("ncs_postrank", depth=0)
+    with pytest.raises(BadInput, match="soft is -1"):
+        create_ranker("ncs_postrank", soft=-1)
+    with pytest.raises(BadInput, match="'ncs_postrank' cannot be a part of another ranker"):
+        create_ranker("ncs_postrank", part="ncs_postrank")
+    with pytest.raises(BadInput, match="empty; call fit"):
+        PostrankRanker().search("file", 1)

@@ -1,0 +1,220 @@
+"""The transformers ranker with a tiny BERT of random weights, made here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexDamaged, NcsError
+from ncs.index import BuildConfig, Index
+from ncs.search.baselines.dense import DenseRanker, text_of
+from ncs.search.baselines.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
+from ncs.search.rankers import create_ranker
+from ncs.types import Document, Hit
+from tests import tinybert
+
+torch = pytest.importorskip("torch", reason="needs the extra transformers")
+transformers = pytest.importorskip("transformers", reason="needs the extra transformers")
+pytest.importorskip("sentence_transformers", reason="needs the extra transformers")
+
+CODE = {
+    "hide": "void hide ( view ) { keyboard . close ( ) ; }",
+    "read": "a file . open ( path ) ; return file . read ( )",
+    "close": "void close ( file ) { file . close ( ) ; }",
+    "open": "void open ( path ) { return path . open ( ) ; }",
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tinybert.write(tmp_path_factory.mktemp("models") / "tiny-bert")
+
+
+def documents() -> list[Document]:
+    return [
+        Document(f"r/x.java:{line}", "r", "x.java", line, line, "java", "method", name, name, {}, code)
+        for line, (name, code) in enumerate(CODE.items(), 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.of(documents(), tmp_path_factory.mktemp("index"), config=BuildConfig(deduplicate=False))
+
+
+def reference(model: Path, text: str, pooling: str, length: int = 64) -> Any:
+    """The unit vector of one text by transformers alone."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    network = transformers.AutoModel.from_pretrained(model).eval()
+    tokens = tokenizer(text, return_tensors="pt", truncation=True, max_length=length)
+    with torch.no_grad():
+        states = network(**tokens).last_hidden_state[0].numpy().astype(np.float64)
+    pooled = {"mean": states.mean(axis=0), "cls": states[0], "lasttoken": states[-1], "max": states.max(axis=0)}[
+        pooling
+    ]
+    return pooled / np.linalg.norm(pooled)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken", "max"])
+def test_hits_are_in_the_order_of_transformers_own_cosines(model: Path, index: Index, pooling: str) -> None:
+    ranker = index.fitted("transformers", model=str(model), pooling=pooling, query_prefix="query: ", batch=3,
+                          document_prefix="passage: ")  # fmt: skip
+    vectors = np.array([reference(model, f"passage: {code}", pooling) for code in CODE.values()])
+    want = vectors @ reference(model, "query: hide soft keyboard", pooling)
+    hits = ranker.search("hide soft keyboard", 4)
+    assert [row for row, _ in hits] == list(np.argsort(-want))
+    np.testing.assert_allclose([score for _, score in hits], np.sort(want)[::-1], atol=1e-5)
+
+
+def test_a_plain_checkpoint_is_pooled_by_the_mean_without_prefixes(model: Path) -> None:
+    opened = SentenceModel(transformers_ranker(model=str(model)).config)
+    for found in (opened.documents(["open file"]), opened.queries(["open file"])):
+        np.testing.assert_allclose(found[0], reference(model, "open file", "mean"), atol=1e-6)
+        assert found.dtype == np.float32
+
+
+def test_long_texts_are_cut_at_the_limit_of_tokens(model: Path) -> None:
+    opened = SentenceModel(transformers_ranker(model=str(model), max_tokens=8).config)
+    long = "read file " * 40
+    np.testing.assert_allclose(opened.documents([long])[0], reference(model, long, "mean", length=8), atol=1e-6)
+    whole = SentenceModel(transformers_ranker(model=str(model)).config)
+    assert whole._model.max_seq_length == 64  # the model's own limit is below 512
+
+
+def test_prompts_in_the_models_own_files_are_used_where_none_are_given(model: Path, tmp_path: Path) -> None:
+    import sentence_transformers
+
+    plain = sentence_transformers.SentenceTransformer(str(model), local_files_only=True)
+    plain.prompts = {"query": "query: ", "document": "passage: "}
+    plain.save_pretrained(str(tmp_path / "prompted"))
+    opened = SentenceModel(transformers_ranker(model=str(tmp_path / "prompted")).config)
+    np.testing.assert_allclose(opened.queries(["file"])[0], reference(model, "query: file", "mean"), atol=1e-6)
+    np.testing.assert_allclose(opened.documents(["file"])[0], reference(model, "passage: file", "mean"), atol=1e-6)
+    bare = SentenceModel(transformers_ranker(model=str(tmp_path / "prompted"), query_prefix="").config)
+    np.testing.assert_allclose(bare.queries(["file"])[0], reference(model, "file", "mean"), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("intfloat/e5-mistral-7b-instruct", "e5-mistral"),
+        ("intfloat/e5-base-v2", "e5"),
+        ("/models/multilingual-e5-small", "e5"),
+        ("BAAI/bge-large-en-v1.5", "bge"),
+        ("thenlper/gte-base", "gte"),
+        ("facebook/contriever-msmarco", "contriever"),
+        ("microsoft/unixcoder-base", "unixcoder"),
+    ],
+)
+def test_a_models_name_tells_its_family(name: str, family: str) -> None:
+    assert family_of(name) is FAMILIES[family]
+    config = transformers_ranker(model=name).config
+    assert (config["query_prefix"], config["document_prefix"], config["pooling"]) == (
+        FAMILIES[family].query_prefix, FAMILIES[family].document_prefix, FAMILIES[family].pooling
+    )  # fmt: skip
+
+
+def test_other_names_tell_none_and_what_is_given_wins() -> None:
+    assert family_of("/cache/ae5f/bgem").pooling is None
+    config = transformers_ranker(model="e5-base", document_prefix="", pooling="cls").config
+    assert (config["query_prefix"], config["document_prefix"], config["pooling"]) == ("query: ", "", "cls")
+    with pytest.raises(BadInput, match="pooling is one of mean, cls, max, lasttoken"):
+        transformers_ranker(model="e5-base", pooling="median")
+
+
+def test_an_index_built_with_a_model_answers_alike_when_it_is_opened_again(model: Path, tmp_path: Path) -> None:
+    config = BuildConfig(rankers=(f"transformers:model={model},pooling=cls",), deduplicate=False)
+
+    def found(index: Index) -> list[Hit]:
+        return index.search("read file", 3, ranker="transformers")
+
+    with Index.of(documents(), tmp_path / "index", config=config) as built:
+        hits = found(built)
+    with Index.load(tmp_path / "index", verify=True) as opened:
+        assert found(opened) == hits
+        assert opened.ranker("transformers").config["pooling"] == "cls"
+        assert opened.ranker("transformers").config["model"] == str(model)
+        saved = {path.name for path in (opened.data / "transformers").iterdir()}
+    assert saved == {"vectors.npy", "vectors.json", "empty.npy", "config.json"}
+    assert len(hits) == 3
+
+
+def test_a_model_that_is_not_here_is_one_line_and_nothing_is_wanted_it(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    for function in ("socket.socket.connect", "socket.getaddrinfo"):
+        monkeypatch.setattr(function, lambda *arguments: asked.append(arguments))
+    for name in ("nobody/no-such-model", str(tmp_path / "nowhere"), str(tmp_path)):
+        with pytest.raises(BadInput, match=f"cannot open the model {re.escape(name)}.*download=true") as caught:
+            index.fitted("transformers", model=name)
+        assert "\n" not in str(caught.value)
+    assert asked == []
+
+
+def test_wrong_use_is_told_in_one_line(model: Path, index: Index, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="'transformers' needs a model; name it: transformers:model="):
+        index.fitted("transformers")
+    with pytest.raises(BadInput, match="built without 'transformers'"):
+        create_ranker("transformers").load(tmp_path)
+    with pytest.raises(BadInput, match="call fit_documents or load first"):
+        create_ranker("transformers", model=str(model)).search("file", 3)
+    bare = Index.of(documents(), tmp_path / "bare", config=BuildConfig(store_code=False))
+    with bare, pytest.raises(BadInput, match="keeps no code, which 'transformers' reads"):
+        bare.fitted("transformers", model=str(model))
+    ranker = index.fitted("transformers", model=str(model))
+    ranker.save(tmp_path)
+    (tmp_path / "transformers" / "config.json").write_text("{}")
+    with pytest.raises(IndexDamaged, match="names no model"):
+        create_ranker("transformers").load(tmp_path)
+
+
+def test_a_model_that_gives_no_numbers_or_other_dimensions_is_refused(index: Index) -> None:
+    class Broken:
+        """Vectors of a model whose weights overflowed; questions get other dimensions."""
+
+        value = float("nan")
+
+        def documents(self, texts: Sequence[str]) -> Any:
+            return np.full((len(texts), 4), self.value, np.float32)
+
+        def queries(self, texts: Sequence[str]) -> Any:
+            return np.ones((len(texts), 5), np.float32)
+
+    ranker = DenseRanker("transformers", {"model": "m"}, lambda config: Broken(), needs="model")
+    with pytest.raises(NcsError, match="m gave no vectors of numbers"):
+        ranker.fit_documents(index.documents)
+    Broken.value = 1.0
+    ranker.fit_documents(index.documents)
+    with pytest.raises(BadInput, match="now gives 5 dimensions, the index has 4"):
+        ranker.search("file", 1)
+
+
+def test_the_text_of_a_document_holds_its_documentation_once() -> None:
+    java = Document("i", "r", "p", 1, 1, "java", "method", "f", "f", {"doc": ("Hides it.\n@param v",)}, "void f() {}")
+    python = Document("i", "r", "p", 1, 1, "python", "f", "f", "f", {"doc": ("Hides.",)}, 'def f():\n  """Hides."""')
+    assert text_of(java) == "Hides it.\n@param v\nvoid f() {}"
+    assert text_of(python) == python.code
+
+
+def test_neither_torch_nor_the_models_library_is_imported_until_a_model_is_opened() -> None:
+    script = (
+        "import sys; from ncs.search.rankers import create_ranker\n"
+        "create_ranker('transformers', model='x'); create_ranker('endpoint', url='http://localhost/v1')\n"
+        "print([m for m in ('torch', 'transformers', 'sentence_transformers', 'openai') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_the_library_the_command_to_type_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(NcsError, match=r"pip install 'neural-code-search\[transformers\]'"):
+        SentenceModel(transformers_ranker(model="x").config)

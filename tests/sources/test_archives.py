@@ -1,0 +1,221 @@
+"""Archives, good ones and evil ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+import stat
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ncs.errors import SourceError
+from ncs.sources import SourceFile, count
+from tests.gitrepo import git, repository, write
+from tests.sources.walked import is_java, walked
+
+SUFFIXES = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".whl", ".crate", "-sources.jar"]
+
+
+def pack(path: Path, files: Mapping[str, bytes] | list[tuple[str, bytes]]) -> Path:
+    """An archive whose suffix says what kind it is, members in the order given."""
+    members = list(files.items()) if isinstance(files, Mapping) else files
+    if path.name.endswith((".zip", ".whl", ".jar")):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members:
+                archive.writestr(name, content)
+        return path
+    kind = {"gz": "w:gz", "tgz": "w:gz", "crate": "w:gz", "bz2": "w:bz2", "xz": "w:xz"}.get(path.suffix[1:], "w")
+    with tarfile.open(path, kind) as archive:  # type: ignore[call-overload]
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_kind_gives_the_same_files_in_path_order(tmp_path: Path, suffix: str) -> None:
+    choose = random.Random(1)
+    files = {f"{choose.choice('ab')}/{choose.choice(['x', 'x-y'])}/F{n}.java": b"class F {}\n" * n for n in range(60)}
+    path = pack(tmp_path / f"lib-1.0{suffix}", {**files, "vendor/V.java": b"", "R.java": b"", "README": b""})
+    packed = walked(path)
+    assert packed.files == [SourceFile("lib-1.0", name, files[name]) for name in sorted(files, key=str.encode)]
+    assert packed.counts == {"vendored folders": 1, "generated": 1, "other language": 1}
+    assert count([path], wanted=is_java) == (60, sum(map(len, files.values())))
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tgz"])
+def test_one_folder_around_everything_is_taken_off(tmp_path: Path, suffix: str) -> None:
+    packed = {"package/a/A.java": b"", "package/package.json": b"", "./package//a/B.java": b""}
+    assert walked(pack(tmp_path / f"one{suffix}", packed)).names == ["one:a/A.java", "one:a/B.java"]
+    packed["LICENSE"] = b""
+    assert walked(pack(tmp_path / f"two{suffix}", packed)).names == ["two:package/a/A.java", "two:package/a/B.java"]
+
+
+def test_an_archive_of_git_gives_what_the_repository_gives(tmp_path: Path) -> None:
+    app = repository(tmp_path / "app", {"src/A.java": "a", "src-x/B.java": "b", "README": ""})
+    git(app, "archive", "--prefix=app-main/", "-o", str(tmp_path / "a.tar.gz"), "HEAD")
+    git(app, "archive", "-o", str(tmp_path / "b.zip"), "HEAD")
+    for name in ("a.tar.gz", "b.zip"):
+        assert list(walked(tmp_path / name).data.values()) == list(walked(app).data.values()) == [b"b", b"a"]
+
+
+def test_archives_directly_in_a_folder_are_repositories_and_deeper_ones_are_not(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"Loose.java": "", "zz/Z.java": "", ".ncsignore": "C.java\n!vendor/\n"})
+    pack(root / "b.zip", {"p/B.java": b"", "p/C.java": b"", "p/d/D.java": b"", "p/.ncsignore": b"/d/\n"})
+    pack(root / "a.tgz", {"package/A.java": b"", "package/vendor/V.java": b""})
+    pack(root / "zz" / "fixture.zip", {"F.java": b""})
+    app = repository(root / "app", {"A.java": ""})
+    pack(app / "asset.zip", {"D.java": b""})
+    files = walked(root)
+    assert files.names[:3] == ["root:Loose.java", "root:zz/Z.java", "a:A.java"]
+    assert files.names[3:] == ["a:vendor/V.java", "app:A.java", "b:B.java"]
+    assert walked(app).names == ["app:A.java"]
+    pack(root / "app.zip", {"E.java": b""})
+    assert walked(root).names[-3:] == ["app:A.java", "root/app:E.java", "b:B.java"]
+
+
+EVIL = ["/etc/A.java", "../A.java", "a/../../A.java", "..", "C:\\A.java", "C:/A.java", "\\\\host\\A.java"]
+ODD = "a/..\\..\\B.java"  # a name like any other, where a backslash is no separator
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_members_that_point_outside_are_counted_and_never_read(tmp_path: Path, suffix: str) -> None:
+    files = walked(pack(tmp_path / f"evil{suffix}", {**dict.fromkeys([*EVIL, ODD], b"x"), "ok/A.java": b"a"}))
+    assert all(".." not in file.path.split("/") and not file.path.startswith("/") for file in files.files)
+    assert files.data["evil:ok/A.java"] == b"a"
+    assert files.counts["unsafe archive members"] >= 6
+    assert [path.name for path in tmp_path.iterdir()] == [f"evil{suffix}"]
+
+
+def test_links_and_devices_are_counted(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE)
+        for n, kind in enumerate(kinds):
+            member = tarfile.TarInfo(f"x/L{n}.java")
+            member.type, member.linkname = kind, "/etc/passwd"
+            tar.addfile(member)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        link = zipfile.ZipInfo("L.java")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    for name, counts in (("a.tar", {"links": 2, "special files": 3}), ("a.zip", {"links": 1})):
+        assert (walked(tmp_path / name).names, walked(tmp_path / name).counts) == ([], counts)
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz"])
+def test_of_two_members_of_one_path_the_last_counts(tmp_path: Path, suffix: str) -> None:
+    path = pack(tmp_path / f"a{suffix}", [("A.java", b"old"), ("A.java", b"newer")])
+    assert walked(path).data == {"a:A.java": b"newer"}
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz"])
+def test_a_damaged_archive_is_refused_by_itself_and_noted_in_a_folder(tmp_path: Path, suffix: str) -> None:
+    choose = random.Random(1)
+    root = write(tmp_path / "root", {"Loose.java": ""})
+    path = pack(root / f"a{suffix}", {f"F{n}.java": choose.randbytes(3000) for n in range(20)})
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2 + 300], whole[:100], b"", b"no archive at all" * 100):
+        path.write_bytes(damaged)
+        with pytest.raises(SourceError, match=r"a\..* is not a valid archive \(.*\); fetch or unpack it"):
+            walked(path)
+        files = walked(root)
+        assert (files.names, files.counts) == (["root:Loose.java"], {"unreadable": 1})
+        assert (files.skipped.unreadable, len(files.skipped.notes)) == ([path.name], 1)
+    for _ in range(150):  # random damage never escapes as another error
+        mutated = bytearray(whole)
+        for _ in range(choose.randint(1, 4)):
+            mutated[choose.randrange(len(mutated))] = choose.randrange(256)
+        path.write_bytes(mutated)
+        try:
+            walked(path)
+        except SourceError:
+            continue
+
+
+def edit(path: Path, local: int, central: int, form: str, change: int) -> None:
+    """Set a field of the first member, in both of a zip's headers."""
+    data = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
+        struct.pack_into(form, data, data.index(signature) + offset, change)
+    path.write_bytes(data)
+
+
+def test_members_of_a_zip_that_cannot_be_read_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("A.java", "aaaa")
+        archive.writestr("B.java", "bbbb")
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"axaa"))
+    assert (walked(path).names, walked(path).skipped.unreadable) == (["a:B.java"], ["A.java"])
+    encrypted = pack(tmp_path / "e.zip", {"A.java": b"a"})
+    edit(encrypted, 6, 8, "<H", 1)
+    longer = pack(tmp_path / "l.zip", {"A.java": bytes(5 << 20)})  # than it says
+    edit(longer, 22, 24, "<I", 100)
+    for path in (encrypted, longer):
+        assert (walked(path).names, walked(path).counts) == ([], {"unreadable": 1})
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_a_file_over_the_limit_is_counted_and_a_notebook_may_be_larger(tmp_path: Path, suffix: str) -> None:
+    path = pack(tmp_path / f"a{suffix}", {"A.java": b"1234567", "B.java": b"12345678", "n.ipynb": b"12345678"})
+    files = walked(path, wanted=lambda path: True, file_bytes=7, notebook_bytes=8)
+    assert (files.names, files.counts) == (["a:A.java", "a:n.ipynb"], {"too large": 1})
+
+
+class _Zeros(io.RawIOBase):
+    def read(self, size: int = -1) -> bytes:
+        return bytes(size)
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tar.bz2", ".tar.xz"])
+def test_a_bomb_of_zeros_is_refused_long_before_its_end(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"bomb{suffix}"
+    with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:  # type: ignore[call-overload]
+        member = tarfile.TarInfo("zeros.bin")
+        member.size = 70 << 20
+        archive.addfile(member, _Zeros())
+    assert path.stat().st_size < 100_000
+    with pytest.raises(SourceError, match="unpacks to more than"):
+        walked(path)
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_too_many_bytes_or_members_are_refused(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(SourceError, match=r"unpacks to more than 67,108,864 bytes"):
+        walked(pack(tmp_path / f"bomb{suffix}", {f"F{n}.java": bytes(1 << 20) for n in range(70)}))
+    with pytest.raises(SourceError, match="unpacks to more than 1,000 bytes"):
+        walked(pack(tmp_path / f"big{suffix}", {"A.java": os.urandom(2000)}), archive_bytes=1000)
+    path = pack(tmp_path / f"a{suffix}", dict.fromkeys((f"F{n}" for n in range(50)), b""))
+    assert walked(path, archive_members=50).names == []
+    with pytest.raises(SourceError, match="has more than 49 members; if you trust it, unpack it"):
+        walked(path, archive_members=49)
+
+
+def test_a_header_of_gigabytes_does_not_fill_the_memory(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 2 << 30
+    path = tmp_path / "a.tar.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(40):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(SourceError, match="a header too long"):
+        walked(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 << 20
+
+
+def test_a_zip_under_a_tars_name_is_read_as_what_it_is(tmp_path: Path) -> None:
+    pack(tmp_path / "a.zip", {"A.java": b"a"}).rename(tmp_path / "a.tgz")
+    assert walked(tmp_path / "a.tgz").names == ["a:A.java"]

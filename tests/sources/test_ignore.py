@@ -1,0 +1,151 @@
+"""Ignore files: git itself says what is right."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ncs.sources import Skipped, walk
+from ncs.sources.ignore import NO_IGNORES, parse
+from tests.gitrepo import bare, git, write
+from tests.waiting import LONG
+
+
+def kept(root: Path) -> list[str]:
+    return [file.path for file in walk([root], wanted=lambda path: True)]
+
+
+def kept_by_git(root: Path) -> list[str]:
+    return git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
+
+
+NAMES = ["a", "b", "ab", "a.b", "b.a", "x y", "#a", "!b", "a-", "\\w", "aXbXb"]
+PARTS = (
+    "a b ab a.b * ** ? a* *b *.b *a*b* a*b* *?* a?b **a a** *** "
+    r"[ab] [!a] [^b] [a-b]* [b-a] [!b-a] [[:alpha:]] [[:nothing:]] [[:]* []ab] [ a[ \#a \!b \a \\w" + " \\"
+).split()
+SOUP = "aabbb**?[[]]!^-\\/:.w# "
+
+
+def path_pattern(choose: random.Random) -> str:
+    pattern = "/".join(choose.choice([*PARTS, "x y"]) for _ in range(choose.choice([1, 1, 1, 2, 2, 3])))
+    return (
+        ("!" if choose.random() < 0.3 else "")
+        + ("/" if choose.random() < 0.25 else "")
+        + pattern
+        + ("/" if choose.random() < 0.3 else "")
+        + (choose.choice([" ", "  ", "\\ ", "\t", "\r"]) if choose.random() < 0.1 else "")
+    )
+
+
+def any_line(choose: random.Random) -> str:
+    kind = choose.random()
+    if kind < 0.05:
+        return choose.choice(["#x", "", "/", "!", "//", "  ", " a", "a//b", "\ufeff"])
+    if kind < 0.4:
+        return "".join(choose.choice(SOUP) for _ in range(choose.randint(1, 9)))
+    return path_pattern(choose)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_ignored_in_a_random_tree_is_what_git_ignores(tmp_path: Path, seed: int) -> None:
+    choose = random.Random(seed)
+    root = tmp_path / "root"
+    folders = [root]
+    for _ in range(12):
+        folders.append(choose.choice(folders) / choose.choice(NAMES))
+    folders = sorted(set(folders))
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        for name in NAMES:
+            if choose.random() < 0.5 and not (folder / name).exists() and folder / name not in folders:
+                (folder / name).touch()
+    git(root, "init", "-q")
+    for _ in range(6):  # trees take time to make, rules do not
+        for folder in folders:
+            (folder / ".gitignore").unlink(missing_ok=True)
+        for folder in choose.sample(folders, min(len(folders), 4)):
+            (folder / ".gitignore").write_text("\n".join(any_line(choose) for _ in range(choose.randint(1, 4))))
+        (root / ".git" / "info" / "exclude").write_text(any_line(choose))
+        assert kept(root) == kept_by_git(root)
+
+
+def test_a_usual_set_of_rules_leaves_what_git_leaves(tmp_path: Path) -> None:
+    rules = "\ufeff# build\n/build/\n*.class\n!Keep.class\nlogs/**\n!logs/keep/\n**/tmp\ndocs/*.txt\r\nfoo\n!foo/\n  \n"
+    root = write(tmp_path / "root", {".gitignore": rules, "src/.gitignore": "!/build\n*.java\n!/*.java\n"})
+    paths = (
+        "build/A A.class Keep.class src/Keep.class src/build/A logs/x logs/keep/y x/tmp/A tmp docs/a.txt docs/b/a.txt"
+    )
+    write(root, dict.fromkeys(f"{paths} foo/A x/foo src/A.java src/b/B.java README".split(), ""))
+    git(root, "init", "-q")
+    assert kept(root) == kept_by_git(root)
+    assert {"foo/A", "src/build/A", "docs/b/a.txt", "src/A.java"} <= set(kept(root))
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("*a" * 20 + "b", "a" * 250),
+        ("**/a/" * 20 + "b", "a/" * 100 + "c"),
+        ("/" + "*a" * 30 + "/b", "a" * 250 + "/c"),
+        ("**/*a*a*a*a*b/" * 3 + "x", ("a" * 50 + "/") * 40 + "c"),
+    ],
+)
+def test_a_line_made_to_take_hours_takes_no_time(line: str, path: str) -> None:
+    module = parse.__module__
+    code = f"import sys; from {module} import parse; print(parse(sys.argv[1].encode()).decide(sys.argv[2]))"
+    done = subprocess.run([sys.executable, "-c", code, line, path], stdout=subprocess.PIPE, check=True, timeout=LONG)
+    assert done.stdout == b"None\n"
+
+
+def test_ncsignore_goes_before_gitignore_and_before_all_rules_of_thumb(tmp_path: Path) -> None:
+    rules = {".gitignore": "secret/\n*.log\n", ".ncsignore": "!secret/\n*Test.java\n!vendor/\n!Made.java\n!x.min.js\n"}
+    others = ("secret/A.java", "a.log", "ATest.java", "b/BTest.java", "node_modules/x.js", "x.min.js", "y.min.js")
+    made = {"Made.java": "// @generated\n", "Other.java": "// @generated\n", "vendor/V.java": "// @generated\n"}
+    root = write(tmp_path / "root", {**rules, **dict.fromkeys(others, ""), **made})
+    skipped = Skipped()
+    paths = [file.path for file in walk([root], wanted=lambda path: path[0] != ".", skipped=skipped)]
+    assert paths == ["Made.java", "secret/A.java", "x.min.js"]
+    assert skipped.counts == {
+        **{"ignored": 3, "vendored folders": 1, "minified": 1, "generated": 2},  # V.java is in a kept folder, not kept
+        "other language": 2,
+    }
+
+
+def test_gitignore_ends_at_the_border_of_a_repository_and_ncsignore_does_not(tmp_path: Path) -> None:
+    root = write(
+        tmp_path / "root", {".gitignore": "A.java\nshut/\n", ".ncsignore": "B.java\n", "A.java": "", "B.java": ""}
+    )
+    for name in ("open", "shut"):
+        write(root / name, {"A.java": "", "B.java": "", "C.java": ""})
+        git(root / name, "init", "-q")
+    files = walk([root], wanted=lambda path: path.endswith(".java"))
+    assert [(file.repository, file.path) for file in files] == [("open", "A.java"), ("open", "C.java")]
+
+
+def test_an_ignored_archive_or_bare_repository_is_not_opened(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {".ncsignore": "*.zip\nold.git/\n", "x.zip": "no archive", "A.java": ""})
+    bare(root / "old.git", {"B.java": ""})
+    skipped = Skipped()
+    assert [file.path for file in walk([root], wanted=lambda path: path.endswith(".java"), skipped=skipped)] == [
+        "A.java"
+    ]
+    assert skipped.counts == {"ignored": 1, "ignored folders": 1, "other language": 1}
+
+
+def test_an_ignore_file_that_is_a_link_or_not_text_is_no_rule(tmp_path: Path) -> None:
+    root = write(
+        tmp_path / "root", {"rules": "A.java\n", "A.java": "", "b/.gitignore": b"\xff\xfe\x00*\n", "b/B.java": ""}
+    )
+    (root / ".gitignore").symlink_to("rules")
+    assert [path for path in kept(root) if path.endswith("java")] == ["A.java", "b/B.java"]
+
+
+def test_no_rules_leave_nothing_out() -> None:
+    assert NO_IGNORES.by_ncsignore("a/b") is None
+    assert not NO_IGNORES.by_gitignore("a/b")
+    assert parse(b"\n# only words\n\n") is None

@@ -1,0 +1,211 @@
+"""Folders, roots, names and order."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ncs.errors import SourceError
+from ncs.sources import SourceFile, count, walk
+from tests.gitrepo import bare, commit, git, repository, write
+from tests.sources.walked import is_java, walked
+
+
+def test_the_files_of_a_folder_come_in_bytewise_order_of_their_whole_paths(tmp_path: Path) -> None:
+    names = ["a/b.java", "a-b/c.java", "a.java", "a/B.java", "a/b/c.java", "Z.java", "ä.java", "a0/x.java", "😀.java"]
+    files = walked(write(tmp_path / "tree", {**dict.fromkeys(names, "class A {}\r\n"), "B.txt": "no"}))
+    assert files.names == [f"tree:{name}" for name in sorted(names, key=str.encode)]
+    assert files.names[:3] == ["tree:Z.java", "tree:a-b/c.java", "tree:a.java"]
+    assert files.files[0] == SourceFile("tree", "Z.java", b"class A {}\r\n")
+    assert files.counts == {"other language": 1}
+
+
+def test_every_git_directory_below_a_folder_is_a_repository_named_by_its_path(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"Loose.java": "", "group/Loose.java": ""})
+    repository(root / "group" / "one", {"A.java": "", "inner/B.java": ""})
+    repository(root / "group" / "one" / "nested", {"N.java": ""})
+    repository(root / "group" / "one-more", {"M.java": ""})
+    bare(root / "two.git", {"C.java": ""})
+    bare(root / "deep" / "er" / "three", {"D.java": ""})
+    assert walked(root).names == [
+        "root:Loose.java",
+        "root:group/Loose.java",
+        "deep/er/three:D.java",
+        "group/one:A.java",
+        "group/one:inner/B.java",
+        "group/one-more:M.java",
+        "group/one/nested:N.java",
+        "two:C.java",
+    ]
+
+
+def test_a_repository_as_root_is_named_after_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(tmp_path / "app", {"A.java": ""})
+    bare(tmp_path / "lib.git", {"B.java": ""})
+    assert walked(tmp_path / "lib.git").names == ["lib:B.java"]
+    monkeypatch.chdir(tmp_path / "app")
+    assert walked(Path()).names == walked(tmp_path / "app").names == ["app:A.java"]
+
+
+def test_repositories_of_the_same_name_are_told_apart_and_a_further_root_renames_none(tmp_path: Path) -> None:
+    for above in ("x", "y", "z/x"):
+        repository(tmp_path / above / "app", {"A.java": above})
+    roots = [tmp_path / "x", tmp_path / "y", tmp_path / "z" / "x"]
+    names = ["app:A.java", "y/app:A.java", "x/app:A.java"]
+    for n in range(3):
+        assert walked(*roots[: n + 1]).names == names[: n + 1]
+        assert walked(*(root / "app" for root in roots[: n + 1])).names == names[: n + 1]
+    write(tmp_path / "same", {"Loose.java": ""})
+    repository(tmp_path / "same" / "same", {"A.java": ""})
+    assert walked(tmp_path / "same").names == ["same:Loose.java", "same/same:A.java"]
+    (tmp_path / "one").mkdir()
+    bare(tmp_path / "one" / "app.git", {"A.java": ""})
+    repository(tmp_path / "one" / "app", {"A.java": ""})  # both are called app, in one folder
+    assert walked(tmp_path / "one").names == ["app:A.java", "one/app:A.java"]
+
+
+def test_a_root_given_twice_or_inside_another_root_is_read_once(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"A.java": "", "sub/B.java": "", "sub/C.java": ""})
+    whole = ["root:A.java", "root:sub/B.java", "root:sub/C.java"]
+    assert walked(root, root, root / ".." / "root").names == whole
+    assert walked(root, root / "sub").names == ["root:A.java", "sub:B.java", "sub:C.java"]
+    assert walked(root, root / "sub" / "B.java").names == ["root:A.java", "root:sub/C.java", "sub:B.java"]
+
+
+def test_submodules_and_worktrees_are_repositories_that_are_read_once(tmp_path: Path) -> None:
+    library = repository(tmp_path / "library", {"L.java": ""})
+    app = repository(tmp_path / "root" / "app", {"A.java": "", "B.java": ""})
+    git(app, "submodule", "--quiet", "add", str(library), "lib")
+    git(app, "worktree", "add", "-q", str(tmp_path / "root" / "tree"), "-b", "other")
+    (app / ".git" / "info" / "exclude").write_text("B.java\n")  # holds in worktrees too
+    assert (app / "lib" / ".git").is_file()
+    assert walked(tmp_path / "root").names == ["app:A.java", "app/lib:L.java", "tree:A.java"]
+
+
+def test_links_and_special_files_are_counted_and_never_opened(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"a/A.java": "", "outside.txt": ""})
+    (root / "a" / "loop").symlink_to(root, target_is_directory=True)
+    (root / "self").symlink_to("self")
+    (root / "Again.java").symlink_to("a/A.java")
+    (root / "Nowhere.java").symlink_to("missing.java")
+    os.mkfifo(root / "Pipe.java")
+    (tmp_path / "link").symlink_to(root, target_is_directory=True)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(root / "S.java"))
+        assert walked(root).counts == {"links": 2, "other language": 3, "special files": 2}
+        assert walked(tmp_path / "link").names == ["root:a/A.java"]
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="users and modes of POSIX")
+def test_folders_and_files_that_cannot_be_read_are_named_and_do_not_stop_a_walk() -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from ncs.sources import Skipped, walk\n"
+        "os.getuid() or os.setuid(65534)\n"  # the superuser may read everything
+        "s = Skipped(); f = [x.path for x in walk([Path(sys.argv[1])], wanted=lambda p: True, skipped=s)]\n"
+        "print(f, s.unreadable, s.counts['unreadable'])"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = write(Path(folder), {"A.java": "", "b/B.java": "", "c/C.java": "", "D.java": ""})
+        for path in (root / "b", root / "D.java"):
+            path.chmod(0)
+        done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+        (root / "b").chmod(0o755)
+    assert done.stdout.strip() == "['A.java', 'c/C.java'] ['D.java', 'b/'] 2"
+
+
+def test_names_that_are_no_utf_8_are_read_and_shown_with_escapes(tmp_path: Path) -> None:
+    for name in (b"caf\xe9.java", b"z.java", b"\xff\xfe.java"):
+        (tmp_path / os.fsdecode(name)).write_text("class A {}")
+    assert [file.path for file in walked(tmp_path).files] == [r"caf\xe9.java", "z.java", r"\xff\xfe.java"]
+
+
+@pytest.mark.parametrize(
+    ("files", "skipped"),
+    [
+        ({"node_modules/x/A.java": "", "a/third_party/B.java": "", "a/Pods/C.java": ""}, {"vendored folders": 3}),
+        ({"env/pyvenv.cfg": "", "env/lib/A.java": ""}, {"vendored folders": 1}),
+        ({"__pycache__/A.java": "", ".gradle/B.java": ""}, {"cache folders": 2}),
+        ({"app/build/generated/source/A.java": "", "app/build/Build.java": ""}, {"generated folders": 1}),
+        ({"index/manifest.json": "{}", "index/data-1/A.java": ""}, {"index folders": 1}),
+        ({"index/snapshot.json": "{}", "index/segments/1/A.java": ""}, {"index folders": 1}),
+        ({".git2/A.java": "", ".ncs/B.java": "", ".hg/C.java": "", ".svn/D.java": ""}, {}),
+        ({"R.java": "", "BuildConfig.java": "", "XR.java": "", "DaggerAppComponent.java": ""}, {"generated": 3}),
+        ({"A.java": b"\x00\x01class A {}", "B.java": b"class B {} \x00"}, {"binary": 2}),
+        ({"A.java": "x" * (1 << 20), "B.java": "x" * ((1 << 20) + 1)}, {"minified": 1, "too large": 1}),
+        ({"main/java/com/acme/vendor/Seller.java": "", "vendor/com/acme/Copy.java": ""}, {"vendored folders": 1}),
+    ],
+)
+def test_what_the_owner_did_not_write_is_counted_by_reason(
+    tmp_path: Path, files: dict[str, str], skipped: dict[str, int]
+) -> None:
+    assert walked(write(tmp_path / "site-packages", files)).counts == skipped  # the root may have any name
+
+
+def test_the_size_limit_is_the_callers(tmp_path: Path) -> None:
+    files = walked(write(tmp_path, {"A.java": "1234567", "B.java": "12345678"}), file_bytes=7)
+    assert ([file.path for file in files.files], files.counts) == (["A.java"], {"too large": 1})
+
+
+def test_a_byte_order_mark_is_taken_off_and_utf_16_becomes_utf_8(tmp_path: Path) -> None:
+    write(tmp_path, {"A.java": b"\xef\xbb\xbfclass A {}", "B.java": "class Ä {}\r\n".encode("utf-16")})
+    assert [file.data for file in walked(tmp_path).files] == [b"class A {}", "class Ä {}\r\n".encode()]
+
+
+def test_a_single_file_is_read_whatever_it_looks_like(tmp_path: Path) -> None:
+    generated = "// Code generated by aapt; DO NOT EDIT."
+    write(tmp_path / "src", {"R.java": generated, "notes.txt": ""})
+    assert walked(tmp_path / "src" / "R.java").data == {"src:R.java": generated.encode()}
+    with pytest.raises(SourceError, match=r"notes\.txt is no source file of a known language; name a folder"):
+        walked(tmp_path / "src" / "notes.txt")
+
+
+def test_roots_are_checked_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = write(tmp_path / "home" / "me", {"A.java": "", "project/B.java": ""})
+    (home / "loop").symlink_to("loop")
+    for name in ("nowhere", "loop"):
+        with pytest.raises(SourceError, match=rf"there is no .*{name}; name a folder"):
+            walk([home, home / name], wanted=is_java)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    for root in (home, home.parent, Path("/"), Path()):
+        for function in (walk, count):
+            with pytest.raises(SourceError, match="use --force"):
+                function([root], wanted=is_java)
+    assert walked(home, force=True).names == ["me:A.java", "me:project/B.java"]
+    assert walked(home / "project").names == ["project:B.java"]
+
+
+def test_the_count_is_what_a_walk_reads_before_it_looks_into_the_files(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"A.java": "12345", "B.java": "// @generated", "b.txt": "", "vendor/C.java": ""})
+    repository(root / "one", {"D.java": "123"})
+    bare(root / "two.git", {"E.java": "1234567"})
+    assert count([root], wanted=is_java) == (4, 5 + 13 + 3 + 7)
+    assert sum(len(file.data) for file in walked(root).files) == 5 + 3 + 7
+
+
+def test_two_walks_over_a_shuffled_copy_are_the_same(tmp_path: Path) -> None:
+    random_ = random.Random(1)
+    names = sorted({f"{random_.choice('abc')}/{random_.choice('a-.b')}{n % 7}/F{n}.java" for n in range(60)})
+    for copy in ("one", "two"):
+        random_.shuffle(names)
+        write(tmp_path / copy / "root", {name: name for name in names})
+    assert walked(tmp_path / "one" / "root").files == walked(tmp_path / "two" / "root").files
+    assert len(walked(tmp_path / "one" / "root").files) == 60
+
+
+def test_the_rules_of_a_repository_hold_in_a_folder_of_it_that_is_the_root(tmp_path: Path) -> None:
+    app = repository(tmp_path / "app", {"src/A.java": "", "src/gen/B.java": "", "src/own/C.java": "", "src/D.java": ""})
+    write(app, {".gitignore": "/src/gen/\nD.java\n", "src/.gitignore": "!D.java\n", ".ncsignore": "own/\n"})
+    (app / ".git" / "info" / "exclude").write_text("A.java\n")
+    assert walked(app / "src").names == ["src:D.java"]
+    assert walked(app / "src" / "gen").names == ["gen:B.java"]  # named by itself
+    commit(app)
+    assert walked(app / "src", revision="HEAD").names == ["src:A.java", "src:D.java", "src:gen/B.java"]
