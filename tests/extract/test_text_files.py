@@ -171,6 +171,7 @@ def test_whatever_stands_in_a_file_does_no_harm(kind: str) -> None:
         checked(random_.randbytes(2000), kind)
 
 
+@pytest.mark.slow
 @every_kind
 def test_long_lines_and_deep_nesting_do_no_harm(kind: str) -> None:
     for unit in (b"x ", b"a(", b"{", b'"', b"'", b"/*", b"automatic ", b"#", b"(*"):
