@@ -301,10 +301,10 @@ class Index:
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
         """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
-        from ncs.text.spelling import Known, near
+        from ncs.text.spelling import WordList, near
 
         if self._known_words is None:
-            self._known_words = Known(sorted(self.words().vocabulary))
+            self._known_words = WordList(sorted(self.words().vocabulary))
         return near(word.lower(), self._known_words, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:
