@@ -204,10 +204,8 @@ def show_vimgrep(answer: Answer, locator: SourceLocator, *, quiet: bool = False)
     for line in shown:
         print(line)
     if (left := len(lines) - len(shown)) and not quiet:
-        n = "1 hit is" if left == 1 else f"{left} hits are"
-        say(
-            f"ncs: {n} left out, as they are not files (moved, or in an archive or bare repository); use --format plain"
-        )
+        hits = "1 hit is" if left == 1 else f"{left} hits are"
+        say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
     return len(shown)
 
 
