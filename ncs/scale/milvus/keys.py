@@ -22,7 +22,7 @@ from ncs.build.delta import room_of
 from ncs.build.delta.rows import Stack
 from ncs.errors import IndexDamaged
 from ncs.storage.documents import NAME, Store
-from ncs.storage.minhash import marks_of
+from ncs.storage.minhash import hash_words
 from ncs.storage.packing import to_bytes
 from ncs.storage.uses import References
 from ncs.storage.words import WordTable
@@ -147,7 +147,7 @@ def keys_in(folder: Path) -> Numbers:
 
 
 def _parts(store: Store, words: WordTable, references: References) -> Iterator[Numbers]:
-    marks, names = marks_of(words.vocabulary), marks_of(references.names)
+    marks, names = hash_words(words.vocabulary), hash_words(references.names)
     for start in range(0, len(store), PART):
         rows = np.arange(start, min(start + PART, len(store)))
         ids, lengths = words.part(start, start + len(rows))
