@@ -138,7 +138,9 @@ class Signatures:
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
             numbered = _numbered(ids, np.diff(offsets))
-            elements = mixed(word_hashes[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095)))
+            elements = mixed(
+                word_hashes[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+            )
             hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
             keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
         return cls(hashes, keys)
