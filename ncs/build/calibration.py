@@ -1,6 +1,6 @@
 """What a build learns about its own ranking from queries made of its documents, whose answers are known.
 
-`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learnt head. Such
+`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learned head. Such
 queries cannot tell what the other signals are worth to people: a comment asks for one function, people for any that
 does it, so consensus would be switched off.
 """
@@ -29,10 +29,13 @@ from ncs.search.rankers import load_ranker
 from ncs.search.ranking import Hidden, Ranking
 from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
 from ncs.storage.documents import Documents
+from ncs.storage.snapshot import read_description
 from ncs.text.stems import stem_all
 from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from ncs.search.candidates import Parts
@@ -62,7 +65,7 @@ SAMPLE, RUN = 4_096, 64
 
 def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
     """Fit the model of confidence and save it with the statistics; figures about it. The same index, the same model."""
-    ranker = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False))
+    ranker = _hybrid(snapshot)
     words, documents = _words(ranker.opened), Documents(snapshot)
     queries = synthetic_queries(words, documents, ranker.opened.facts)
     counts = {kind: sum(query.kind == kind for query in queries) for kind in MOST}
@@ -110,6 +113,13 @@ def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
     return ranking.at([position for position, row in enumerate(ranking.rows) if row != without][:HITS])
 
 
+def _hybrid(snapshot: Snapshot, *, head: float | None = None) -> HybridRanker:
+    """The default ranker without tuned weights."""
+    ranker = HybridRanker(head=head, calibrated=False)
+    ranker.load(snapshot)
+    return ranker
+
+
 def _words(parts: Parts) -> WordTable:
     table = parts.facts.words.table()
     if table is None:
@@ -125,7 +135,7 @@ def _hidden(parts: Parts, words: WordTable, queries: Sequence[SyntheticQuery]) -
 class FieldAblation:
     """Scores single documents again as if one field of them were empty; all other documents keep theirs.
 
-    What was learnt from that field (word vectors, counts of words) stays: leaving it out there would take a build a
+    What was learned from that field (word vectors, counts of words) stays: leaving it out there would take a build a
     query.
     """
 
@@ -225,8 +235,7 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
                 on names, which flatter it less, at least not lower;
         ranks   lowers the mean reciprocal rank of no kind of query significantly.
 
-    A head of another corpus, of too few pairs or of a broken run fails the first. One that was trained on what the
-    default ranker answers is not asked: it stands high, and beside its teacher it lowered people's queries.
+    A head of another corpus, of too few pairs or of a broken run fails the first.
     """
     head = load_ranker(NAME, snapshot)
     if not isinstance(head, LearntVectors):
@@ -237,9 +246,7 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
 
 
 def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
-    if head.taught:
-        return HeadWeight(0.0, {}, {}, "it learnt from a ranker's answers, and tells the default ranker nothing new")
-    plain = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False, head=0.0))
+    plain = _hybrid(snapshot, head=0.0)
     parts, documents = plain.opened, Documents(snapshot)
     words = _words(parts)
     queries = synthetic_queries(words, documents, parts.facts, least_share=HEAD_SHARE)
@@ -253,7 +260,7 @@ def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
     repositories = np.unique(parts.facts.file_roles.repositories_of(np.arange(len(words))))
     found = HeadWeight(0.0, stands, {}, "")
     for weight in (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and len(repositories) < FEW else (HEAD_WEIGHT,):
-        lifted = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False, head=weight))
+        lifted = _hybrid(snapshot, head=weight)
         ranks = _gains(kinds, before, _reciprocal_ranks(lifted, queries, with_head))
         found = HeadWeight(weight if helps(stands, ranks) else 0.0, stands, ranks, why(stands, ranks))
         if found.weight:
@@ -281,9 +288,9 @@ def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
     return f"it lifts right functions higher than ncs_centred does, {lift}, and lowers no kind of query"
 
 
-def head_message(counts: Mapping[str, Any]) -> str:
-    """What the default ranker gives the head of an index, and why, by the counts of its snapshot."""
-    head: Mapping[str, Any] = counts.get("calibration", {}).get("head", {})
+def head_summary(folder: Path) -> str:
+    """What the default ranker gives the head of an index, and why."""
+    head: Mapping[str, Any] = read_description(folder).counts.get("calibration", {}).get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
 
 
@@ -295,7 +302,7 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
 
 def _standing(parts: Parts, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
     """Where plain word vectors put each right document without its field, [queries]."""
-    spread, stands = Spread.of(parts.dense.index), np.zeros(len(queries))
+    spread, stands = Spread.of(parts.dense.vectors), np.zeros(len(queries))
     for at, (query, hide) in enumerate(zip(queries, hidden, strict=True)):
         vector = parts.dense.encoder.query(" ".join(read_intent(query.text, parts.facts.languages).words))
         stands[at] = spread.standing(vector, np.array([hide.meaning]))[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from ncs.cli import output
 from ncs.cli.options import Quiet, Store, Workers, given, index_folder
 from ncs.cli.publish import Publisher
 from ncs.errors import BadInput
+
+if TYPE_CHECKING:
+    from ncs.build.request import Ingest
 
 
 def build(
@@ -120,9 +123,9 @@ def build(
         workers=workers,
         force=force,
         track=output.tracker(quiet),
-        scheduler=scheduler,
+        ingest=_ingest(scheduler, give_up),
         before_commit=publisher.before_commit,
-        **given(give_up=give_up, memory=size_of(memory) if memory else None),
+        memory=size_of(memory) if memory else None,
     ) as built:
         if not quiet:
             output.say_built(built.description, folder, verbose)
@@ -133,12 +136,22 @@ def build(
         draw_map(folder, quiet=quiet)
 
 
+def _ingest(scheduler: str | None, give_up: float | None) -> Ingest | None:
+    """What reads the sources on a cluster; None: this machine does."""
+    if scheduler is None:
+        return None
+    from functools import partial
+
+    from ncs.scale.dask.client import ingest_on_cluster
+
+    return partial(ingest_on_cluster, scheduler=scheduler, **given(give_up=give_up))
+
+
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     """Fit rankers over an existing index."""
     from ncs.build.add_ranker import add_rankers
-    from ncs.build.calibration import head_message
+    from ncs.build.calibration import head_summary
     from ncs.search.signals.head import NAME as HEAD
-    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add uses an existing index; leave out the sources, or build with --ranker")
@@ -148,4 +161,4 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, each in seconds.items():
             output.say(f"{name}: fitted in {each:.1f} s; use it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            output.say(head_message(read_description(folder).counts))
+            output.say(head_summary(folder))

@@ -44,7 +44,7 @@ COMMANDS = {
     "corpus": "corpus:app",
 }
 """Name -> module of this package and function (or group of commands), in the order of the help."""
-FORWARDED = ("train", "explain-attention")
+FORWARDED = ("train",)
 """Commands whose arguments another parser reads."""
 
 

@@ -122,7 +122,7 @@ def index_folder(index: Path | None) -> Path:
 def open_index(index: Path | None, store: str | None = None) -> Index:
     """It, open; with a store, candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
     if store:
-        from ncs.scale.milvus.opening import open_index as open_milvus
+        from ncs.scale.milvus.index import open_index as open_milvus
 
         return open_milvus(index_folder(index), store)
     from ncs.index import Index

@@ -22,7 +22,7 @@ class Publisher:
         self.before_commit: BeforeCommit | None = None
         if store:
             from ncs.scale.milvus.publish import Publication
-            from ncs.scale.milvus.target import Target
+            from ncs.scale.milvus.store import Target
 
             self._publication = Publication(folder, Target.of(store), output.tracker(quiet))
             self.before_commit = self._publication.before_commit
@@ -31,7 +31,8 @@ class Publisher:
         """Send what is missing, and say how much that was."""
         if self._publication is None:
             return
-        done, store = self._publication.finish(), self._publication.target.shown
+        sent, store = self._publication.finish().sent, self._publication.target.text
         if not self._quiet:
-            more = "".join(f", {n:,} {what}" for n, what in ((done.deleted, "deleted"), (done.there, "unchanged")) if n)
-            output.say(f"{done.written:,} documents sent to {store}{more}; search them with: ncs query --store {store}")
+            output.say(
+                f"{output.count(sent, 'document')} sent to {store}; search there with: ncs query --store {store}"
+            )

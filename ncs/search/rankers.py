@@ -36,7 +36,7 @@ class Internals:
     title: float = 0.0
 
 
-class Ranker(Protocol):
+class Ranker:
     """Orders the documents of an index for a query. Classes inherit from it, and with that what they do not do.
 
     Scores order, nothing more: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
@@ -50,7 +50,7 @@ class Ranker(Protocol):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows among the allowed ones, ordered by (-score, row); raises BadInput for k < 1."""
-        ...
+        raise NotImplementedError
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
@@ -111,7 +111,7 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "ncs_postrank": ("ncs.search.baselines.postrank:PostrankRanker", {}),
     "transformers": ("ncs.search.baselines.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.search.baselines.endpoint:endpoint_ranker", {}),
-    "unif": ("unif.ranker:UnifRanker", {}),
+    "unif": ("ncs.search.unif:UnifRanker", {}),
     "rrf": ("ncs.search.fusion:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
     "hybrid": ("ncs.search.hybrid:HybridRanker", {}),
 }

@@ -108,9 +108,9 @@ def test_no_format_is_plain_in_a_pipe_and_two_are_refused() -> None:
     assert choose_format("vimgrep") == "vimgrep"
     assert choose_format(None, as_json=True) == "json"
     assert choose_format("jsonl", jsonl=True) == "jsonl"
-    with pytest.raises(BadInput, match="^--json and --jsonl cannot be used together$"):
+    with pytest.raises(BadInput, match=r"^--json and --jsonl cannot be used together$"):
         choose_format(None, as_json=True, jsonl=True)
-    with pytest.raises(BadInput, match="^--format plain and --json cannot be used together$"):
+    with pytest.raises(BadInput, match=r"^--format plain and --json cannot be used together$"):
         choose_format("plain", as_json=True)
     with pytest.raises(BadInput, match="unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep"):
         choose_format("grep")

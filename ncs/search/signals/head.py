@@ -6,10 +6,10 @@ and the covariance C of the document vectors, cosines to a unit question q have 
 
     value(d) = max(0, (q . d - q . m) / sqrt(q C q)) / FAR
 
-A head that translates (unif.translation) looks for each word of the question by itself too; what it says stands on the
-same scale, and is added.
+A head that translates (ncs.learn.translation) looks for each word of the question by itself too; what it says stands
+on the same scale, and is added.
 
-What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.learn.head_calibration).
+What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.build.calibration).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.vectors import Vectors
-    from ncs.storage.words import WordReader
+    from ncs.storage.words import WordTable
     from ncs.types import Document, Field, Mask, Matrix
 
     Scores = NDArray[np.float64]
@@ -49,20 +49,16 @@ SAMPLE = 2_048
 
 @runtime_checkable
 class LearntVectors(Protocol):
-    """A ranker with vectors of its own for questions and documents: `unif.ranker.UnifRanker`."""
+    """A ranker with vectors of its own for questions and documents: `ncs.search.unif.UnifRanker`."""
 
     @property
     def vectors(self) -> Vectors:
         """Of the documents."""
 
-    @property
-    def taught(self) -> bool:
-        """Whether it learnt from what a ranker answers, and not from pairs alone."""
-
     def question(self, text: str) -> Matrix:
         """Unit vector [d]; zeros where it knows no word."""
 
-    def without(self, words: WordReader, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out."""
 
     @property
@@ -73,7 +69,7 @@ class LearntVectors(Protocol):
         """How far these rows stand above all documents, in standard deviations, by each word of the question alone;
         None where the head has but vectors."""
 
-    def closer_without(self, text: str, words: WordReader, row: int, field: Field) -> float:
+    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
         """The same of one document, one field of it left out; 0 where the head has but vectors."""
 
 
