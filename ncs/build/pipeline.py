@@ -83,10 +83,10 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     use_cache: files that the index in `folder` holds and that have not changed are taken over from it.
     Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
     """
-    from ncs.extract.readers import why_unread
+    from ncs.extract.readers import skip_reason
 
     config = request.config
-    sources = Sources(request.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
+    sources = Sources(request.roots, Skipped(unwanted=skip_reason), time.time_ns(), made_by())
     if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
         raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
     total, size, budget = 0, 0, Budget.of(request.memory)
@@ -148,7 +148,7 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
 
 
 def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int) -> Collected:
-    from ncs.extract.readers import read_as_text, ungrammatical
+    from ncs.extract.readers import count_text_files, grammar_notes
 
     if request.ingest is None:
         files = request.track(
@@ -160,9 +160,9 @@ def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache 
         collected = ingest(files, segment, request.config, request.workers, cache, began=sources.began)
     else:
         collected = request.ingest(request, sources.skipped, segment)
-    texts = read_as_text(entry.path for entry in collected.files_read.entries)
+    texts = count_text_files(entry.path for entry in collected.files_read.entries)
     collected.tally["text_files"] = texts
-    for line in ungrammatical(texts, sources.skipped.counts):
+    for line in grammar_notes(texts, sources.skipped.counts):
         sources.skipped.note(line)
     if not collected.documents:
         raise BadInput(no_function(request.roots, sources.skipped))
@@ -171,11 +171,11 @@ def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache 
 
 def no_function(roots: Sequence[Path], skipped: Skipped) -> str:
     """The message for sources without any function."""
-    from ncs.extract.readers import ungrammatical
+    from ncs.extract.readers import grammar_notes
 
     where = ", ".join(str(root) for root in roots)
     reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    remedy = next(ungrammatical({}, skipped.counts), "name a folder with source files")
+    remedy = next(grammar_notes({}, skipped.counts), "name a folder with source files")
     return f"no function found in {where} (skipped: {reasons or 'nothing'}); {remedy}"
 
 

@@ -46,9 +46,9 @@ class Request:
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, without_texts
+        from ncs.extract.readers import readable, readable_code
 
-        return readable if self.config.texts else without_texts
+        return readable if self.config.texts else readable_code
 
     def files(
         self,

@@ -25,7 +25,7 @@ from ncs.build.pipeline import build
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError, SourceError
-from ncs.extract.readers import why_unread
+from ncs.extract.readers import skip_reason
 from ncs.index import Index
 from ncs.scale.dask.client import LOCAL, Tasks, _open, connected, ingest_on_cluster
 from ncs.scale.dask.jobs import Job, Part, run
@@ -77,7 +77,7 @@ def request(*roots: Path, ingest: object = None) -> Request:
 
 def read(cluster: Cluster, *roots: Path, seconds: float = 4 * LONG) -> tuple[list[str], Skipped]:
     """Repositories that have documents, and what was skipped."""
-    skipped = Skipped(unwanted=why_unread)
+    skipped = Skipped(unwanted=skip_reason)
     with tempfile.TemporaryDirectory() as folder:
         collected = ingest_on_cluster(
             request(*roots), skipped, Path(folder), scheduler=cluster.address, give_up=seconds
@@ -104,7 +104,7 @@ def content(segment: Path, collected: Collected) -> dict[str, object]:
 def test_the_segment_of_a_cluster_equals_that_of_a_single_machine(cluster: Cluster, tmp_path: Path) -> None:
     asked, found = request(*sources(tmp_path)), {}
     for name in ("alone", "together"):
-        segment, skipped = tmp_path / name, Skipped(unwanted=why_unread)
+        segment, skipped = tmp_path / name, Skipped(unwanted=skip_reason)
         segment.mkdir()
         if name == "alone":
             collected = ingest(asked.files(skipped), segment, asked.config, 1)

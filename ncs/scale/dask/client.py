@@ -145,9 +145,14 @@ def _renamed(batch: Batch, name: str) -> Batch:
     old = next((location[0] for location in batch.locations), name)
     if old == name:
         return batch
+<<<<<<< HEAD
     packed = [(id and name + id[len(old) :], repository and name, *rest) for id, repository, *rest in batch.packed]
     locations = [(name, path, start, end, qualified) for _, path, start, end, qualified in batch.locations]
     return replace(batch, packed=cast("list[Packed]", packed), locations=locations)
+=======
+    packed = [(each[0] and name + each[0][len(old) :], each[1] and name, *each[2:]) for each in batch.packed]
+    return replace(batch, packed=packed, locations=[(name, *each[1:]) for each in batch.locations])
+>>>>>>> main
 
 
 def _open(answer: bytes) -> tuple[Any, zipfile.ZipFile]:

@@ -19,7 +19,7 @@ from ncs.build.ingest import ingest
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import MissingExtra, NcsError, SourceError
-from ncs.extract.readers import why_unread
+from ncs.extract.readers import skip_reason
 from ncs.sources import Origin, Skipped, SourceFile, ignore
 from ncs.sources.files import RawFile
 from ncs.sources.filters import Filter
@@ -103,7 +103,7 @@ def run(job: Job) -> bytes:
     """
     if job.made_by != made_by():
         raise NcsError("this worker has another version of ncs or of its grammars; install the one that builds")
-    skipped = Skipped(unwanted=why_unread)
+    skipped = Skipped(unwanted=skip_reason)
     with tempfile.TemporaryDirectory(prefix="ncs-") as name:
         room, segment = Path(name), Path(name, "segment")
         segment.mkdir()

@@ -20,19 +20,18 @@ from filelock import FileLock
 
 from corpora import load_corpora
 from corpora.__main__ import main as corpora_main
+from corpora.codesearchnet.collect import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules, partition_of
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
+from corpora.codesearchnet.pairs import corpora_of, pairs
 from corpora.codesearchnet.pipeline import make_corpus
-from corpora.codesearchnet.reading import corpora_of, pairs
 from corpora.codesearchnet.repositories import find_repositories
-from corpora.codesearchnet.rules import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules
-from corpora.codesearchnet.splits import partition_of
 from corpora.jsonl import read_rows
 from corpora.pairs import read_pairs
 from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
+from tests.corpora.test_codesearchnet_filters import MIT, NOTICE
 from tests.gitrepo import bare, git, repository, write
-from tests.test_codesearchnet_parts import MIT, NOTICE
 
 JAVA = """package a;
 class Files {
@@ -232,7 +231,7 @@ def hook(event, arguments):
     if event.partition(".")[0] in ("open", "os", "shutil") and event != "os.kill" and os.path.exists(moment):
         os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(hook)
-from ncs.cli import main
+from ncs.cli.main import main
 main()
 """
 """Is killed before the first operation on files after one that is named is there."""

@@ -6,19 +6,24 @@ import gzip
 import io
 import json
 import stat
-import statistics
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from corpora.client import NotFetched
-from corpora.fetch import Wanted
-from corpora.ncs287 import IndexedMethod, numbered, read_links, read_methods, read_questions
-from corpora.score_sheet import ScoreSheet, as_runs, figures, read_score_sheet, recomputed, write_score_sheet
-from corpora.slim import slim
-from evaluation.measures import evaluate
+from corpora.download import NotFetched, RemoteFile, keep_in_zip
+from corpora.ncs287 import (
+    IndexedMethod,
+    ScoreSheet,
+    numbered,
+    read_links,
+    read_methods,
+    read_questions,
+    read_score_sheet,
+    recomputed,
+    write_score_sheet,
+)
 from ncs.errors import BadInput
 from ncs.sources import walk
 
@@ -71,16 +76,6 @@ def test_the_figures_of_a_sheet_are_those_counted_by_hand(tmp_path: Path) -> Non
     assert "ranks" not in json.dumps(found)
 
 
-def test_the_published_ranks_as_a_run_give_the_sheets_own_figures() -> None:
-    sheet = ScoreSheet(tuple("abcdefgh"), {"NCS": (None, 1, 5, 6, 10, 11, 50, 2), "other": (3,) * 8})
-    qrels, runs = as_runs(sheet)
-    for system, ranks in sheet.ranks.items():
-        direct = figures(ranks)
-        for k in (1, 5, 10):
-            assert sum(evaluate(qrels, runs[system], f"answered@{k}").values()) == getattr(direct, f"answered_{k}")
-        assert statistics.fmean(evaluate(qrels, runs[system], "mrr").values()) == pytest.approx(direct.mrr)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -120,9 +115,9 @@ def test_links_become_one_file_a_repository_and_commit(tmp_path: Path) -> None:
     newer = first.replace("0" * 40, "2" * 40)
     path.write_text(f"{first}\n\n{second}\n{first}\n{newer}\n")
     assert read_links(path) == [
-        Wanted(first, "a-b+c.d.zip"),
-        Wanted(second, "x+y.zip"),
-        Wanted(newer, f"a-b+c.d+{'2' * 40}.zip"),
+        RemoteFile(first, "a-b+c.d.zip"),
+        RemoteFile(second, "x+y.zip"),
+        RemoteFile(newer, f"a-b+c.d+{'2' * 40}.zip"),
     ]
 
 
@@ -155,7 +150,7 @@ def zipped(path: Path, files: dict[str, str], *, link: str = "") -> Path:
 def test_a_slim_archive_keeps_wanted_files_and_is_read_as_the_same_repository(tmp_path: Path) -> None:
     files = {"y-1/src/A.java": "class A {}", "y-1/logo.png": "x" * 50_000, "y-1/B.java": "class B {}"}
     archive = zipped(tmp_path / "x+y.zip", files, link="y-1/C.java")
-    slim(archive, lambda path: path.endswith(".java"))
+    keep_in_zip(archive, lambda path: path.endswith(".java"))
     assert zipfile.ZipFile(archive).namelist() == ["y-1/src/A.java", "y-1/B.java"]
     read = [(file.path, file.data) for file in walk([archive], wanted=lambda path: True)]
     assert read == [("B.java", b"class B {}"), ("src/A.java", b"class A {}")]
@@ -166,7 +161,7 @@ def test_paths_that_lead_outside_are_left_out(tmp_path: Path) -> None:
     archive = zipped(
         tmp_path / "a.zip", {"../evil.java": "1", "/etc/evil.java": "2", "a/../../b.java": "3", "ok.java": "4"}
     )
-    slim(archive, lambda path: True)
+    keep_in_zip(archive, lambda path: True)
     assert zipfile.ZipFile(archive).namelist() == ["ok.java"]
 
 
@@ -175,12 +170,12 @@ def test_an_archive_that_unpacks_to_too_much_or_is_none_is_removed(tmp_path: Pat
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.java", b"0" * 1_000_000)
     with pytest.raises(NotFetched, match="over 1000 bytes") as caught:
-        slim(bomb, lambda path: True, limit=1000)
+        keep_in_zip(bomb, lambda path: True, limit=1000)
     assert caught.value.final
     page = tmp_path / "page.zip"
     page.write_text("<html>Try again later</html>")
     with pytest.raises(NotFetched, match=r"page\.zip is damaged or no archive") as caught:
-        slim(page, lambda path: True)
+        keep_in_zip(page, lambda path: True)
     assert not caught.value.final
     assert list(tmp_path.iterdir()) == []
 

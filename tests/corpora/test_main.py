@@ -16,14 +16,14 @@ from corpora.__main__ import main
 from corpora.catalogue import CATALOGUE, FETCHED, read_catalogue
 from corpora.coir import DATASETS
 from corpora.corpus import read_beir
-from corpora.fetch import place
+from corpora.download import place
 from corpora.pairs import read_pairs
 from ncs.errors import BadInput
-from tests.test_corpora_coir import CORPUS, QUERIES, parquet, qrels
-from tests.test_corpora_ncs287 import SHEET, asked
-from tests.test_corpora_repo_search import FILES, row, write
-from tests.test_corpora_stackoverflow import ROWS, dump
-from tests.test_corpus import METHOD, nlp2api
+from tests.corpora.test_coir import CORPUS, QUERIES, parquet, qrels
+from tests.corpora.test_corpus import METHOD, nlp2api
+from tests.corpora.test_ncs287 import SHEET, asked
+from tests.corpora.test_repo_search import FILES, row, write
+from tests.corpora.test_stackoverflow import ROWS, dump
 from tests.webserver import Answer, Site, serving
 
 Patch = pytest.MonkeyPatch
@@ -226,8 +226,8 @@ def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path, capsys: pytest.Cap
     ("arguments", "message"),
     [
         (["fetch", "nothing", "data"], "nothing is known to fetch for 'nothing'; there are: ncs287"),
-        (["fetch", "cosqa", "data", "--tries", "0"], "--per-host and --tries must be at least 1"),
-        (["fetch", "cosqa", "data", "--jobs", "0"], "0 jobs fetch nothing"),
+        (["fetch", "cosqa", "data", "--tries", "0"], "jobs and tries must be at least 1"),
+        (["fetch", "cosqa", "data", "--jobs", "0"], "jobs and tries must be at least 1"),
         (["ncs287", "score-sheet", "none.csv"], "there is no none.csv"),
         (["repositories", "none.txt", "apps"], "there is no none.txt"),
         (["stackoverflow", "none.xml", "pairs.jsonl"], "cannot read none.xml"),

@@ -9,7 +9,7 @@ import pytest
 
 from corpora.__main__ import main
 from corpora.codesearchnet.functions import CodeFunction, write_functions
-from corpora.codesearchnet.namesakes import name_of, namesakes
+from corpora.codesearchnet.pairs import name_of, namesakes
 from corpora.pairs import read_pairs
 
 SAID = {

@@ -3,41 +3,98 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import numpy as np
 
-from corpora.codesearchnet.code import Code, read_code
-from corpora.codesearchnet.documentation import comment_above, documentation_tokens, first_paragraph
-from corpora.codesearchnet.filters import FEW_TOKENS, LEAST_LINES, LEAST_TOKENS, SHORT, UNDOCUMENTED, lines_of, unwanted
+from corpora.codesearchnet.duplicates import identifiers, rows_of
+from corpora.codesearchnet.filters import (
+    FEW_TOKENS,
+    LEAST_LINES,
+    LEAST_TOKENS,
+    SHORT,
+    UNDOCUMENTED,
+    Code,
+    comment_above,
+    documentation_tokens,
+    first_paragraph,
+    lines_of,
+    read_code,
+    unwanted,
+)
 from corpora.codesearchnet.functions import CodeFunction
+from corpora.codesearchnet.licences import UNKNOWN, permits
 from corpora.codesearchnet.repositories import Repository, commit_of, licence, read_files, url_of
-from corpora.codesearchnet.rules import Rules
-from corpora.codesearchnet.signatures import identifiers, rows_of
-from corpora.codesearchnet.splits import partition_of
 from ncs.errors import NcsError, SourceError
 from ncs.extract import readers
-from ncs.extract.languages import language_of
+from ncs.extract.languages import installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.sources import Skipped, SourceFile
 from ncs.types import Document
 
 DONE = "repository.json"
-FOUND = "functions"
+ALL_FUNCTIONS = "functions"
 """Counted before any filter."""
 TWICE = "on the lines of another"
 
 
+NO_LICENCE, UNKNOWN_LICENCE, NOT_ALLOWED = "no licence file", "licence not recognised", "licence not allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides a corpus's content. languages: all that are read where it is empty. licences: SPDX ids."""
+
+    languages: tuple[str, ...] = ()
+    licences: tuple[str, ...] = ()
+    any_licence: bool = False
+    seed: int = 0
+
+    def refusal(self, expression: str) -> str | None:
+        """Why a repository under this licence is left out."""
+        if self.any_licence:
+            return None
+        if expression in ("", UNKNOWN):
+            return UNKNOWN_LICENCE if expression else NO_LICENCE
+        return None if permits(expression, frozenset(self.licences)) else NOT_ALLOWED
+
+    def wanted(self, path: str) -> bool:
+        """Whether a file is read, by its name."""
+        language = language_of(path)
+        return language is not None and (not self.languages or language in self.languages) and installed(language)
+
+
+SHARES = (("train", 0.8), ("valid", 0.1), ("test", 0.1))
+"""Husain et al. 2019, section 2: 80-10-10; all functions of a repository are in one partition."""
+PARTITIONS = tuple(name for name, _ in SHARES)
+
+
+def partition_of(repository: str, seed: int = 0) -> str:
+    """train, valid or test, by a hash of the seed and the name in lower case (hosts do not tell cases apart).
+
+    >>> [partition_of(name) for name in ("owner/a", "owner/b", "owner/c")]
+    ['train', 'valid', 'train']
+    """
+    digest = hashlib.sha256(f"{seed}:{repository.lower()}".encode("utf-8", "replace")).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    for partition, share in SHARES:
+        place -= share
+        if place < 0:
+            return partition
+    return PARTITIONS[-1]
+
+
 @dataclass(slots=True)
-class Found:
-    """What a repository came to. counts: language -> reason -> functions."""
+class Collected:
+    """The outcome of a repository. counts: language -> reason -> functions."""
 
     name: str
     commit: str = ""
@@ -52,16 +109,16 @@ class Found:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-def collect(repository: Repository, folder: Path, rules: Rules) -> Found:
+def collect(repository: Repository, folder: Path, rules: Rules) -> Collected:
     """Write the functions of a repository below `folder`, which is there when all of it is written.
 
     For each language `<language>.jsonl.gz` (lines of the corpus), `.rows` and `.names` (corpora.codesearchnet.
-    signatures); `repository.json` says what came of it. What cannot be read is noted in `error`, not raised.
+    duplicates); `repository.json` has the outcome. What cannot be read is noted in `error`, not raised.
     """
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    found = Found(repository.name, partition=partition_of(repository.name, rules.seed))
+    found = Collected(repository.name, partition=partition_of(repository.name, rules.seed))
     try:
         found.commit, found.license = commit_of(repository), licence(repository)
         found.refused = rules.refusal(found.license)
@@ -69,17 +126,12 @@ def collect(repository: Repository, folder: Path, rules: Rules) -> Found:
             _write(repository, part, rules, found)
     except SourceError as error:
         found.error = str(error)
-    (part / DONE).write_text(json.dumps(found_dict(found)) + "\n", encoding="utf-8")
+    (part / DONE).write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
     part.replace(folder)
     return found
 
 
-def found_dict(found: Found) -> dict[str, Any]:
-    """As JSON has it."""
-    return {name: getattr(found, name) for name in Found.__slots__}
-
-
-def _write(repository: Repository, part: Path, rules: Rules, found: Found) -> None:
+def _write(repository: Repository, part: Path, rules: Rules, found: Collected) -> None:
     counts: dict[str, Counter[str]] = {}
     skipped = Skipped()
     with ExitStack() as stack:
@@ -104,12 +156,12 @@ def _write(repository: Repository, part: Path, rules: Rules, found: Found) -> No
 
 
 def _functions(
-    repository: Repository, file: SourceFile, documents: Sequence[Document], found: Found, tally: Counter[str]
+    repository: Repository, file: SourceFile, documents: Sequence[Document], found: Collected, tally: Counter[str]
 ) -> Iterator[tuple[CodeFunction, bytes]]:
     """The functions of a file that pass, with their digests; what does not pass is counted."""
     lines = as_utf8(file.data).decode("utf-8", "replace").split("\n")
     seen: set[tuple[int, int]] = set()
-    tally[FOUND] += len(documents)
+    tally[ALL_FUNCTIONS] += len(documents)
     for document in documents:
         if reason := unwanted(document.language, document.kind, document.name, document.qualified_name):
             tally[reason] += 1
@@ -120,14 +172,14 @@ def _functions(
             tally[TWICE if place in seen else SHORT] += 1
             continue
         seen.add(place)
-        said = _documentation(document, code.docstring, lines)
-        function = _function(repository, document, code, first_paragraph(said), found)
+        documentation = _documentation(document, code.docstring, lines)
+        function = _function(repository, document, code, first_paragraph(documentation), found)
         if not function.docstring:
-            tally[FEW_TOKENS if said else UNDOCUMENTED] += 1
+            tally[FEW_TOKENS if documentation else UNDOCUMENTED] += 1
         yield function, document.digest
 
 
-def _function(repository: Repository, document: Document, code: Code, paragraph: str, found: Found) -> CodeFunction:
+def _function(repository: Repository, document: Document, code: Code, paragraph: str, found: Collected) -> CodeFunction:
     """In the published fields; a paragraph of too few tokens is none."""
     tokens = documentation_tokens(paragraph)
     if len(tokens) < LEAST_TOKENS:

@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from corpora.codesearchnet.candidates import collect
-from corpora.codesearchnet.code import read_code
-from corpora.codesearchnet.documentation import comment_above, documentation_tokens, first_paragraph
-from corpora.codesearchnet.filters import CONSTRUCTOR, METHOD, STANDARD, TEST, unwanted
+from corpora.codesearchnet.collect import Rules, collect, partition_of
+from corpora.codesearchnet.filters import (
+    CONSTRUCTOR,
+    METHOD,
+    STANDARD,
+    TEST,
+    comment_above,
+    documentation_tokens,
+    first_paragraph,
+    read_code,
+    unwanted,
+)
 from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
 from corpora.codesearchnet.repositories import Repository
-from corpora.codesearchnet.rules import Rules
-from corpora.codesearchnet.signatures import band_keys
-from corpora.codesearchnet.splits import partition_of
 from corpora.jsonl import read_rows
 from ncs.errors import MissingExtra
 from ncs.extract import LANGUAGES, extract, language_of
@@ -188,7 +193,7 @@ def test_constructors_standard_methods_and_tests_of_the_six_languages_are_left_o
     assert found == reasons
 
 
-DOCUMENTED = Path(__file__).parent / "data" / "documented"
+DOCUMENTED = Path(__file__).parents[1] / "data" / "documented"
 """A documented function of every language, in its own convention, its documentation of more than a paragraph."""
 
 
@@ -230,6 +235,3 @@ def test_what_is_not_installed_is_told_with_the_command_to_type(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "ukkonen", None)
     with pytest.raises(MissingExtra, match=r"identify; install it with: pip install 'neural-code-search\[corpora\]'"):
         recognise("a licence that nobody has asked for before")
-    monkeypatch.setitem(sys.modules, "datasketch", None)
-    with pytest.raises(MissingExtra, match=r"datasketch; install it with: pip install 'neural-code-search\[corpora\]'"):
-        band_keys([[1, 2, 3]])

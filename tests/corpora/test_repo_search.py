@@ -11,7 +11,7 @@ import pytest
 
 from corpora import load_corpora, load_corpus
 from corpora.corpus import write_beir
-from corpora.fetch import Wanted
+from corpora.download import RemoteFile
 from corpora.jsonl import read_rows
 from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, file_of, files_of_run, read
 from evaluation.measures import evaluate
@@ -81,7 +81,7 @@ def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
         "core.py:5.A",
         "sub/core.py:1",
     ]
-    assert archives(data, "http://127.0.0.1") == [Wanted(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
+    assert archives(data, "http://127.0.0.1") == [RemoteFile(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
 
 
 def test_a_repository_in_no_language_that_is_read_says_so_and_is_no_corpus(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_name_of_several_corpora_is_not_one(tmp_path: Path) -> None:
 
 
 def test_the_held_out_questions_name_each_file_once_below_a_pinned_root() -> None:
-    rows = list(read_rows(Path(__file__).parent.parent / "evaluation" / "held_out" / OWN_ROWS))
+    rows = list(read_rows(Path(__file__).parents[2] / "evaluation" / "held_out" / OWN_ROWS))
     assert len({row.text("id") for row in rows}) == len(rows) == 174
     assert len({(row.text("repo"), row.text("revision"), row.text("root")) for row in rows}) == 12
     for row in rows:

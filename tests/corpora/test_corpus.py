@@ -233,22 +233,22 @@ def nlp2api(folder: Path) -> set[str]:
 
 
 def codesearchnet(folder: Path) -> set[str]:
-    from tests.test_corpora_codesearchnet import release, url
+    from tests.corpora.test_codesearchnet_challenge import release, url
 
     release(folder)
     return {url(1), url(2), url(4)}
 
 
 def coir(folder: Path) -> set[str]:
-    from tests.test_corpora_coir import as_fetched
+    from tests.corpora.test_coir import as_fetched
 
     as_fetched(folder / "coir")
     return {"d1", "d2"}
 
 
 def repo_search(folder: Path) -> set[str]:
+    from tests.corpora.test_repo_search import FILES, row, write
     from tests.gitrepo import repository
-    from tests.test_corpora_repo_search import FILES, row, write
 
     repository(folder / "repositories/o+r", FILES)
     write(folder, row("o/r", 0, "main", ["core.py"]))

@@ -15,8 +15,7 @@ import py7zr
 import pytest
 
 from corpora.pairs import HeldOut, Pair, normal_title, read_pairs, split_of, write_pairs
-from corpora.posts import read_posts
-from corpora.stackoverflow import Filters, codes, is_asked_for, is_learnable, read_dump
+from corpora.stackoverflow import Filters, codes, is_learnable, is_wanted, read_dump, read_posts
 from ncs.errors import BadInput
 
 HIDE = '<p>Try <code>hide()</code>:</p>\n<pre class="lang-java"><code>view.hide(a &lt; b);\n</code></pre>'
@@ -132,12 +131,12 @@ def test_pairs_of_a_question_share_a_split_and_the_seed_decides_it(tmp_path: Pat
 
 def test_tags_and_words_of_the_title_decide_about_a_question() -> None:
     filters = Filters()
-    assert is_asked_for(question(1, "Hide it"), filters)
-    assert is_asked_for(question(1, "Hide it", tags="|android|java|"), filters)
-    assert not is_asked_for(question(1, "Hide it", tags="<android-ndk>"), filters)
-    assert not is_asked_for(question(1, "Gradle: hide it"), filters)
-    assert is_asked_for(question(1, "Emulators hide it"), filters)  # another word
-    assert is_asked_for(question(1, "Gradle", tags="<x>"), Filters(tag="x", excluded=()))
+    assert is_wanted(question(1, "Hide it"), filters)
+    assert is_wanted(question(1, "Hide it", tags="|android|java|"), filters)
+    assert not is_wanted(question(1, "Hide it", tags="<android-ndk>"), filters)
+    assert not is_wanted(question(1, "Gradle: hide it"), filters)
+    assert is_wanted(question(1, "Emulators hide it"), filters)  # another word
+    assert is_wanted(question(1, "Gradle", tags="<x>"), Filters(tag="x", excluded=()))
 
 
 @pytest.mark.parametrize(
