@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ncs.build.batches import Batch, Collected, Collector
 from ncs.build.file_cache import segment_batches
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ncs.config import BuildConfig
     from ncs.progress import Track
     from ncs.sources import Skipped
-    from ncs.storage.packing import Packed
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine."""
@@ -145,14 +144,8 @@ def _renamed(batch: Batch, name: str) -> Batch:
     old = next((location[0] for location in batch.locations), name)
     if old == name:
         return batch
-<<<<<<< HEAD
-    packed = [(id and name + id[len(old) :], repository and name, *rest) for id, repository, *rest in batch.packed]
-    locations = [(name, path, start, end, qualified) for _, path, start, end, qualified in batch.locations]
-    return replace(batch, packed=cast("list[Packed]", packed), locations=locations)
-=======
     packed = [(each[0] and name + each[0][len(old) :], each[1] and name, *each[2:]) for each in batch.packed]
     return replace(batch, packed=packed, locations=[(name, *each[1:]) for each in batch.locations])
->>>>>>> main
 
 
 def _open(answer: bytes) -> tuple[Any, zipfile.ZipFile]:
