@@ -97,6 +97,8 @@ def _write_update(snapshot: Snapshot, request: Request, difference: Difference, 
             tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
             began = began if skipped is not None else min(began, cache.began())
         rankers = requested_rankers(request.config.rankers, snapshot.statistics)
+        if not all(ranker.can_extend for ranker in rankers):
+            return TOO_MUCH
         writer = stack.enter_context(open_writer(snapshot.folder))
         if writer.previous is None or writer.previous.number != snapshot.description.number:
             return OVERTAKEN
