@@ -16,7 +16,7 @@ import numpy as np
 
 from ncs.build.batches import Collector, chunks, pack_batch
 from ncs.build.calibration import calibrate, weigh_head
-from ncs.build.file_cache import FileCache, made_by, open_cache
+from ncs.build.file_cache import FileCache, is_reusable, made_by
 from ncs.build.ingest import MovedError, ingest
 from ncs.build.memory import Budget, Corpus, expected
 from ncs.build.request import Request
@@ -144,7 +144,7 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
     """What the index that stands in the folder can spare a build; nothing where it is damaged or there is none."""
     with suppress(NcsError, OSError):
         snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
-        return open_cache(snapshot, config)
+        return FileCache(snapshot) if is_reusable(snapshot, config) else None
     return None
 
 
