@@ -172,7 +172,7 @@ def test_a_least_confidence_leaves_out_what_is_less_likely_and_says_so(index: In
     best = max(hit["confidence"] for hit in every["hits"])
     answer = ask(index, text, 10, ranker="hybrid", code=False, min_confidence=0.5)
     assert answer["hits"] == []
-    assert any(f"nothing here answers that (best was {best:.2f})" in note for note in answer["notes"])
+    assert any(f"no result is likely enough (best: {best:.2f})" in note for note in answer["notes"])
     some = index.search("arithmetic mean", 10)
     least = sorted(cast(float, hit.confidence) for hit in some)[5]
     assert index.search("arithmetic mean", 10, min_confidence=least) == [
@@ -188,7 +188,7 @@ def test_the_command_ends_with_1_where_nothing_is_likely_enough(folder: Path) ->
     asked = ["query", NONSENSE[2], "-i", str(folder), "--min-confidence", "0.5"]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 1
-    assert "nothing here answers that (best was 0.0" in result.stderr
+    assert "no result is likely enough (best: 0.0" in result.stderr
 
 
 def test_the_model_is_the_one_scikit_learn_fits() -> None:
