@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -35,7 +36,7 @@ async def agent(
         return types.ListRootsResult(roots=[types.Root(uri=root.as_uri()) for root in roots or ()])  # type: ignore[arg-type]
 
     program, *arguments = command(*options)
-    server = StdioServerParameters(command=program, args=arguments, cwd=cwd)
+    server = StdioServerParameters(command=program, args=arguments, cwd=cwd, env=dict(os.environ))
     async with Client(server, list_roots_callback=None if roots is None else listed, mode=mode) as client:
         yield client
 

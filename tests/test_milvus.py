@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tests.milvus_lite import server
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError
 from ncs.index import Index
@@ -35,8 +34,9 @@ from ncs.storage.postings import Postings
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
 from tests import gitrepo
+from tests.command import ncs
+from tests.milvus_lite import server
 from tests.serving import own_port
-from tests.test_cli import ncs
 
 QUESTIONS = (
     "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",

@@ -15,7 +15,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.milvus_lite import server
 from ncs.config import BuildConfig
 from ncs.errors import StoreLost
 from ncs.index import Index
@@ -25,6 +24,7 @@ from ncs.scale.milvus.publish import publish
 from ncs.scale.milvus.target import Target, connected
 from tests import gitrepo
 from tests.agents import agent, ask
+from tests.milvus_lite import server
 from tests.serving import served
 from tests.test_milvus import QUESTIONS, free_port, sources, there
 from tests.waiting import LONG, until

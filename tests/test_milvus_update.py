@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.milvus_lite import server
 from ncs.build.delta import making, room_of
 from ncs.config import BuildConfig
 from ncs.errors import IndexBusy, IndexVersion, NcsError, StoreLost
@@ -25,6 +24,7 @@ from ncs.scale.milvus.index import MilvusIndex
 from ncs.scale.milvus.publish import Publication, Published, publish
 from ncs.scale.milvus.target import Target, connected
 from ncs.storage.generations import write_lock
+from tests.milvus_lite import server
 from tests.test_delta import edit
 from tests.test_milvus import QUESTIONS, free_port, sources, there
 

@@ -28,7 +28,7 @@ from ncs.storage.files import FileEntry, FileTable
 from ncs.storage.manifest import read_manifest
 from ncs.types import NCS_FIELDS, Document
 from tests import corpus, gitrepo
-from tests.test_cli import ncs
+from tests.command import ncs
 
 T = TypeVar("T")
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))

@@ -12,12 +12,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from evaluation.annotation.database import JudgedAlready
 from evaluation.annotation.desk import Desk, State
 from ncs import __version__
-from ncs.serve.http.edge import Edge
-from ncs.serve.http.faults import handle
-from ncs.serve.http.guard import Guard
-from ncs.serve.http.metrics import Metrics
-from ncs.serve.http.page import policy
-from ncs.serve.http.refusals import Refusal, to_json
+from ncs.serve.http.app import Gateway, add_error_handlers
+from ncs.serve.http.errors import HttpError, to_json
+from ncs.serve.http.security import Guard, content_security_policy
+from ncs.serve.http.service import Metrics
 from ncs.serve.http.settings import Settings
 
 PAGE = Path(__file__).parent / "page.html"
@@ -61,14 +59,14 @@ class Given(Asked):
     notes: Annotated[str, Field(max_length=MOST_NOTES), AfterValidator(_unicode)] = ""
 
 
-def create_app(desk: Desk, settings: Settings, token: str | None = None) -> Edge:
+def create_app(desk: Desk, settings: Settings, token: str | None = None) -> Gateway:
     """The ASGI application."""
     api = FastAPI(title="ncs annotate", version=__version__, docs_url=None, redoc_url=None)
     api.include_router(router)
-    handle(api)
-    api.state.service = desk  # by this name ncs.serve.http.faults asks which paths to hide
+    add_error_handlers(api, desk.hidden)
+    api.state.service = desk
     metrics = Metrics([route.path for route in router.routes if hasattr(route, "path")])
-    return Edge(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
+    return Gateway(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
 
 
 def _desk(request: Request) -> Desk:
@@ -99,7 +97,7 @@ def answer(request: Request, given: Given) -> Response:
         _desk(request).answer(given.annotator, given.pair, given.grade, given.notes)
     except JudgedAlready as error:
         message, _, remedy = str(error).partition("; ")
-        raise Refusal(409, "judged_already", message, remedy) from None
+        raise HttpError(409, "judged_already", message, remedy) from None
     return _json(_desk(request).state(given.annotator, given.language))
 
 
@@ -120,5 +118,5 @@ def health() -> Response:
 def home() -> Response:
     """The page, with a policy that lets run what stands in it and nothing else."""
     html = PAGE.read_bytes()
-    headers = {"content-security-policy": policy(html.decode("utf-8"))}
+    headers = {"content-security-policy": content_security_policy(html.decode("utf-8"))}
     return Response(html, media_type="text/html", headers=headers)

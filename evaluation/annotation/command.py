@@ -89,17 +89,20 @@ def serve(
     """Show the page on this machine until SIGTERM or ctrl-C. Raises MissingExtra without the extra `server`."""
     try:
         from evaluation.annotation.app import create_app
-        from ncs.serve.http.serving import listen, run
+        from ncs.serve.http.app import listen, run
     except ImportError as error:
         raise MissingExtra(f"ncs annotate needs {error.name}; pip install 'neural-code-search[server]'") from error
     settings = Settings({}, port=port, quiet=quiet)
-    with opened(request, make=True, track=track) as (desk, _), closing(listen(settings)) as listening:
+    with (
+        opened(request, make=True, track=track) as (desk, _),
+        closing(listen(settings.host, settings.port)) as listening,
+    ):
         there = desk.begin()
         judged = sum(there["annotators"].values())
         say(f"ncs: {there['pairs']:,} functions for {there['queries']:,} queries, {judged:,} judgments so far, all in "
             f"{request.file}")  # fmt: skip
         say(f"ncs: judge at http://{settings.host}:{listening.getsockname()[1]}")
-        run(create_app(desk, settings, token), listening, settings)
+        run(create_app(desk, settings, token), listening, quiet=settings.quiet)
     say("ncs: stopped")
 
 

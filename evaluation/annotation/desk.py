@@ -33,7 +33,7 @@ class Desk:
         self._hidden = {str(judgments.path): judgments.path.name, str(index.folder): "the index"}
 
     def hidden(self) -> Mapping[str, str]:
-        """Paths of the machine -> what errors call them (ncs.serve.http.faults)."""
+        """Paths of the machine -> what errors call them (ncs.serve.http.errors)."""
         return self._hidden
 
     def begin(self) -> State:

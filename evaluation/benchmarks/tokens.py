@@ -38,9 +38,9 @@ from evaluation.reports import aligned
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.serve.mcp.bounded import tokens
-from ncs.serve.mcp.listing import tools
+from ncs.serve.mcp.pages import tokens
 from ncs.serve.mcp.projects import Projects
+from ncs.serve.mcp.server import tools
 from ncs.serve.mcp.settings import DEFAULT_TOKENS, TOKEN_BYTES, Settings
 from ncs.serve.mcp.tools import answer
 from ncs.sources import walk

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ncs.errors import BadInput
-from ncs.search.locate_source import SourceFiles
+from ncs.search.locate_source import SourceLocator
 
 _PLUS = "vim nvim vi view gvim mvim neovide nano pico emacs emacsclient kak micro joe jed ne mg gedit jmacs"
 _GOTO = "code code-insiders code-oss codium vscodium cursor windsurf positron"
@@ -51,14 +51,14 @@ def editor_of(environment: Mapping[str, str]) -> str:
     raise BadInput("no editor is named; name yours: export EDITOR=vim")
 
 
-def to_open(hit: Mapping[str, Any], originals: SourceFiles) -> tuple[Path, int, str | None]:
+def to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, int, str | None]:
     """File and line of a hit, and what to say of it: a copy of the indexed code where its file is out of reach.
 
     Raises BadInput where the index keeps no code either.
     """
     where = f"{hit['repository']}/{hit['path']}"
-    if stand := originals.locate(hit):
-        changed = None if stand.as_indexed else f"{where} has changed since it was indexed; see: ncs update"
+    if stand := locator.locate(hit):
+        changed = None if stand.unchanged else f"{where} has changed since it was indexed; see: ncs update"
         return stand.path, stand.line, changed
     if not hit["code"]:
         raise BadInput(f"{where} is not to be had here, and the index keeps no code; build it without --no-store-code")
@@ -68,10 +68,10 @@ def to_open(hit: Mapping[str, Any], originals: SourceFiles) -> tuple[Path, int, 
     return path, 1, f"{where} is no file here (moved, or in an archive or bare repository): the code as indexed opens"
 
 
-def open_hit(hit: Mapping[str, Any], originals: SourceFiles, environment: Mapping[str, str]) -> str | None:
+def open_hit(hit: Mapping[str, Any], locator: SourceLocator, environment: Mapping[str, str]) -> str | None:
     """Open it and wait for the editor; what to say of it. Raises BadInput where there is none or it fails."""
     editor = editor_of(environment)
-    path, line, note = to_open(hit, originals)
+    path, line, note = to_open(hit, locator)
     command = editor_command(editor, path, line)
     try:
         status = subprocess.call(command)

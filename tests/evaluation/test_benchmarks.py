@@ -181,7 +181,7 @@ def test_new_names_come_from_the_same_repository(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_index_of_any_size_is_built_and_queried(home: Path, tmp_path: Path) -> None:
     command = [str(java(tmp_path / "real")), "--functions", "250", "--queries", str(home / "queries.txt")]
-    command += ["--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json")]
+    command += ["--build", "--embeddings lsa", "--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json")]
     for _ in range(2):  # what is there is queried again
         assert scale.main(command) == 0
     (run,) = report_of(tmp_path / "out.json")["runs"]

@@ -17,7 +17,7 @@ from ncs.search.similar import SHARED, candidates, function_at, parse_place, sim
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
 from tests import corpus
-from tests.test_cli import ncs
+from tests.command import ncs
 
 HIDE = "app/src/Keyboards.java"
 OWN = """class Own {

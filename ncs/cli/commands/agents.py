@@ -66,8 +66,6 @@ def mcp(
     except ImportError as error:
         raise MissingExtra(f"ncs mcp needs {error.name}; pip install 'neural-code-search[mcp]'") from error
     if http:
-        from ncs.serve.mcp.http import serve_http
-
-        serve_http(settings, port, token, console.say)
+        server.serve_http(settings, port, token, console.say)
     else:
         server.serve_stdio(settings)

@@ -35,7 +35,7 @@ from ncs.search.rankers import RANKERS
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
-    from ncs.search.locate_source import SourceFiles
+    from ncs.search.locate_source import SourceLocator
 
 
 def query(
@@ -76,7 +76,6 @@ def query(
     Example: ncs query "hide soft keyboard" -k 3; in an editor: ncs query View.setPadding --open 1
     """
     from ncs.answer import ask
-    from ncs.search.locate_source import SourceFiles
     from ncs.search.rankers import DEFAULT_RANKER
 
     chosen = console.chosen(form, as_json=as_json, jsonl=jsonl)
@@ -87,7 +86,7 @@ def query(
             functions_only=functions_only, code=_needed(chosen, no_code, opened), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, SourceFiles(asked.snapshot), chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def similar(
@@ -111,7 +110,6 @@ def similar(
     Example: ncs similar src/Main.java:42
     """
     from ncs.answer import ask_similar
-    from ncs.search.locate_source import SourceFiles
 
     chosen = console.chosen(form, as_json=as_json, jsonl=jsonl)
     with open_index(index) as asked:
@@ -119,7 +117,7 @@ def similar(
             asked, place, max(k, opened or 0),
             language=language, repository=repository, path=path, kind=kind, code=_needed(chosen, no_code, opened),
         )  # fmt: skip
-        _show(answer, SourceFiles(asked.snapshot), chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
@@ -128,14 +126,17 @@ def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
 
 
 def _show(
-    answer: Answer, sources: SourceFiles, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
+    answer: Answer, data: Path, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
 ) -> None:
     """Hits in the form asked for, or one of them in an editor; notes on stderr; then the command ends."""
+    from ncs.search.locate_source import SourceLocator
+
+    locator = SourceLocator(data)
     try:
         if opened is None:
-            shown = console.show(answer, form, sources, code=code, whole=whole, quiet=quiet)
+            shown = console.show(answer, form, locator, code=code, whole=whole, quiet=quiet)
         else:
-            shown = _open(answer, opened, sources)
+            shown = _open(answer, opened, locator)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has left: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -145,7 +146,7 @@ def _show(
     raise typer.Exit(FOUND if shown else NOTHING_FOUND)
 
 
-def _open(answer: Answer, number: int, originals: SourceFiles) -> int:
+def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
     """One hit in the user's editor; how many were opened."""
     from ncs.cli.editors import open_hit
 
@@ -154,6 +155,6 @@ def _open(answer: Answer, number: int, originals: SourceFiles) -> int:
         return 0
     if number > len(hits):
         raise BadInput(f"there is no hit {number}; the last one is {len(hits)}")
-    if note := open_hit(hits[number - 1], originals, os.environ):
+    if note := open_hit(hits[number - 1], locator, os.environ):
         console.say(f"ncs: {note}")
     return 1

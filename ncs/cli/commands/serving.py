@@ -45,9 +45,9 @@ def serve(
     Example: ncs serve -i .ncs --port 8765
     """
     from ncs.errors import BadInput, MissingExtra
-    from ncs.serve.http.settings import Settings, default_workers, feedback_files, named, read_token
+    from ncs.serve.http.settings import Settings, default_workers, feedback_files, named_indexes, read_token
 
-    folders = named(index or [os.environ.get("NCS_INDEX") or str(folder_of(None))])
+    folders = named_indexes(index or [os.environ.get("NCS_INDEX") or str(folder_of(None))])
     if store and len(folders) > 1:
         raise BadInput("a store holds one index; serve each of several by a server of its own")
     settings = Settings(
@@ -57,7 +57,7 @@ def serve(
     )  # fmt: skip
     token = read_token(token_file, os.environ)
     try:
-        from ncs.serve.http import serving
+        from ncs.serve.http import app
     except ImportError as error:
         raise MissingExtra(f"ncs serve needs {error.name}; pip install 'neural-code-search[server]'") from error
-    serving.serve(settings, token, console.say)
+    app.serve(settings, token, console.say)

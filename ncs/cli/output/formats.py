@@ -11,7 +11,7 @@ from ncs.errors import BadInput
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
-    from ncs.search.locate_source import SourceFiles
+    from ncs.search.locate_source import SourceLocator
 
 Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -33,7 +33,7 @@ def chosen(asked: str | None, *, as_json: bool = False, jsonl: bool = False) -> 
 def show(
     answer: Answer,
     form: Format,
-    originals: SourceFiles | None = None,
+    locator: SourceLocator | None = None,
     *,
     code: bool = True,
     whole: bool = False,
@@ -46,17 +46,17 @@ def show(
         for hit in answer["hits"]:
             show_json(hit, indent=None)
     elif form == "vimgrep":
-        if originals is None:
+        if locator is None:
             raise BadInput("vimgrep needs the files of an index; ask another format")
         from ncs.cli.output.vimgrep import show_vimgrep
 
-        return show_vimgrep(answer, originals, quiet=quiet)
+        return show_vimgrep(answer, locator, quiet=quiet)
     else:
         from ncs.cli.output import hits
 
         if form == "plain":
             hits.show_plain(answer, code=code, whole=whole)
         else:
-            links = Links(originals.path) if originals else NoLinks()
+            links = Links(locator.path) if locator else NoLinks()
             hits.show_table(answer, links, code=code, whole=whole)
     return len(answer["hits"])

@@ -12,7 +12,7 @@ from ncs.cli.output.streams import say, visible
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
-    from ncs.search.locate_source import SourceFiles
+    from ncs.search.locate_source import SourceLocator
 
 
 HEAD = 12
@@ -21,9 +21,9 @@ BEFORE = ("@", "#", "[", "//", "/*", "*", "--")
 """How lines start that stand before what they describe."""
 
 
-def show_vimgrep(answer: Answer, originals: SourceFiles, *, quiet: bool = False) -> int:
+def show_vimgrep(answer: Answer, locator: SourceLocator, *, quiet: bool = False) -> int:
     """A line a hit whose file is there; how many. The others are counted on stderr, once."""
-    lines = [vimgrep(hit, originals) for hit in answer["hits"]]
+    lines = [vimgrep(hit, locator) for hit in answer["hits"]]
     found = [line for line in lines if line is not None]
     for line in found:
         print(line)
@@ -33,12 +33,12 @@ def show_vimgrep(answer: Answer, originals: SourceFiles, *, quiet: bool = False)
     return len(found)
 
 
-def vimgrep(hit: Mapping[str, Any], originals: SourceFiles) -> str | None:
+def vimgrep(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
     """path:line:column:text of a hit's name; the path opens from the working folder, the column counts bytes from 1.
 
     None where there is no file, and where its name would break the line.
     """
-    stand = originals.locate(hit)
+    stand = locator.locate(hit)
     if stand is None or "\n" in str(stand.path):
         return None
     path = Path(os.path.relpath(stand.path)) if stand.path.is_relative_to(Path.cwd()) else stand.path

@@ -1,160 +1,236 @@
-"""What each request is answered with, as JSON: the dictionaries of ncs.answer, with the index called by its name."""
+"""What each request is answered with, as JSON: run in the search processes, on the dictionaries of ncs.answer."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, words_like
+from ncs.build.map import SIDE
 from ncs.errors import BadInput
+from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.highlight import marks
 from ncs.search.similar import function_in
-from ncs.serve.http.asked import Asked, DocumentWanted, PlacesWanted, Search, SimilarCode, WordsWanted
-from ncs.serve.http.points import map_as_dict, places_of
-from ncs.serve.http.refusals import Refusal, to_json
-from ncs.serve.http.shelf import Shelf
-from ncs.storage.map_files import Map
+from ncs.serve.http.errors import HttpError, to_json
+from ncs.serve.http.schemas import (
+    DocumentRequest,
+    ExplainRequest,
+    IndexRequest,
+    PointsRequest,
+    SimilarRequest,
+    WordsRequest,
+)
+from ncs.serve.live_index import LiveIndex
+from ncs.storage.map_files import VECTORS, Map
+from ncs.storage.vectors import Vectors
 from ncs.types import Document
 
-FILTERS = ("language", "repository", "path", "kind", "code")
-MARKED = 100_000
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FILTERS = {"language", "repository", "path", "kind", "code"}
+MAX_MARKED = 100_000
 """Characters of a document's code in which words are marked."""
+INFO = ("format", "created", "documents", "copies", "files", "source_bytes", "broken", "failed", "skipped",
+        "repositories", "languages", "kinds", "words", "embeddings", "bytes", "versions")  # fmt: skip
+"""What `info` shows; everything else may contain paths of this machine."""
+MAX_FEEDBACK = 64 << 20
+"""Bytes of a file of votes."""
 
 
-def search(shelf: Shelf, asked: Search, explain: bool) -> bytes:
+def search(live: LiveIndex, request: ExplainRequest, explain: bool) -> bytes:
     """What `ncs query --json` prints."""
-    options = asked.model_dump(exclude={"index", "query", "explain", "marks"})
-    with shelf.lent() as index:
-        answer = ask(index, asked.query, explain=explain, **options)
-    if asked.marks:
-        _mark(answer, asked.query)
-    return to_json({**answer, "index": shelf.name})
+    options = request.model_dump(exclude={"index", "query", "explain", "marks"})
+    with live.acquire() as index:
+        answer = ask(index, request.query, explain=explain, **options)
+    return _hits(live, answer, request.query if request.marks else None)
 
 
-def _mark(answer: Answer, text: str) -> None:
-    """Where words of a text stand, in characters of the code, as one more key of every hit."""
-    for hit in answer["hits"]:
-        hit["marks"] = marks((hit["code"] or "")[:MARKED], text)
+def similar(live: LiveIndex, request: SimilarRequest) -> bytes:
+    """What `ncs similar --json` prints, of a document of the index or of code in the request."""
+    with live.acquire() as index:
+        function, name = _function(index, request)
+        answer = similar_to(index, function, name, request.k, **request.model_dump(include=FILTERS))
+    return _hits(live, answer, answer["marked"] if request.marks else None)
 
 
-def similar(shelf: Shelf, asked: SimilarCode) -> bytes:
-    """What `ncs similar --json` prints, of a document of the index or of code that was sent."""
-    with shelf.lent() as index:
-        function, called = _function(index, asked)
-        filters = asked.model_dump(include=set(FILTERS))
-        answer = similar_to(index, function, called, asked.k, **filters)
-    if asked.marks:
-        _mark(answer, answer["marked"])
-    return to_json({**answer, "index": shelf.name})
+def _hits(live: LiveIndex, answer: Answer, marked: str | None) -> bytes:
+    """marked: a text whose words are marked in the code of every hit, in characters."""
+    if marked is not None:
+        for hit in answer["hits"]:
+            hit["marks"] = marks((hit["code"] or "")[:MAX_MARKED], marked)
+    return to_json({**answer, "index": live.name})
 
 
-def _function(index: Index, asked: SimilarCode) -> tuple[Document, str]:
-    if (asked.id is None) == (asked.source is None):
-        raise BadInput("send either an id or source, not both; source needs its source_language, too")
-    if asked.id is not None:
-        return _document(index, asked.id), asked.id
-    source = (asked.source or "").encode("utf-8", "replace")
-    if asked.source_language is None:
-        raise BadInput("source has no source_language; name it, as python")
-    language = asked.source_language.lower()
-    line = asked.line or _first_line(source, language)
+def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
+    if (request.id is None) == (request.source is None):
+        raise BadInput("send either id or source; source needs source_language, too")
+    if request.id is not None:
+        return _document(index, request.id), request.id
+    source = (request.source or "").encode("utf-8", "replace")
+    if request.source_language is None:
+        raise BadInput("source needs source_language, such as python")
+    language = request.source_language.lower()
+    line = request.line or next((function.start_line for function in extract(source, language)), 1)
     return function_in(source, language, line, path="", called="the source"), f"source, line {line}"
 
 
-def _first_line(source: bytes, language: str) -> int:
-    from ncs.extract import extract
-
-    return next((function.start_line for function in extract(source, language)), 1)
-
-
-def document(shelf: Shelf, asked: DocumentWanted) -> bytes:
+def document(live: LiveIndex, request: DocumentRequest) -> bytes:
     """One document."""
-    with shelf.lent() as index:
-        return to_json(document_as_dict(_document(index, asked.id), code=asked.code))
+    with live.acquire() as index:
+        return to_json(document_as_dict(_document(index, request.id), code=request.code))
 
 
 def _document(index: Index, id: str) -> Document:
-    row = index.store.row_of(id)
+    row = index.documents.row_of(id)
     if row is None:
-        raise Refusal(404, "no_document", "the index has no document with this id", "ids are in the hits of a search")
-    return index.store.document(row)
+        raise HttpError(404, "no_document", "no document has this id", "use the id of a hit")
+    return index.documents.document(row)
 
 
-def words(shelf: Shelf, asked: WordsWanted) -> bytes:
+def words(live: LiveIndex, request: WordsRequest) -> bytes:
     """What `ncs words --json` prints."""
-    with shelf.lent() as index:
-        found = words_like(index, asked.word, asked.n)
-    if found["words"] is None:
-        near = f"near it in spelling: {', '.join(found['near'])}" if found["near"] else "ask for another word"
-        raise Refusal(404, "no_word", f"the index does not know the word {asked.word!r}", near)
-    return to_json({"word": found["word"], "words": found["words"]})
+    with live.acquire() as index:
+        answer = words_like(index, request.word, request.n)
+    if answer["words"] is None:
+        remedy = f"similar words: {', '.join(answer['near'])}" if answer["near"] else "try another word"
+        raise HttpError(404, "no_word", f"no match for {request.word!r}", remedy)
+    return to_json({"word": answer["word"], "words": answer["words"]})
 
 
-def drawn(shelf: Shelf, asked: Asked) -> bytes:
-    """The map of an index."""
-    with shelf.lent() as index:
-        return to_json({"index": shelf.name, **map_as_dict(index, _map(index))})
+def info(live: LiveIndex, request: IndexRequest) -> bytes:
+    """What `ncs info --json` prints, without what describes this machine."""
+    with live.acquire() as index:
+        described, snapshot = describe(index), index.description.number
+    shown = {name: described[name] for name in INFO if name in described}
+    return to_json({"index": live.name, "snapshot": snapshot, **shown})
 
 
-def places(shelf: Shelf, asked: PlacesWanted) -> bytes:
-    """Where documents stand on it."""
-    with shelf.lent() as index:
-        return to_json({"index": shelf.name, "places": places_of(index, _map(index), asked.ids)})
+def indexes(served: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
+    """Every index with its state."""
+    states = []
+    for live in served:
+        with live.acquire() as index:
+            states.append({
+                "name": live.name, "documents": len(index), "snapshot": index.description.number,
+                "created": index.description.created,
+                "problem": "a newer snapshot cannot be opened; see the server's log" if live.error else None,
+                "feedback": live.name in feedback,
+            })  # fmt: skip
+    return to_json({"indexes": states})
+
+
+def whole_map(live: LiveIndex, request: IndexRequest) -> bytes:
+    """The map of an index as columns, one entry a point: x and y from 0 to `side`."""
+    with live.acquire() as index:
+        found, counts = _map(index), index.documents.counts
+        rows = found.rows.tolist()
+        languages, language = _grouped(list(counts["languages"]), _languages(index, list(counts["languages"]), found))
+        repositories, repository = _grouped(list(counts["repositories"]), _repositories(index, found))
+        return to_json({
+            "index": live.name, "documents": len(index), "points": len(rows),
+            "method": str(found.config.get("method", "")), "side": SIDE,
+            "languages": languages, "language": language, "repositories": repositories, "repository": repository,
+            "x": found.places[:, 0].tolist(), "y": found.places[:, 1].tolist(), "ids": index.documents.ids(rows),
+            "names": [place.qualified_name for place in index.documents.locations(rows)],
+        })  # fmt: skip
+
+
+def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
+    """Where documents are on the map; unknown ids, and documents without a vector, are left out."""
+    with live.acquire() as index:
+        found, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
+        known = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
+        filled = np.isin(list(known.values()), vectors.filled())
+        rows = {id: row for (id, row), has_vector in zip(known.items(), filled, strict=True) if has_vector}
+        points = found.where(vectors, list(rows.values()))
+    places = [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, points, strict=True)]
+    return to_json({"index": live.name, "places": places})
 
 
 def _map(index: Index) -> Map:
-    found = Map.load(index.data)
+    found = Map.load(index.snapshot)
     if found is None:
-        raise Refusal(404, "no_map", "this index has no map", "the operator makes one with: ncs map -i INDEX")
+        raise HttpError(404, "no_map", "this index has no map", "the operator makes one: ncs map -i INDEX")
     return found
 
 
-TOLD: tuple[str, ...] = (
-    "format",
-    "created",
-    "documents",
-    "copies",
-    "files",
-    "source_bytes",
-    "broken",
-    "failed",
-    "skipped",
-)
-TOLD += ("repositories", "languages", "kinds", "words", "embeddings", "bytes", "versions")
-"""What `info` tells; everything else may hold paths of the machine, or is nobody else's."""
+def _repositories(index: Index, found: Map) -> NDArray[np.int64]:
+    """The number of each point's repository in the counts."""
+    number = {name: at for at, name in enumerate(index.documents.counts["repositories"])}
+    file, places = index.documents.files()
+    owner = np.array([number.get(repository, 0) for repository, _ in places], np.int64)  # unknown: copies only
+    return owner[file[found.rows]]
 
 
-def info(shelf: Shelf) -> bytes:
-    """What `ncs info --json` prints, without what tells of the machine."""
-    with shelf.lent() as index:
-        described = describe(index)
-        generation = int(index.manifest.generation.removeprefix("data-"))
-    shown = {name: described[name] for name in TOLD if name in described}
-    return to_json({"index": shelf.name, "generation": generation, **shown})
+def _languages(index: Index, names: Sequence[str], found: Map) -> NDArray[np.int64]:
+    numbers = np.zeros(len(found.rows), np.int64)
+    for at, name in enumerate(names):
+        mask = index.documents.mask(language=name)
+        numbers[mask[found.rows] if mask is not None else slice(0)] = at
+    return numbers
 
 
-def indexes(shelves: Sequence[Shelf], feedback: Mapping[str, Any]) -> bytes:
-    """Every index with its state."""
-    return to_json({"indexes": [_state(shelf, shelf.name in feedback) for shelf in shelves]})
+def _grouped(names: Sequence[str], numbers: NDArray[np.int64]) -> tuple[list[str], list[int]]:
+    """Names that have points, the most frequent first, and the new number of each point's."""
+    counts = np.bincount(numbers, minlength=len(names))
+    order = np.lexsort((np.arange(len(names)), -counts))
+    order = order[counts[order] > 0]
+    rank = np.zeros(len(names), np.int64)
+    rank[order] = np.arange(len(order))
+    return [names[at] for at in order], rank[numbers].tolist()
 
 
-def _state(shelf: Shelf, feedback: bool) -> dict[str, Any]:
-    with shelf.lent() as index:
-        generation, documents = index.manifest.generation, len(index)
-        return {
-            "name": shelf.name,
-            "documents": documents,
-            "generation": int(generation.removeprefix("data-")),
-            "created": index.manifest.created,
-            "problem": "a newer generation cannot be opened: the server's log says why" if shelf.problem else None,
-            "feedback": feedback,
-        }
-
-
-def known(shelf: Shelf, id: str) -> bytes:
-    """That a vote for this document is written, when it will be; raises Refusal for an id that the index has not."""
-    with shelf.lent() as index:
-        if index.store.row_of(id) is None:
-            raise Refusal(404, "no_document", "the index has no document with this id", "ids are in a search's hits")
+def check_id(live: LiveIndex, id: str) -> bytes:
+    """The answer to a vote for this document, once it is written."""
+    with live.acquire() as index:
+        _document(index, id)
     return to_json({"written": True})
+
+
+def feedback_line(query: str, id: str, vote: str) -> bytes:
+    r"""A line for `ncs tune --from-feedback`: query, tab, id; votes down are comments, which `ncs tune` reads, too.
+
+    Raises HttpError for an id that no line can contain.
+
+    >>> feedback_line("hide\tkeyboard", "app/K.java:3", "up"), feedback_line("#x", "a:1", "up")
+    (b'hide keyboard\tapp/K.java:3\n', b' #x\ta:1\n')
+    >>> feedback_line("x", "a:1", "down")
+    b'# down\tx\ta:1\n'
+    """
+    query = " ".join(query.split())
+    try:
+        line = f"{query}\t{id}\n".encode()
+    except UnicodeEncodeError:
+        line = b""
+    if not query or not line or id.splitlines() != [id] or "\t" in id or id != id.strip():
+        raise HttpError(422, "no_line", "the vote cannot be written as a line", "send a query of words and an id")
+    return (b"# down\t" if vote == "down" else b" " if query.startswith("#") else b"") + line
+
+
+def append_feedback(path: Path, line: bytes) -> None:
+    """Append a line and sync it; one write, so that several processes may append. Raises HttpError for a full file.
+
+    A last line that a crash cut off is ended first.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            if size + len(line) > MAX_FEEDBACK:
+                raise HttpError(507, "feedback_full", "the feedback file is full", "the operator may move it away")
+            torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+            line = b"\n" + line if torn else line
+            if os.write(file, line) != len(line):
+                raise OSError(0, "the disk is full")
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        text = f"the feedback cannot be written ({error.strerror})"
+        raise HttpError(507, "feedback_lost", text, "the operator should check the disk") from error

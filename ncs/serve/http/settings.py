@@ -1,4 +1,4 @@
-"""What a server is told: its indexes, where it listens, its bounds."""
+"""Settings of `ncs serve`: its indexes, its address, its limits."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from pathlib import Path
 from ncs.errors import BadInput
 
 TOKEN = "NCS_TOKEN"  # noqa: S105 (the name of a variable)
-LEAST_TOKEN = 16
+MIN_TOKEN = 16
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-MOST_K = 100
-MOST_QUERY = 2_000
-"""Characters of a question."""
-MOST_BODY = 256 << 10
+MAX_K = 100
+MAX_QUERY = 2_000
+"""Characters of a query."""
+MAX_BODY = 256 << 10
 """Bytes of a request's body."""
-MOST_TARGET = 16 << 10
+MAX_URL = 16 << 10
 """Bytes of a path with its query string."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """folders: name -> index folder, the first one answers where none is named; feedback: name -> file of lines.
+    """folders: name -> index folder, the first is the default; feedback: name -> file of votes.
 
-    hosts: names other than its addresses that the server may be called by. workers: processes that search, 0 for a
-    thread of the serving one; waiting: requests that may wait for them; seconds: what a request may take, its wait
-    included.
+    hosts: further names of the server. workers: search processes, 0 for a thread of the server; queue: requests that
+    may wait for them; seconds: the time limit of a request, its wait included. store: a Milvus that finds candidates.
     """
 
     folders: Mapping[str, Path]
@@ -39,67 +38,65 @@ class Settings:
     port: int = 8765
     hosts: tuple[str, ...] = ()
     workers: int = 0
-    waiting: int = 256
+    queue: int = 256
     seconds: float = 10.0
     poll: float = 1.0
-    """Seconds between two looks at the index folders."""
+    """Seconds between two checks for a new snapshot."""
     quiet: bool = False
     store: str = ""
-    """A Milvus that holds the index, the only one, and finds the candidates."""
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the server."""
         return self.host in LOOPBACK
 
 
 def default_workers() -> int:
-    """One a core, four at most: each takes some 40 MB beside the index, which they share."""
+    """One per core, at most four: each takes some 40 MB beside the index, which they share."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, 4)
 
 
-def named(places: Sequence[str]) -> dict[str, Path]:
-    """name -> path of `PATH` and `name=PATH` as people type them; a path without a name is called by its folder's.
+def named_indexes(values: Sequence[str]) -> dict[str, Path]:
+    """name -> folder, of `FOLDER` and `name=FOLDER`; a folder without a name is called like itself or its parent.
 
-    Raises BadInput for a name twice.
+    Raises BadInput for a name given twice.
 
-    >>> named(["web=/srv/a", "/srv/tools", "/home/me/project/.ncs"])
+    >>> named_indexes(["web=/srv/a", "/srv/tools", "/home/me/project/.ncs"])
     {'web': PosixPath('/srv/a'), 'tools': PosixPath('/srv/tools'), 'project': PosixPath('/home/me/project/.ncs')}
     """
-    found: dict[str, Path] = {}
-    for place in places:
-        name, equals, path = place.partition("=")
-        if not (equals and NAME.fullmatch(name)) or Path(place).exists():
-            name, path = _called(Path(place)), place
-        if name in found:
-            raise BadInput(f"two indexes are called {name!r}; name them: -i one={found[name]} -i other={path}")
-        found[name] = Path(path)
-    return found
+    folders: dict[str, Path] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not (equals and INDEX_NAME.fullmatch(name)) or Path(value).exists():
+            name, path = _default_name(Path(value)), value
+        if name in folders:
+            raise BadInput(f"two indexes are named {name!r}; name them: -i one={folders[name]} -i other={path}")
+        folders[name] = Path(path)
+    return folders
 
 
-def _called(folder: Path) -> str:
-    whole = folder.absolute()
-    name = whole.parent.name if whole.name.startswith(".") else whole.name
-    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64]
-    return clean or "index"
+def _default_name(folder: Path) -> str:
+    folder = folder.absolute()
+    name = folder.parent.name if folder.name.startswith(".") else folder.name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64] or "index"
 
 
-def feedback_files(places: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
-    """index name -> file, of `FILE` (the first index's) and `name=FILE`; BadInput for an index that is not served."""
-    found = {}
-    for place in places:
-        name, equals, path = place.partition("=")
+def feedback_files(values: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
+    """Index name -> file, of `FILE` (the first index's) and `name=FILE`; BadInput for an index that is not served."""
+    files = {}
+    for value in values:
+        name, equals, path = value.partition("=")
         if not equals or name not in names:
-            if equals and NAME.fullmatch(name) and not Path(place).exists():
-                raise BadInput(f"no index called {name!r} is served; there are: {', '.join(names)}")
-            name, path = names[0], place
-        found[name] = Path(path)
-    return found
+            if equals and INDEX_NAME.fullmatch(name) and not Path(value).exists():
+                raise BadInput(f"no index named {name!r} is served; choose from {', '.join(names)}")
+            name, path = names[0], value
+        files[name] = Path(path)
+    return files
 
 
 def read_token(path: Path | None, environment: Mapping[str, str]) -> str | None:
-    """The token of a file, else of the environment; None for none. Raises BadInput for a short one."""
+    """The token in a file, else in the environment, else None. Raises BadInput for a short one."""
     if path is not None:
         try:
             text = path.read_text(encoding="utf-8")
@@ -108,8 +105,8 @@ def read_token(path: Path | None, environment: Mapping[str, str]) -> str | None:
     elif (text := environment.get(TOKEN, "")) == "":
         return None
     token = text.strip()
-    if len(token) < LEAST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+    if len(token) < MIN_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
         raise BadInput(
-            f"a token is {LEAST_TOKEN} or more ASCII characters without spaces; make one: openssl rand -hex 32"
+            f"a token has at least {MIN_TOKEN} ASCII characters and no spaces; make one: openssl rand -hex 32"
         )
     return token

@@ -1,15 +1,16 @@
-"""The configuration of the usual clients, to be pasted: printed, never written."""
+"""The configuration of the usual clients, to paste: printed, never written."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 CLIENTS = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Zed")
 START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
-"""Without the folder it is started in among the places of modules: a typing.py of the project would be imported."""
+"""Without the working directory on sys.path: a typing.py of the project would be imported."""
 
 
 def command(options: Sequence[str]) -> list[str]:
@@ -20,13 +21,13 @@ def command(options: Sequence[str]) -> list[str]:
 
 
 def instructions(options: Sequence[str] = ()) -> str:
-    """What to type or paste where, of each client; options: those of `ncs mcp` (--root, -i)."""
+    """What to type or paste where, per client; options: those of `ncs mcp` (--root, -i)."""
     program, *arguments = command(options)
     entry = {"command": program, "args": arguments}
     desktop = {"command": program, "args": [*arguments, *([] if options else ["--root", "/path/to/your/project"])]}
     toml = f"[mcp_servers.ncs]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\ntool_timeout_sec = 60"
     parts = {
-        "Claude Code: type, in the project": f"claude mcp add ncs -- {_shell([program, *arguments])}",
+        "Claude Code: type, in the project": f"claude mcp add ncs -- {shlex.join([program, *arguments])}",
         "Claude Desktop: claude_desktop_config.json (Settings, Developer)": _json({"mcpServers": {"ncs": desktop}}),
         "Cursor: .cursor/mcp.json in the project": _json({"mcpServers": {"ncs": entry}}),
         "VS Code: .vscode/mcp.json in the project": _json({"servers": {"ncs": {"type": "stdio", **entry}}}),
@@ -38,9 +39,3 @@ def instructions(options: Sequence[str] = ()) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _shell(words: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(words)

@@ -1,8 +1,12 @@
-"""Places as agents write them, path:line relative to the project, and the functions that stand there."""
+"""Places as agents write them, path:line relative to the project, and what is there, with or without an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,105 +14,156 @@ import numpy as np
 
 from ncs.build.request import roots_of
 from ncs.errors import BadInput, NcsError
+from ncs.extract.readers import read, readable
 from ncs.index import Index
-from ncs.search.locate_source import SourceFiles
+from ncs.search.highlight import query_stems
+from ncs.search.locate_source import locator_of
 from ncs.search.similar import function_at, parse_place
-from ncs.serve.mcp.project import Project
+from ncs.serve.mcp.projects import Project
+from ncs.sources import SourceFile, walk
 from ncs.storage.file_roles import OUTLINES
-from ncs.types import Document, Location
+from ncs.types import Document, Hit, Location
+
+SCAN_SECONDS = 3.0
+SCAN_FILES = 30
+"""Files that hold most of the words; their functions are read."""
 
 
-def shown(project: Project, index: Index | None, at: Document | Location) -> str:
-    """The path of a document, relative to the project; repository/path where it is no file there."""
-    found = _file(project, index, at)
-    if found is not None and found.is_relative_to(project.root):
-        return found.relative_to(project.root).as_posix()
+def shown_path(project: Project, index: Index | None, at: Document | Location) -> str:
+    """The path of a document, relative to the project; repository/path where it is not a file there."""
+    file = _file(project, index, at)
+    if file is not None and file.is_relative_to(project.root):
+        return file.relative_to(project.root).as_posix()
     return f"{at.repository}/{at.path}"
 
 
 def _file(project: Project, index: Index | None, at: Document | Location) -> Path | None:
-    """Where it lies on this machine; of a project that is not indexed yet, below its root."""
+    """Its file on this machine; below the project's root where there is no index yet."""
     if index is not None:
-        return SourceFiles(index.snapshot).find(at.repository, at.path)
+        return locator_of(index.snapshot).path_of(at.repository, at.path)
     file = project.root / at.path
     return file if file.is_file() else None
 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
-    """A path of the project as repository and path of its index: repositories in it are folders to who asks."""
-    asked = (path or "").removeprefix("./").strip("/")
-    names: Iterable[str] = index.store.counts.get("repositories", ())
+    """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
+    wanted = (path or "").removeprefix("./").strip("/")
+    names: Iterable[str] = index.documents.counts.get("repositories", ())
     for name in sorted(names, key=len, reverse=True):
-        if name != project.root.name and (asked == name or asked.startswith(f"{name}/")):
-            return f"/{name}", asked[len(name) :] or None
+        if name != project.root.name and (wanted == name or wanted.startswith(f"{name}/")):
+            return f"/{name}", wanted[len(name) :] or None
     return None, path
 
 
 def document_at(project: Project, index: Index | None, place: str) -> Document:
-    """The function at path:line; of the index where it has one that begins there, else of the file.
+    """The function at path:line; from the index where one begins there, else from the file.
 
-    Raises BadInput for a place outside the project, and for one where nothing stands.
+    Raises BadInput for a place outside the project, and where there is nothing.
     """
     path, line = parse_place(place)
-    if index is not None and (known := _indexed(project, index, path, line)) is not None:
+    if index is not None and (known := _starting_at(project, index, path, line)) is not None:
         return known
     file = inside(project, index, path)
     try:
-        found = function_at(file, line)
+        function = function_at(file, line)
     except BadInput as error:
         around = _around(project, index, path, line) if index else None
         if around is None:
             raise BadInput(str(error).replace(str(file), path.as_posix())) from None
         return around
     within, name = file.relative_to(project.root.resolve()).as_posix(), project.root.name
-    return replace(found, id=f"{name}/{within}:{found.start_line}", repository=name, path=within)
+    return replace(function, id=f"{name}/{within}:{function.start_line}", repository=name, path=within)
 
 
 def inside(project: Project, index: Index | None, path: Path) -> Path:
-    """The file of a path, which must lie in the project and in what is indexed of it."""
-    roots = roots_of(index.manifest) if index and not project.own else (project.root,)
-    whole = (project.root / path).resolve()
-    if not any(whole.is_relative_to(root.resolve()) for root in roots):
+    """The file of a path, which must be in the project and in what is indexed of it."""
+    roots = roots_of(index.description) if index and not project.own else (project.root,)
+    file = (project.root / path).resolve()
+    if not any(file.is_relative_to(root.resolve()) for root in roots):
         raise BadInput(f"{path} is outside the project; name a path:line that search_code showed")
-    if not whole.is_file():
-        raise BadInput(f"{path} is no file of the project; name a path:line that search_code showed")
-    return whole
+    if not file.is_file():
+        raise BadInput(f"{path} is not a file of the project; name a path:line that search_code showed")
+    return file
 
 
 def whole_code(project: Project, index: Index | None, document: Document) -> str:
-    """All lines of a document; from its file where the index keeps no code, or an outline that leaves lines out."""
-    found = _file(project, index, document)
-    if found is None or (document.code and document.kind not in OUTLINES):
+    """All lines of a document; from its file where the index has no code, or an outline that leaves lines out."""
+    file = _file(project, index, document)
+    if file is None or (document.code and document.kind not in OUTLINES):
         return document.code
     try:
-        lines = inside(project, index, found).read_text("utf-8", "replace").split("\n")
+        lines = inside(project, index, file).read_text("utf-8", "replace").split("\n")
     except (OSError, NcsError):
         return document.code
     return "\n".join(lines[document.start_line - 1 : document.end_line])
 
 
-def _indexed(project: Project, index: Index, path: Path, line: int) -> Document | None:
-    """The document that begins at a line."""
-    for name in _names(project, index, path):
-        row = index.store.row_of(f"{name}:{line}")
+def _starting_at(project: Project, index: Index, path: Path, line: int) -> Document | None:
+    for name in _indexed_names(project, index, path):
+        row = index.documents.row_of(f"{name}:{line}")
         if row is not None:
-            return index.store.document(row)
+            return index.documents.document(row)
     return None
 
 
 def _around(project: Project, index: Index, path: Path, line: int) -> Document | None:
-    """The innermost class or piece of top-level code of the index that holds a line."""
-    names = set(_names(project, index, path))
-    files, places = index.store.files()
-    wanted = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
-    documents = index.store.documents(np.flatnonzero(np.isin(files, wanted)).tolist())
+    """The innermost class or top-level code of the index around a line."""
+    names = set(_indexed_names(project, index, path))
+    files, places = index.documents.files()
+    numbers = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
+    documents = index.documents.documents(np.flatnonzero(np.isin(files, numbers)).tolist())
     around = [document for document in documents if document.start_line <= line <= document.end_line]
     return max(around, key=lambda document: (document.start_line, -document.end_line), default=None)
 
 
-def _names(project: Project, index: Index, path: Path) -> list[str]:
-    """What a path may be called in the index, repository included, whichever folder it is written from."""
+def _indexed_names(project: Project, index: Index, path: Path) -> list[str]:
+    """What a path may be called in the index, repository included, whichever folder it is relative to."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
-    known = SourceFiles(index.snapshot).name_of((project.root / path).resolve())
-    roots = [project.root, *roots_of(index.manifest)]
+    known = locator_of(index.snapshot).name_of((project.root / path).resolve())
+    roots = [project.root, *roots_of(index.description)]
     return list(dict.fromkeys([*([known] if known else []), within, *(f"{root.name}/{within}" for root in roots)]))
+
+
+def scan(root: Path, text: str, k: int, *, seconds: float = SCAN_SECONDS) -> list[Hit]:
+    """Without an index: functions with most of a query's words, rare ones counting more, in files read in time.
+
+    Raises SourceError for a root that must not be read.
+    """
+    words = list(query_stems(text))
+    end = time.monotonic() + seconds
+    best: list[tuple[int, int, SourceFile]] = []  # a heap of the files with most words
+    frequency: Counter[str] = Counter()
+    for number, file in enumerate(walk([root], wanted=readable)):
+        if time.monotonic() > end:
+            break
+        contained = _contained(words, file.data.decode("utf-8", "replace"))
+        frequency.update(contained)
+        if contained:
+            heapq.heappush(best, (len(contained), -number, file))
+            if len(best) > SCAN_FILES:
+                heapq.heappop(best)
+    weights = {word: 1 / math.log(2 + frequency[word]) for word in words}
+    scored: list[tuple[float, int, Document]] = []
+    for document in _documents(best):
+        contained = _contained(words, f"{document.path} {document.qualified_name} {document.code}")
+        name = _contained(words, document.qualified_name)
+        length = math.log(20 + document.code.count("\n"))
+        scored.append(
+            (-sum(weights[word] * (1 + (word in name)) for word in contained) / length, len(scored), document)
+        )
+    scored = heapq.nsmallest(k, scored, key=lambda each: each[:2])
+    return [Hit(rank, -score, document) for rank, (score, _, document) in enumerate(scored, 1) if score]
+
+
+def _documents(files: list[tuple[int, int, SourceFile]]) -> Iterator[Document]:
+    for _, _, file in sorted(files, key=lambda each: (-each[0], -each[1])):
+        try:
+            documents, _ = read(file.data, file.repository, file.path)
+        except NcsError:
+            continue
+        yield from documents
+
+
+def _contained(words: list[str], text: str) -> set[str]:
+    lower = text.lower()
+    return {word for word in words if word in lower}

@@ -1,37 +1,202 @@
-"""Which projects there are: those that the command line names, else those of the client, else the working directory."""
+"""Projects: folders with an index each, which is built where there is none and kept up to date before answers."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ncs.build.request import roots_of
-from ncs.errors import BadInput, SourceError
+from ncs.answer import not_ready
+from ncs.build.request import Changes, find_changes, request_of, roots_of
+from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError
 from ncs.index import Index
-from ncs.serve.mcp.project import Project
-from ncs.serve.mcp.settings import MOST_PROJECTS, Settings
+from ncs.serve.live_index import LiveIndex
+from ncs.serve.mcp.jobs import Job, Kind
+from ncs.serve.mcp.settings import MAX_PROJECTS, Settings
 from ncs.sources.roots import check_roots
+from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
+
+RETRY, BUSY_RETRY = 30.0, 2.0
+"""Seconds before a failed job is tried again, and one that another process prevented."""
+MAX_NAMED = 3
+"""Changed files that a note names."""
+BUILDING = "the index of this project is being built; until then, the files themselves are searched for words"
+NO_INDEX = "this project has no index; the files themselves were searched for words"
+
+
+class Project:
+    """root: where paths begin. own: its index is the root's `.ncs`, which is built where there is none.
+
+    changes: of the last check; current: whether the index is up to date, None where that is not known.
+    problem: what is wrong with the index, "" where nothing is.
+    """
+
+    def __init__(self, name: str, root: Path, folder: Path, settings: Settings, *, own: bool = True) -> None:
+        if own and not folder.resolve().is_relative_to(root.resolve()):
+            raise BadInput(f"{folder} points outside its project; remove that link, or name an index with -i")
+        self.name, self.root, self.folder, self.own = name, root, folder, own
+        self.problem = ""
+        self.changes: Changes | None = None
+        self.current: bool | None = None
+        self._settings = settings
+        self._live: LiveIndex | None = None
+        self._job: Job | None = None
+        self._last_check = self._retry = float("-inf")
+        self._lock = threading.Lock()
+
+    @classmethod
+    def at(cls, name: str, root: Path, settings: Settings) -> Project:
+        """A folder with an index of its own, which need not exist yet."""
+        return cls(name, root, root / DEFAULT_NAME, settings)
+
+    @property
+    def job(self) -> Kind | None:
+        """What runs now."""
+        job = self._job
+        return job.kind if job and job.running else None
+
+    @contextmanager
+    def ready(self) -> Iterator[tuple[Index | None, list[str]]]:
+        """The index, updated first where that is quick, None while there is none; and notes about it.
+
+        Raises what Index.load raises for an index that is not its own.
+        """
+        with self._lock:
+            notes = self._maintain()
+            live = self._live
+        if live is None:
+            yield None, [*notes, BUILDING if self.job else NO_INDEX]
+            return
+        with live.acquire() as index:
+            yield index, notes
+
+    def close(self) -> None:
+        """Stop what runs, and close the index."""
+        if self._job:
+            self._job.stop()
+        if self._live:
+            self._live.close()
+
+    def _maintain(self) -> list[str]:
+        """Open, build or update the index; notes about that."""
+        notes = self._finish()
+        if self._live is None:
+            self._open()
+        elif self._live.changed():
+            self._live.refresh()
+        if self._live is None:
+            self._run("build", enough=lambda: (self.folder / SNAPSHOT).is_file())
+            self._open()
+            notes += self._finish()
+        elif self.job is None and time.monotonic() - self._last_check >= self._settings.check:
+            self._check(self._live)
+            notes += self._finish()
+        if self.job == "update":
+            files = f" ({_summary(self.changes)})" if self.changes else ""
+            notes.append(f"files changed{files}; the index is being updated, this answer is from before")
+        return [*notes, *([self.problem] if self.problem else [])]
+
+    def _open(self) -> None:
+        try:
+            self._live = LiveIndex(self.name, self.folder, self._settings.store)
+        except (IndexNotFound, IndexDamaged, IndexVersion):
+            if not self.own:
+                raise
+
+    def _run(self, kind: Kind, enough: Callable[[], bool] = lambda: False) -> None:
+        """Start a job, unless one runs or has just failed; wait for it as long as an answer may."""
+        if self.job is None and time.monotonic() >= self._retry:
+            self._job = Job(kind, self.folder, [self.root] if kind == "build" else [])
+        if self._job:
+            self._job.wait(self._settings.wait, enough)
+
+    def _finish(self) -> list[str]:
+        """Take note of a job that has ended."""
+        if self._job is None or self._job.running:
+            return []
+        job, self._job = self._job, None
+        outcome = job.outcome()
+        if outcome.error:
+            self._retry = time.monotonic() + (BUSY_RETRY if outcome.busy else RETRY)
+            done = "built" if job.kind == "build" else "updated"
+            reason = "another process is writing it" if outcome.busy else outcome.error
+            self.problem, self.current = f"the index could not be {done}: {reason}", None
+            return []
+        self.problem, self.changes, self.current = "", None, True
+        if self._live is not None:
+            self._live.refresh()
+        if job.kind == "build":
+            return ["the index of this project was built just now"]
+        n = outcome.changed
+        return [f"{n} file{'' if n == 1 else 's'} changed; the index was updated first"] if n else []
+
+    def _check(self, live: LiveIndex) -> None:
+        """Look for changed files, and update the index where there are any."""
+        with live.acquire() as index:
+            if not self._may_update(index):
+                return
+            unfinished = self.own and bool(not_ready(index))  # its build was killed
+            self.changes, complete = None, True
+            if not unfinished:
+                self.changes, complete = changed_files(index, self._settings.check)
+        stale = bool(self.changes) or not complete
+        self.current = None if self.changes is None or not complete else not stale
+        self._last_check = time.monotonic()
+        if unfinished or stale:
+            self._run("build" if unfinished else "update")
+
+    def _may_update(self, index: Index) -> bool:
+        """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""
+        if self._settings.store:
+            return False
+        roots = roots_of(index.description)
+        inside = not self.own or all(root.resolve().is_relative_to(self.root.resolve()) for root in roots)
+        if roots and not inside:
+            self.problem = "the index was built from folders outside this project, so it is not kept up to date"
+        return bool(roots) and inside and all(root.exists() for root in roots)
+
+
+def changed_files(index: Index, seconds: float) -> tuple[Changes | None, bool]:
+    """Files that differ from the index, None where they cannot be read; and whether all were checked in time."""
+    try:
+        request = request_of(index.description, index.folder)
+        difference = find_changes(index.snapshot, request, seconds=seconds)
+        return difference.changes, difference.complete
+    except (NcsError, OSError):
+        return None, True
+
+
+def _summary(changes: Changes) -> str:
+    """The changed files, the first of them by name.
+
+    >>> _summary(Changes(("a/new.py",), ("a/b.py", "a/c.py"), ("a/old.py",), 7))
+    'a/b.py, a/c.py, a/new.py and 1 more'
+    """
+    names = (*changes.changed, *changes.added, *(f"{name} (removed)" for name in changes.removed))
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 class Projects:
-    """All projects asked for so far, each opened once."""
+    """The projects of the command line, else those of the client, else the working directory; each opened once."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises BadInput for a root that is no folder, and what Index.load raises for the indexes."""
+        """Raises BadInput for a root that is not a folder, and what Index.load raises for the indexes."""
         self._settings = settings
         self._lock = threading.Lock()
         self._open: dict[Path, Project] = {}
         self._fixed: list[Project] = []
         self._fixed += [self._at(_folder(root)) for root in settings.roots]
-        self._fixed += [self._indexed(folder) for folder in settings.indexes]
+        self._fixed += [self._of_index(folder) for folder in settings.indexes]
 
     @property
     def asks_client(self) -> bool:
         """Whether the client's roots count."""
-        return self._settings.client_roots and not self._settings.fixed
+        return self._settings.client_roots and not self._fixed
 
     def of(self, uris: Sequence[str] | None) -> list[Project]:
         """The projects of a request; uris: the roots of the client, None where it names none."""
@@ -40,17 +205,8 @@ class Projects:
         folders = [path for uri in uris or () if (path := path_of(uri)) is not None and path.is_dir()]
         return [self._at(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders or [Path.cwd()])]
 
-    def chosen(self, projects: Sequence[Project], name: str | None) -> list[Project]:
-        """All, or the one called so, by its name or its folder; BadInput for none."""
-        if name is None:
-            return list(projects)
-        found = [project for project in projects if name in (project.name, str(project.root))]
-        if not found:
-            raise BadInput(f"no project {name!r}; leave it away or name one of: {', '.join(p.name for p in projects)}")
-        return found
-
     def close(self) -> None:
-        """Stop all builds, and close all indexes."""
+        """Stop all jobs, and close all indexes."""
         with self._lock:
             for project in self._open.values():
                 project.close()
@@ -59,14 +215,14 @@ class Projects:
     def _at(self, root: Path) -> Project:
         with self._lock:
             if root not in self._open:
-                _not_too_much(root)
+                _check_root(root)
                 self._open[root] = Project.at(self._name(root), root, self._settings)
-                self._room()
+                self._close_oldest()
             return self._open[root]
 
-    def _indexed(self, folder: Path) -> Project:
+    def _of_index(self, folder: Path) -> Project:
         with Index.load(folder) as index:
-            roots = roots_of(index.manifest)
+            roots = roots_of(index.description)
         root = Path(os.path.commonpath(roots)) if roots else folder.absolute().parent
         with self._lock:
             project = Project(self._name(root), root, folder.absolute(), self._settings, own=False)
@@ -78,22 +234,33 @@ class Projects:
         name = root.name or "root"
         return next(each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}~{n}") not in taken)
 
-    def _room(self) -> None:
-        """Close the project that was opened first where there are more than are kept open."""
-        if len(self._open) > MOST_PROJECTS + len(self._settings.roots):
+    def _close_oldest(self) -> None:
+        """Keep at most so many projects open."""
+        if len(self._open) > MAX_PROJECTS + len(self._settings.roots):
             fixed = {project.root for project in self._fixed}
             oldest = next(root for root in self._open if root not in fixed)
             self._open.pop(oldest).close()
 
 
+def choose(projects: Sequence[Project], name: str | None) -> list[Project]:
+    """All, or the one of this name or folder; BadInput for none."""
+    if name is None:
+        return list(projects)
+    chosen = [project for project in projects if name in (project.name, str(project.root))]
+    if not chosen:
+        names = ", ".join(project.name for project in projects)
+        raise BadInput(f"no project named {name!r}; leave it out or choose from {names}")
+    return chosen
+
+
 def _folder(root: Path) -> Path:
     if not root.is_dir():
-        raise BadInput(f"{root} is no folder; name the project's folder with --root")
+        raise BadInput(f"{root} is not a folder; name the project's folder with --root")
     return root.resolve()
 
 
-def _not_too_much(root: Path) -> None:
-    """Raise BadInput for a home folder or a drive's root: there a client starts us that knows no project."""
+def _check_root(root: Path) -> None:
+    """Raise BadInput for a home folder or a drive's root: there clients start servers that know no project."""
     try:
         check_roots([root], force=False)
     except SourceError as error:
@@ -106,11 +273,11 @@ def path_of(uri: str) -> Path | None:
     >>> path_of("file:///home/me/my%20project"), path_of("https://example.org/"), path_of("file://other/x")
     (PosixPath('/home/me/my project'), None, None)
     """
-    found = urlsplit(uri)
-    if found.scheme != "file" or found.netloc not in ("", "localhost"):
+    url = urlsplit(uri)
+    if url.scheme != "file" or url.netloc not in ("", "localhost"):
         return None
     if os.name == "nt":
         from urllib.request import url2pathname
 
-        return Path(url2pathname(found.path))
-    return Path(unquote(found.path))
+        return Path(url2pathname(url.path))
+    return Path(unquote(url.path))

@@ -1,4 +1,4 @@
-"""The MCP server itself, on the official SDK: its tools listed and called, and served over stdio."""
+"""The MCP server on the official SDK: its tools listed and called, over stdio or over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
@@ -16,123 +16,174 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
-from ncs.serve.mcp.asked import INSTRUCTIONS
-from ncs.serve.mcp.bounded import Page
-from ncs.serve.mcp.listing import tools
+from ncs.serve.mcp.pages import Page
 from ncs.serve.mcp.projects import Projects
+from ncs.serve.mcp.schemas import INSTRUCTIONS, TOOLS, description, input_schema
 from ncs.serve.mcp.settings import Settings
 from ncs.serve.mcp.tools import answer
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
 ROOTS_SECONDS = 5.0
-"""How long a client has to name its roots."""
+"""How long a client may take to name its roots."""
+LOOPBACK = "127.0.0.1"
+PATH = "/mcp"
+MAX_BODY = 1 << 20
+"""Bytes of a request over HTTP."""
+GRACE_SECONDS = 2
 Context = ServerRequestContext[Any, Any]
 
 
 def create_server(projects: Projects) -> Server[Any]:
-    """A server whose tools ask these projects."""
+    """A server whose tools search these projects."""
 
-    async def listed(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools())
 
-    async def called(
+    async def call_tool(
         context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         uris = await _roots(context, params) if projects.asks_client else None
         if isinstance(uris, types.InputRequiredResult):
             return uris
-        work = partial(_result, projects, uris, params.name, params.arguments or {})
+        work = partial(_call, projects, uris, params.name, params.arguments or {})
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
     return Server("ncs", version=__version__, title="Neural Code Search", instructions=INSTRUCTIONS,
-                  on_list_tools=listed, on_call_tool=called)  # fmt: skip
+                  on_list_tools=list_tools, on_call_tool=call_tool)  # fmt: skip
+
+
+def tools() -> list[types.Tool]:
+    """The tools as clients list them. They change nothing in the project: the index is ours, and git ignores it."""
+    return [
+        types.Tool(
+            name=name, title=title, description=description(name), input_schema=input_schema(name),
+            annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+        )
+        for name, (_, title) in TOOLS.items()
+    ]  # fmt: skip
 
 
 async def _roots(
     context: Context, params: types.CallToolRequestParams
 ) -> Sequence[str] | types.InputRequiredResult | None:
-    """The client's roots, asked for at every call, since they change; None where it names none.
+    """The client's roots, requested at every call, since they change; None where it names none.
 
-    Clients of 2026-07-28 on are asked by a result that wants input, older ones by a request of ours.
+    Clients of 2026-07-28 on are asked by a result that requires input, older ones by a request of ours.
     """
-    able = context.session.client_capabilities
-    if able is None or able.roots is None:
+    capabilities = context.session.client_capabilities
+    if capabilities is None or capabilities.roots is None:
         return None
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        given = (params.input_responses or {}).get(ROOTS)
-        if given is None:
+        response = (params.input_responses or {}).get(ROOTS)
+        if response is None:
             return types.InputRequiredResult(input_requests={ROOTS: types.ListRootsRequest()})
-        return [str(root.uri) for root in given.roots] if isinstance(given, types.ListRootsResult) else None
+        return [str(root.uri) for root in response.roots] if isinstance(response, types.ListRootsResult) else None
     try:
-        found = await context.session.send_request(
+        result = await context.session.send_request(
             types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS,
             metadata=ServerMessageMetadata(related_request_id=context.request_id),
         )  # fmt: skip
     except (MCPError, TimeoutError) as error:
-        log.warning("the client does not tell its roots: %s", error)
+        log.warning("the client does not list its roots: %s", error)
         return None
-    return [str(root.uri) for root in found.roots]
+    return [str(root.uri) for root in result.roots]
 
 
-def _result(
-    projects: Projects, uris: Sequence[str] | None, tool: str, arguments: dict[str, Any]
-) -> types.CallToolResult:
-    """The answer of a tool; whatever goes wrong is an answer, too, with its remedy, and the server goes on."""
+def _call(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    """The answer of a tool; an error is an answer, too, with its remedy, and the server goes on."""
     try:
-        page = answer(projects, uris, tool, arguments)
+        return _result(answer(projects, uris, tool, arguments))
     except NcsError as error:
-        return _called(Page(str(error)), error=True)
+        return _result(Page(str(error)), error=True)
     except Exception:
         log.exception("%s failed", tool)
-        return _called(
-            Page(f"{tool} failed inside ncs; its log says more. Ask otherwise, or go on without"), error=True
-        )
-    return _called(page)
+        return _result(Page(f"internal error in {tool}; see the log of ncs mcp. Try another query"), error=True)
 
 
-def _called(page: Page, *, error: bool = False) -> types.CallToolResult:
-    text = page.text or "nothing found; ask in other words"
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+def _result(page: Page, *, error: bool = False) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=page.text or "no match; try other words")]
     return types.CallToolResult(content=content, structured_content=page.structured or None, is_error=error)
 
 
+def serve_stdio(settings: Settings) -> None:
+    """Serve one client over stdin and stdout until stdin ends. stdout carries the protocol only, logs are on stderr."""
+    _log_to_stderr()
+    projects = Projects(settings)
+
+    async def run() -> None:
+        server = create_server(projects)
+        async with stdio_server() as (reader, writer):
+            await server.run(reader, writer, server.create_initialization_options())
+
+    with closing(projects), _exit_on_signal(projects):
+        anyio.run(run)
+
+
 @contextmanager
-def _stopping(projects: Projects) -> Iterator[None]:
-    """On SIGINT and SIGTERM builds end and so do we, at once: the thread that reads stdin cannot be woken."""
+def _exit_on_signal(projects: Projects) -> Iterator[None]:
+    """On SIGINT and SIGTERM jobs end and so does this process, at once: the thread that reads stdin cannot be woken."""
 
     def stop(number: int, frame: object) -> None:
         projects.close()
         os._exit(128 + number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def serve_stdio(settings: Settings) -> None:
-    """Serve one client over stdin and stdout until stdin ends. stdout carries the protocol only, logs are on stderr."""
-    log_to_stderr()
-    projects = Projects(settings)
+def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:
+    """Serve clients of this machine at http://127.0.0.1:port/mcp until SIGINT or SIGTERM; token: None for none.
 
-    async def run() -> None:
-        server = create_server(projects)
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+    The SDK checks Host and Origin, and limits bodies. Raises BadInput where the port is not available.
+    """
+    from ncs.serve.http.app import listen, run
 
-    with closing(projects), _stopping(projects):
-        anyio.run(run)
+    _log_to_stderr()
+    with closing(listen(LOOPBACK, port)) as listening, closing(Projects(settings)) as projects:
+        port = listening.getsockname()[1]
+        hosts = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
+        app = create_server(projects).streamable_http_app(
+            streamable_http_path=PATH,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+            ),
+            max_request_body_size=MAX_BODY,
+        )
+        say(f"ncs: MCP at http://{LOOPBACK}:{port}{PATH}")
+        run(_with_token(app, token), listening, log_config=None, timeout_graceful_shutdown=GRACE_SECONDS)
+    say("ncs: stopped")
 
 
-def log_to_stderr() -> None:
-    """What goes wrong, on stderr."""
+def _with_token(app: ASGIApp, token: str | None) -> ASGIApp:
+    """An application that answers only clients with the token, as `ncs serve` does."""
+    from ncs.serve.http.errors import HttpError
+    from ncs.serve.http.security import check_token
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["type"] == "http":
+                check_token(token, Headers(scope=scope).getlist("authorization"))
+        except HttpError as error:
+            await error.response()(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return guarded
+
+
+def _log_to_stderr() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="ncs mcp: %(message)s")

@@ -1,4 +1,4 @@
-"""The interactive search: a prompt, hits while one types, and the code of the chosen one."""
+"""The interactive search: a prompt, hits while you type, and the code of the selected one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from textual.widgets import Footer, Input, OptionList, Static
 from ncs.cli.editors import open_hit
 from ncs.cli.output.streams import light_background, visible
 from ncs.errors import NcsError
-from ncs.serve.tui import pictures
-from ncs.serve.tui.searching import Searcher
+from ncs.serve.tui import render
+from ncs.serve.tui.search import Searcher
 
-TYPING = 0.12
-"""Seconds without a key after which the question is asked."""
-LONGEST = 1000
-"""Characters of a question."""
+DEBOUNCE = 0.12
+"""Seconds without a key before a search."""
+MAX_QUERY = 1000
+"""Characters of a query."""
 WIDE = 120
-"""Columns from which on code stands beside the hits."""
-HINT = "say what the function does, or its name"
+"""Columns from which on code is shown beside the hits."""
+HINT = "what the function does, or its name"
 
 
 class SearchApp(App[None]):
-    """Keys go to the prompt, but for those that choose a hit and do something with it."""
+    """Keys go to the prompt, except for those that select a hit and do something with it."""
 
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -41,12 +41,12 @@ class SearchApp(App[None]):
     ]
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
         Binding("enter", "open", "open", priority=True),
-        Binding("tab", "explain", "why", priority=True),
-        Binding("ctrl+y", "copy", "copy place", priority=True),
+        Binding("tab", "explain", "explain", priority=True),
+        Binding("ctrl+y", "copy", "copy path:line", priority=True),
         Binding("escape", "clear", "clear", priority=True),
-        Binding("ctrl+c", "quit", "leave", priority=True),
-        Binding("up", "choose(-1)", "up", priority=True, show=False),
-        Binding("down", "choose(1)", "down", priority=True, show=False),
+        Binding("ctrl+c", "quit", "quit", priority=True),
+        Binding("up", "select(-1)", "up", priority=True, show=False),
+        Binding("down", "select(1)", "down", priority=True, show=False),
         Binding("pageup", "scroll(-1)", "page up", priority=True, show=False),
         Binding("pagedown", "scroll(1)", "page down", priority=True, show=False),
     ]
@@ -60,81 +60,82 @@ class SearchApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Prompt, status, hits and code, keys."""
-        yield Input(placeholder=HINT, max_length=LONGEST, compact=True, id="prompt")
+        yield Input(placeholder=HINT, max_length=MAX_QUERY, compact=True, id="prompt")
         yield Static(id="status", markup=False)
-        with Container(id="found"):
+        with Container(id="results"):
             hits = OptionList(id="hits", markup=False, compact=True)
             hits.can_focus = False
             yield hits
-            with Container(id="chosen"):
+            with Container(id="selected"):
                 yield Static(id="about", markup=False)
                 with VerticalScroll(id="preview", can_focus=False):
                     yield Static(id="code", markup=False)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Say what can be asked."""
+        """Show how many documents there are."""
         self.query_one("#prompt", Input).focus()
         self._say(self._welcome())
 
     def _welcome(self) -> str:
-        return f"{self._searcher.documents:,} documents; answers come while you type"
+        return f"{self._searcher.documents:,} documents; hits appear as you type"
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
-        """Another question: whatever is asked or about to be asked is dropped."""
-        self.ask(event.value)
+        """Another query cancels the one before."""
+        self.search(event.value)
 
     @work(exclusive=True)
-    async def ask(self, text: str, chosen: str | None = None) -> None:
-        """Once nobody types any more, ask and show; a newer question ends this one, and its answer is not shown."""
+    async def search(self, text: str, selected: str | None = None) -> None:
+        """Search after a pause in typing; a newer query cancels this one, and its answer is not shown."""
         if not text.strip():
             self._show({"query": "", "hits": []}, None)
             self._say(self._welcome())
             return
-        await asyncio.sleep(TYPING)
+        await asyncio.sleep(DEBOUNCE)
         try:
-            answer = await self._searcher.ask(text, explain=self._explaining)
+            answer = await self._searcher.search(text, explain=self._explaining)
         except NcsError as error:
             self._show({"query": text, "hits": []}, None)
             self._say(str(error))
             return
-        self._show(answer, chosen)
-        found = f"{len(answer['hits'])} hits: confidence, name, place" if answer["hits"] else ""
-        self._say("; ".join(filter(None, (found, *answer["notes"]))))
+        self._show(answer, selected)
+        n = len(answer["hits"])
+        count = f"{n} hit{'' if n == 1 else 's'}: confidence, name, place" if n else ""
+        self._say("; ".join(filter(None, (count, *answer["notes"]))))
 
-    def _show(self, answer: Mapping[str, Any], chosen: str | None) -> None:
-        """These hits, the chosen one among them or else the first."""
+    def _show(self, answer: Mapping[str, Any], selected: str | None) -> None:
+        """These hits, with this one selected, or else the first."""
         self._answer = answer
         hits = self.query_one("#hits", OptionList)
-        hits.set_options([pictures.row(hit) for hit in answer["hits"]])
+        hits.set_options([render.row(hit) for hit in answer["hits"]])
         ids = [hit["id"] for hit in answer["hits"]]
-        hits.highlighted = (ids.index(chosen) if chosen in ids else 0) if ids else None
+        hits.highlighted = (ids.index(selected) if selected in ids else 0) if ids else None
         self._preview()
 
     @on(OptionList.OptionHighlighted)
     def _preview(self) -> None:
-        """The chosen hit: where it stands, its code, or why it is one."""
-        hit, about, code = self._chosen, self.query_one("#about", Static), self.query_one("#code", Static)
+        """The selected hit: its place, and its code or its explanation."""
+        hit, about, code = self._selected, self.query_one("#about", Static), self.query_one("#code", Static)
         if hit is None:
             about.update("")
             code.update("")
             return
-        about.update(pictures.about(hit))
+        about.update(render.about(hit))
         preview = self.query_one("#preview", VerticalScroll)
         if self._explaining and "explanation" in hit:
-            code.update(pictures.explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
+            code.update(render.explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
         else:
-            code.update(pictures.code(hit, self._answer["query"]))
+            code.update(render.code(hit, self._answer["query"]))
         preview.scroll_home(animate=False)
 
     @property
-    def _chosen(self) -> Mapping[str, Any] | None:
+    def _selected(self) -> Mapping[str, Any] | None:
         at, hits = self.query_one("#hits", OptionList).highlighted, self._answer["hits"]
         return hits[at] if at is not None and at < len(hits) else None
 
-    def action_choose(self, by: int) -> None:
-        """The next hit, or the one before."""
+    def action_select(self, by: int) -> None:
+        """The next hit, or the previous one."""
         hits = self.query_one("#hits", OptionList)
         if hits.option_count and hits.highlighted is not None:
             hits.highlighted = min(max(hits.highlighted + by, 0), hits.option_count - 1)
@@ -145,37 +146,37 @@ class SearchApp(App[None]):
         preview.scroll_relative(y=by * max(1, preview.size.height - 1), animate=False)
 
     def action_explain(self) -> None:
-        """Why the chosen hit is one, instead of its code; and back."""
+        """Explain the selected hit instead of showing its code; and back."""
         self._explaining = not self._explaining
-        hit = self._chosen
+        hit = self._selected
         if hit is None or not self._explaining or "explanation" in hit:
             self._preview()
         else:
-            self.ask(self._answer["query"], hit["id"])
+            self.search(self._answer["query"], hit["id"])
 
     def action_open(self) -> None:
-        """The chosen hit in the editor, at its line; this waits until the editor ends."""
-        if (hit := self._chosen) is None:
+        """The selected hit in the editor, at its line; waits until the editor exits."""
+        if (hit := self._selected) is None:
             return
         try:
             with self.suspend():
-                note = open_hit(hit, self._searcher.originals(), os.environ)
+                note = open_hit(hit, self._searcher.locator(), os.environ)
         except SuspendNotSupported:
-            note = "this terminal cannot be lent to an editor; ctrl-y copies the place"
+            note = "this terminal cannot run an editor; ctrl-y copies path:line"
         except NcsError as error:
             note = str(error)
         if note:
             self._say(note)
 
     def action_copy(self) -> None:
-        """path:line of the chosen hit into the clipboard, by the terminal (OSC 52)."""
-        if (hit := self._chosen) is not None:
+        """path:line of the selected hit to the clipboard, by the terminal (OSC 52)."""
+        if (hit := self._selected) is not None:
             place = self._searcher.place(hit)
             self.copy_to_clipboard(place)
             self._say(f"copied: {place}")
 
     def action_clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._explaining = False
         self.query_one("#prompt", Input).value = ""
 
@@ -184,7 +185,7 @@ class SearchApp(App[None]):
 
 
 def run(folder: Path) -> None:
-    """Search the index in `folder` until somebody leaves. Raises what Index.load raises."""
+    """Search the index in `folder` until the user quits. Raises what Index.load raises."""
     searcher = Searcher(folder)
     try:
         SearchApp(searcher).run()

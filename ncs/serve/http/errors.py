@@ -1,0 +1,79 @@
+"""Errors of the HTTP API, all of one shape: {"error": {"code", "message", "remedy"}}."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ncs.errors import BadInput, IndexFolderError, MissingExtra, NcsError, SourceError, StoreLost
+
+MAX_MESSAGE = 300
+"""Characters of a message, which may quote the request."""
+
+
+def to_json(value: Any) -> bytes:
+    """Compact UTF-8; lone surrogates, as in names of files that are not Unicode, as JSON's escapes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+class HttpError(HTTPException):
+    """HTTP status, a code for programs, one line for people, and what to do. headers: as keyword arguments."""
+
+    def __init__(self, status: int, code: str, message: str, remedy: str, **headers: str) -> None:
+        self.code, self.message, self.remedy = code, _one_line(message), _one_line(remedy)
+        super().__init__(status, self.message, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Search processes raise it, too."""
+        return _restore, (self.status_code, self.code, self.message, self.remedy, self.headers)
+
+    @property
+    def body(self) -> bytes:
+        """The JSON."""
+        return to_json({"error": {"code": self.code, "message": self.message, "remedy": self.remedy}})
+
+    def response(self) -> Response:
+        """As it is sent."""
+        return Response(self.body, self.status_code, self.headers, "application/json")
+
+
+def _restore(status: int, code: str, message: str, remedy: str, headers: Mapping[str, str]) -> HttpError:
+    return HttpError(status, code, message, remedy, **headers)
+
+
+def _one_line(text: str) -> str:
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(shown.split())[:MAX_MESSAGE]
+
+
+def of_ncs_error(error: NcsError, aliases: Mapping[str, str]) -> HttpError:
+    """An error of the engine; aliases: paths of this machine -> what they are called in answers."""
+    if isinstance(error, IndexFolderError):
+        remedy = "ask the operator; the server's log says more"
+        return HttpError(503, "index_unusable", "the index cannot be read", remedy)
+    if isinstance(error, StoreLost):
+        remedy = "try again in a moment; the server's log says more"
+        return HttpError(503, "store_lost", "the store of the index does not answer", remedy, Retry_After="5")
+    text = str(error)
+    for path in sorted(aliases, key=len, reverse=True):
+        text = text.replace(path, aliases[path])
+    message, _, remedy = text.partition("; ")
+    if isinstance(error, (BadInput, SourceError)):
+        return HttpError(422, "bad_input", message, remedy or "see /openapi.json")
+    status, code = (501, "not_installed") if isinstance(error, MissingExtra) else (500, "failed")
+    return HttpError(status, code, message, remedy or "ask the operator")
+
+
+def of_validation(errors: Sequence[Mapping[str, Any]]) -> HttpError:
+    """The first error of pydantic, in one line."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return HttpError(422, "bad_json", "the body is not valid JSON", "send one JSON object")
+    location = first["loc"][1:] if first["loc"][:1] in (("query",), ("body",)) else first["loc"]
+    name = ".".join(str(part)[:60] for part in location) or "the request"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return HttpError(422, "bad_request", f"{name}: {first['msg']}{more}", "see /openapi.json for parameters and limits")

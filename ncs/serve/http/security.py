@@ -1,0 +1,200 @@
+"""The guards that Starlette and uvicorn lack, each a few lines.
+
+- `Guard.check`: DNS rebinding (Host), cross-site requests (Origin, Sec-Fetch-Site), the token, JSON bodies only.
+  Starlette's TrustedHostMiddleware knows names, but not "any IP address" or "any loopback address".
+- `limit_body`: size and duration of a request's body.
+- `ImpatientProtocol`: a connection that sends no request head in time is closed (uvicorn waits forever).
+- `HEADERS`, `content_security_policy`: what browsers may do with an answer.
+
+The time limit of a search is in ncs.serve.http.pool; connections, head size and keep-alive are uvicorn's own limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import h11
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ncs.serve.http.errors import HttpError
+from ncs.serve.http.settings import MAX_BODY, MAX_URL, Settings
+
+PUBLIC = frozenset({"/", "/health", "/ready"})
+"""Paths that need no token: they show nothing of an index."""
+PORTS = {"http": 80, "https": 443}
+HEAD_SECONDS = 15
+"""The time limit of a request's first line and headers."""
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Of every answer, where the application has not set them itself."""
+_INLINE = re.compile(r"<(script|style)[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """names: valid hosts; any_address: whether every IP address is a valid host, or only those of loopback."""
+
+    names: frozenset[str]
+    any_address: bool
+    token: str | None
+
+    @classmethod
+    def of(cls, settings: Settings, token: str | None) -> Guard:
+        """As the settings say."""
+        names = {name.lower() for name in (*settings.hosts, "localhost", settings.host)}
+        return cls(frozenset(names), not settings.loopback, token)
+
+    def check(self, scope: Scope) -> None:
+        """Raise HttpError for a request that must not be answered."""
+        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL:
+            raise HttpError(414, "too_long", f"the URL is longer than {MAX_URL:,} bytes", "use POST")
+        self._check_host(headers.getlist("host"))
+        check_origin(method, headers)
+        if path not in PUBLIC:
+            check_token(self.token, headers.getlist("authorization"))
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HttpError(415, "not_json", "the body is not application/json", "send Content-Type: application/json")
+
+    def _check_host(self, hosts: Sequence[str]) -> None:
+        """DNS rebinding: a page's own name may resolve to this server, but its Host header still says that name."""
+        name = host_name(hosts[0]) if len(hosts) == 1 else None
+        if name is None:
+            raise HttpError(400, "bad_host", "the request needs one valid Host header", "send one")
+        try:
+            address = ip_address(name)
+            allowed = self.any_address or address.is_loopback
+        except ValueError:
+            allowed = False
+        if not (allowed or name in self.names):
+            raise HttpError(403, "bad_host", "unknown host name", "the operator adds names with --allow-host")
+
+
+def host_name(header: str) -> str | None:
+    """The name in a Host header, lowercase, without the port; None for an invalid header.
+
+    >>> host_name("LocalHost:8765"), host_name("[::1]:80"), host_name("a b"), host_name("user@a")
+    ('localhost', '::1', None, None)
+    """
+    if not header.isprintable() or any(letter in " /?#@\\" for letter in header):
+        return None
+    try:
+        url = urlsplit(f"//{header}")
+        return url.hostname if url.port != 0 else None
+    except ValueError:  # unbalanced brackets, a port that is not a number
+        return None
+
+
+def check_token(token: str | None, values: Sequence[str]) -> None:
+    """Raise HttpError unless Authorization is Bearer with this token; None needs no token."""
+    if token is None:
+        return
+    kind, _, value = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+    equal = hmac.compare_digest(value.strip().encode("latin-1"), token.encode())
+    if not (equal and kind.lower() == "bearer"):
+        remedy = "send Authorization: Bearer TOKEN"
+        raise HttpError(401, "no_token", "the token is missing or wrong", remedy, WWW_Authenticate="Bearer")
+
+
+def check_origin(method: str, headers: Headers) -> None:
+    """Raise HttpError for what another site's page requests; following a link from there to here is allowed.
+
+    Browsers send Origin with forms and with the requests of scripts, and Sec-Fetch-Site with everything.
+    """
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    link = method == "GET" and headers.get("sec-fetch-mode") == "navigate" and origin is None
+    cross_site = site not in (None, "same-origin", "none") and not link
+    if cross_site or (origin is not None and not _same_origin(origin, headers["host"])):
+        raise HttpError(403, "bad_origin", "cross-site request refused", "open the server's own page")
+
+
+def _same_origin(origin: str, host: str) -> bool:
+    try:
+        theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
+        port = PORTS[theirs.scheme]
+        return (theirs.hostname, theirs.port or port) == (ours.hostname, ours.port or port)
+    except (KeyError, ValueError):
+        return False
+
+
+def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
+    """A receive that raises HttpError for a body that is too large, or not complete in time."""
+    length = Headers(scope=scope).get("content-length", "0")
+    loop = asyncio.get_running_loop()
+    end, size, complete = loop.time() + seconds, 0, False
+
+    async def limited() -> Message:
+        nonlocal size, complete
+        if complete:
+            return await receive()
+        if length.isdigit() and int(length[:12]) <= MAX_BODY:
+            try:
+                message = await asyncio.wait_for(receive(), end - loop.time())
+            except asyncio.TimeoutError:
+                text = f"the body did not arrive within {seconds:g} s"
+                raise HttpError(408, "too_slow", text, "send it again", Connection="close") from None
+            size += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if size <= MAX_BODY:
+                return message
+        text = f"the body is larger than {MAX_BODY:,} bytes"
+        raise HttpError(413, "too_large", text, "send less", Connection="close")
+
+    return limited
+
+
+class ImpatientProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1, which closes connections that send no request within HEAD_SECONDS (slowloris)."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        waiting = self.conn.our_state is h11.IDLE
+        if self._timer is not None and not waiting:
+            self._timer.cancel()
+            self._timer = None
+        elif self._timer is None and waiting:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+
+def content_security_policy(html: str) -> str:
+    """The policy of a page: its inline scripts and styles by their hash, requests to this server only.
+
+    >>> content_security_policy("<style>a{}</style>").split("; ")[:2]
+    ["default-src 'none'", "style-src 'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"]
+    """
+    hashes: dict[str, list[str]] = {"style": [], "script": []}
+    for match in _INLINE.finditer(html):
+        digest = b64encode(sha256(match[2].encode()).digest()).decode()
+        hashes[match[1].lower()].append(f"'sha256-{digest}'")
+    sources = [f"{kind}-src {' '.join(values)}" for kind, values in hashes.items() if values]
+    rest = ["connect-src 'self'", "img-src data:", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+    return "; ".join(["default-src 'none'", *sources, *rest])

@@ -1,0 +1,119 @@
+"""Builds and updates beside the server, each in a process of its own: `python -m ncs.serve.mcp.jobs`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["build", "update"]
+POLL = 0.05
+NICENESS = 5
+"""Of a build: below what the person at the machine does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """error: "" for success; busy: another process was writing; changed: files that an update found changed."""
+
+    error: str = ""
+    busy: bool = False
+    changed: int | None = None
+
+
+class Job:
+    """A process in a process group of its own; it ends with this process, whatever ends that."""
+
+    def __init__(self, kind: Kind, folder: Path, roots: Sequence[Path] = ()) -> None:
+        self.kind = kind
+        self._start = time.monotonic()
+        command = [sys.executable, "-m", "ncs.serve.mcp.jobs", kind, str(folder), *map(str, roots)]
+        # not in the project: with -m, a typing.py of the project would be imported
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=sys.prefix
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Until it has ended, or so many seconds after its start, or it is enough."""
+        while self.running and not enough() and time.monotonic() < self._start + seconds:
+            time.sleep(POLL)
+
+    def outcome(self) -> Outcome:
+        """How it ended."""
+        output, _ = self._process.communicate()
+        try:
+            result = json.loads(output.strip().rpartition("\n")[2])
+            return Outcome(result["error"], result["kind"] == "IndexBusy", result["changed"])
+        except (ValueError, LookupError, TypeError):
+            return Outcome(f"it ended with status {self._process.returncode}; see the log of ncs mcp")
+
+    def stop(self) -> None:
+        """End it now, with all its processes."""
+        if self.running:
+            with suppress(OSError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`build FOLDER ROOT...` or `update FOLDER`; one JSON line on stdout: error, its kind, changed."""
+    threading.Thread(target=_exit_with_server, daemon=True).start()
+    if arguments[0] == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
+        os.nice(NICENESS)
+    from ncs.errors import NcsError
+
+    result: dict[str, Any] = {"error": "", "kind": "", "changed": None}
+    try:
+        result["changed"] = _run(arguments[0], Path(arguments[1]), arguments[2:])
+    except NcsError as error:
+        result |= {"error": str(error), "kind": type(error).__name__}
+    sys.stdout.write(json.dumps(result) + "\n")
+    return 0
+
+
+def _run(kind: str, folder: Path, roots: Sequence[str]) -> int | None:
+    from ncs.index import Index
+
+    if kind == "build":
+        Index.build([Path(root) for root in roots], folder).close()
+        return None
+    index, changes = Index.update(folder)
+    index.close()
+    return len(changes.added) + len(changes.changed) + len(changes.removed)
+
+
+def _exit_with_server() -> None:
+    """The server has the other end of stdin: however it ends, this read ends, and all our processes do."""
+    with suppress(OSError, ValueError):
+        while os.read(0, 4096):
+            pass
+    if hasattr(os, "killpg"):
+        with suppress(OSError):
+            os.killpg(os.getpgrp(), signal.SIGKILL)  # extraction and training, too; the group is only ours
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

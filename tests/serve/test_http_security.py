@@ -1,0 +1,177 @@
+"""The guards of the HTTP server: Host, Origin, token; and how its settings read options."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from ncs.errors import BadInput
+from ncs.serve.http.app import start_messages
+from ncs.serve.http.errors import HttpError, of_ncs_error, to_json
+from ncs.serve.http.security import Guard, content_security_policy
+from ncs.serve.http.settings import Settings, feedback_files, named_indexes, read_token
+
+TOKEN = "0123456789abcdef0123"
+
+
+def refused(guard: Guard, method: str = "GET", path: str = "/api/search", **headers: str) -> str:
+    """The code of the error; "" where the request passes."""
+    sent = {"host": "localhost:8765", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
+    try:
+        guard.check({"type": "http", "method": method, "path": path, "query_string": b"", "headers": pairs})
+    except HttpError as error:
+        return error.code
+    return ""
+
+
+LOOPBACK = Guard.of(Settings({}), None)
+OUTSIDE = Guard.of(Settings({}, host="0.0.0.0", hosts=("Search.Example",)), None)
+
+
+@pytest.mark.parametrize(
+    ("host", "on_loopback", "outside"),
+    [
+        ("localhost", "", ""),
+        ("LOCALHOST:1", "", ""),
+        ("127.0.0.1:8765", "", ""),
+        ("127.1.2.3", "", ""),
+        ("[::1]:8765", "", ""),
+        ("192.168.1.5:8765", "bad_host", ""),
+        ("search.example", "bad_host", ""),
+        ("evil.example", "bad_host", "bad_host"),
+        ("localhost.evil.example", "bad_host", "bad_host"),
+        ("127.0.0.1.evil.example", "bad_host", "bad_host"),
+        ("localhost@evil.example", "bad_host", "bad_host"),
+        ("evil.example#localhost", "bad_host", "bad_host"),
+        ("", "bad_host", "bad_host"),
+        ("[::1", "bad_host", "bad_host"),
+        ("localhost:x", "bad_host", "bad_host"),
+        ("2130706433", "bad_host", "bad_host"),
+    ],
+)
+def test_only_names_and_addresses_of_the_server_are_answered(host: str, on_loopback: str, outside: str) -> None:
+    assert refused(LOOPBACK, host=host) == on_loopback
+    assert refused(OUTSIDE, host=host) == outside
+
+
+def test_two_host_headers_are_refused() -> None:
+    hosts = [(b"host", b"localhost"), (b"host", b"evil.example")]
+    with pytest.raises(HttpError) as error:
+        LOOPBACK.check({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": hosts})
+    assert error.value.code == "bad_host"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"origin": "http://localhost:8765"}, ""),
+        ({"origin": "http://localhost:9999"}, "bad_origin"),
+        ({"origin": "http://evil.example"}, "bad_origin"),
+        ({"origin": "null"}, "bad_origin"),
+        ({"origin": ""}, "bad_origin"),
+        ({"origin": "http://localhost:8765.evil.example"}, "bad_origin"),
+        ({"origin": "https://localhost", "host": "localhost:443"}, ""),
+        ({"origin": "https://localhost", "host": "localhost:80"}, "bad_origin"),
+        ({"sec_fetch_site": "same-origin"}, ""),
+        ({"sec_fetch_site": "none"}, ""),
+        ({"sec_fetch_site": "cross-site"}, "bad_origin"),
+        ({"sec_fetch_site": "same-site"}, "bad_origin"),
+        ({"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}, ""),
+        ({"sec_fetch_site": "cross-site", "sec_fetch_mode": "no-cors"}, "bad_origin"),
+    ],
+)
+def test_other_sites_may_link_here_and_nothing_else(headers: dict[str, str], code: str) -> None:
+    assert refused(LOOPBACK, **headers) == code
+    if headers.get("sec_fetch_mode") == "navigate":  # a form that is sent from there
+        assert refused(LOOPBACK, "POST", content_type="application/json", **headers) == "bad_origin"
+
+
+@pytest.mark.parametrize(
+    ("header", "passes"),
+    [
+        (f"Bearer {TOKEN}", True),
+        (f"bearer {TOKEN} ", True),
+        (f"Bearer {TOKEN[:-1]}", False),
+        (f"Bearer {TOKEN}x", False),
+        (f"Basic {TOKEN}", False),
+        (TOKEN, False),
+        ("Bearer", False),
+        ("Bearer \xe9\xff", False),
+        ("", False),
+    ],
+)
+def test_a_token_is_asked_for_everywhere_but_at_health_ready_and_the_page(header: str, passes: bool) -> None:
+    guard = Guard.of(Settings({}), TOKEN)
+    for path in ("/api/search", "/metrics", "/openapi.json", "/nope", "//health"):
+        assert refused(guard, path=path, authorization=header) == ("" if passes else "no_token")
+    for path in ("/", "/health", "/ready"):
+        assert refused(guard, path=path, authorization=header) == ""
+    assert refused(guard, path="/api/search") == "no_token"
+
+
+def test_a_token_comes_from_its_file_or_the_environment_and_is_long_enough(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    assert read_token(file, {"NCS_TOKEN": "x" * 20}) == TOKEN
+    assert read_token(None, {"NCS_TOKEN": "x" * 20}) == "x" * 20
+    assert read_token(None, {}) is None
+    for short in ("", "short", "with a space in it all", "ключключключключ"):
+        file.write_text(short)
+        with pytest.raises(BadInput, match="at least 16 ASCII"):
+            read_token(file, {})
+    with pytest.raises(BadInput, match="cannot read"):
+        read_token(tmp_path / "none", {})
+
+
+def test_indexes_are_called_as_asked_or_by_their_folder(tmp_path: Path) -> None:
+    odd = tmp_path / "a=b"
+    odd.mkdir()
+    assert named_indexes([str(odd), "x=/y", "/p/my project/.ncs"]) == {
+        "a-b": odd,
+        "x": Path("/y"),
+        "my-project": Path("/p/my project/.ncs"),
+    }
+    with pytest.raises(BadInput, match="two indexes are named 'a'"):
+        named_indexes(["/one/a", "/two/a"])
+    assert feedback_files(["f.tsv", "b=g.tsv"], ["a", "b"]) == {"a": Path("f.tsv"), "b": Path("g.tsv")}
+    with pytest.raises(BadInput, match="no index named 'c'"):
+        feedback_files(["c=g.tsv"], ["a", "b"])
+
+
+def test_an_error_survives_the_way_from_a_search_process() -> None:
+    refusal = HttpError(503, "busy", "too many", "ask again", Retry_After="1")
+    again = pickle.loads(pickle.dumps(refusal))
+    assert (again.status_code, again.body, again.headers) == (503, refusal.body, {"Retry-After": "1"})
+
+
+def test_an_address_beyond_loopback_says_what_it_means() -> None:
+    assert start_messages(Settings({}), {"a": 1234}, 80, None) == [
+        "ncs: serving a (1,234 documents) at http://127.0.0.1:80"
+    ]
+    _, warning = start_messages(Settings({}, host="0.0.0.0"), {"a": 1}, 80, None)
+    assert "everyone who reaches this machine can read" in warning
+    assert "--token-file" in warning
+    first, warning = start_messages(Settings({}, host="::"), {"a": 1}, 80, TOKEN)
+    assert first.endswith("http://[::]:80")
+    assert "everyone who has the token can read" in warning
+
+
+def test_errors_hide_the_paths_of_indexes() -> None:
+    error = of_ncs_error(
+        BadInput("cannot read /srv/secret/index/x; build /srv/secret/index again"), {"/srv/secret/index": "a"}
+    )
+    assert (error.message, error.remedy) == ("cannot read a/x", "build a again")
+
+
+def test_names_that_are_no_unicode_are_json_all_the_same() -> None:
+    assert to_json({"path": "a\udcff\u202e"}) == b'{"path":"a\\udcff\xe2\x80\xae"}'
+
+
+def test_the_page_may_run_its_own_scripts_only() -> None:
+    allowed = content_security_policy("<script>alert(1)</script><script type=module>alert(2)</script>")
+    assert "unsafe" not in allowed
+    assert "connect-src 'self'" in allowed
+    assert "script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=' 'sha256-" in allowed
