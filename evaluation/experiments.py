@@ -24,7 +24,7 @@ from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.progress import Track, silent
-from ncs.search.dense import DenseRanker, text_of
+from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
 from ncs.types import Document, Qrels, Query, Run
@@ -232,7 +232,7 @@ def fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
     if not system.config and index.has_ranker(system.ranker):
         ranker = index.ranker(system.ranker)
         parts = cast(Sequence[str], ranker.config.get("parts", (system.ranker,)))
-        stages = cast(Mapping[str, float], index.manifest.counts["seconds"])
+        stages = cast(Mapping[str, float], index.description.counts["seconds"])
         return ranker, round(sum(stages[part] for part in parts), 2) if set(parts) <= stages.keys() else None
     start = time.perf_counter()
     ranker = index.fitted(system.ranker, **cast(Mapping[str, Any], system.config))
@@ -272,7 +272,7 @@ def ask(
         allowed = _mask(candidates[query.id], len(index)) if candidates else None
         start = time.perf_counter()
         rows = ranker.search(query.text, depth, allowed=allowed)
-        ids = index.store.ids([row for row, _ in rows])
+        ids = index.documents.ids([row for row, _ in rows])
         milliseconds.append((time.perf_counter() - start) * 1000)
         run[query.id] = {id: score for id, (_, score) in zip(ids, rows, strict=True)}
     return Answers(ranker, fit_seconds, run, milliseconds)
@@ -332,7 +332,7 @@ def _parts(ranker: Ranker) -> Iterator[Ranker]:
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(ranker, DenseRanker):
         queries = texts[:SAMPLE_OF_MODELS]
-        documents = [text_of(each) for each in index.store.documents(range(min(SAMPLE_OF_MODELS, len(index))))]
+        documents = [text_of(each) for each in index.documents.documents(range(min(SAMPLE_OF_MODELS, len(index))))]
         ranker.model.queries(queries[:1])  # what a first call loads is not a text's latency
         return (
             _mean_ms(partial(ranker.model.documents, documents), len(documents)),
@@ -456,9 +456,9 @@ def _build(plan: _Plan, documents: Sequence[Document], config: BuildConfig, sett
             seconds = time.perf_counter() - start
             return Build(
                 settings=settings,
-                config=index.manifest.config,
-                versions=index.manifest.versions,
-                seconds=cast(Mapping[str, float], index.manifest.counts["seconds"]),
+                config=index.description.config,
+                versions=index.description.versions,
+                seconds=cast(Mapping[str, float], index.description.counts["seconds"]),
                 build_seconds=round(seconds, 2),
                 index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
                 peak_memory_bytes=peak_memory(),

@@ -112,4 +112,4 @@ def _write_beir(desk: Desk, index: Index, qrels: Qrels, folder: Path) -> None:
 
 def _all(index: Index) -> Iterator[Document]:
     for start in range(0, len(index), STEP):
-        yield from index.store.documents(range(start, min(start + STEP, len(index))))
+        yield from index.documents.documents(range(start, min(start + STEP, len(index))))

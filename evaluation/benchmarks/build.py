@@ -176,7 +176,7 @@ def bm25s_of(index: Index) -> Any:
 def all_documents(index: Index, step: int = 2_000) -> Iterator[Any]:
     """Every document of an index, in order of rows."""
     for start in range(0, len(index), step):
-        yield from index.store.documents(range(start, min(start + step, len(index))))
+        yield from index.documents.documents(range(start, min(start + step, len(index))))
 
 
 PARTS: Mapping[str, Callable[[Sequence[Path], Path], None]] = {

@@ -17,11 +17,16 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.build.batches import Collected
     from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
 """Called with segments, statistics and tombstones just before they are committed."""
+
+
+Ingest = Callable[["Request", "Skipped", Path], "Collected"]
+"""Reads the sources of a request into the documents of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +38,17 @@ class Request:
     workers: int | None = None
     force: bool = False
     track: Track = silent
-    scheduler: str | None = None
-    """Of the Dask cluster whose workers read (ncs.scale.dask); None: processes of this machine."""
-    give_up: float = 1800
-    """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
+    ingest: Ingest | None = None
+    """Reads the sources elsewhere, on a cluster (ncs.scale.dask); None: on this machine."""
     memory: int | None = None
     """Bytes that the build may hold, all processes together (ncs.build.memory)."""
     before_commit: BeforeCommit | None = None
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, without_texts
+        from ncs.extract.readers import readable, readable_code
 
-        return readable if self.config.texts else without_texts
+        return readable if self.config.texts else readable_code
 
     def files(
         self,
@@ -129,7 +132,7 @@ def find_changes(
     seconds: how long to look at most; where that was too short, removed files are not known.
     """
     from ncs.build.file_cache import FileCache
-    from ncs.sources import Scope, Skipped, repository_names
+    from ncs.sources import Scope, Skipped, SourceFile, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
@@ -137,7 +140,8 @@ def find_changes(
     entries = {(entry.repository, entry.path): entry for entry in cache.entries}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
-    added, changed, files, unchanged, complete = [], [], [], 0, True
+    added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
+    files, unchanged, complete = list[SourceFile](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
     for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
         name = file.repository, file.path
@@ -154,5 +158,9 @@ def find_changes(
     gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
     removed = [name for name in entries if name in gone]
     unchanged += 0 if scope is None else len(entries) - len(removed)
-    shown = (tuple(f"{repository}/{path}" for repository, path in names) for names in (added, changed, removed))
-    return Difference(Changes(*shown, unchanged), files, [*changed, *removed], complete, began)
+    changes = Changes(_joined(added), _joined(changed), _joined(removed), unchanged)
+    return Difference(changes, files, [*changed, *removed], complete, began)
+
+
+def _joined(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{repository}/{path}" for repository, path in names)

@@ -69,7 +69,7 @@ def cluster(
 def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
     """A hash of each row's name, its words in their order, and of its kind, [len(words)]."""
     names = _names(words, marks)
-    return names if kinds is None else _mixed(names ^ kinds.astype(np.uint64))
+    return names if kinds is None else mixed(names ^ kinds.astype(np.uint64))
 
 
 def similarities(words: WordTable | Words, pairs: Rows) -> NDArray[np.float64]:
@@ -134,26 +134,37 @@ class Signatures:
         """Of these rows, whose names are given; in temporary files of the folder."""
         hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
         keys = temporary((BANDS, len(rows)), np.uint64, folder)
-        rng = np.random.default_rng(0)
-        factors = rng.integers(1, 2**63, BANDS * WIDTH, np.uint64) | np.uint64(1)
         for start in range(0, len(rows), CHUNK):
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
             numbered = _numbered(ids, np.diff(offsets))
-            elements = _mixed(
-                marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
-            )
-            for number, factor in enumerate(factors):
-                hashes[here, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), offsets[:-1])
-            for band in range(BANDS):
-                key = names[here]
-                for column in hashes[here, band * WIDTH : (band + 1) * WIDTH].T:
-                    key = _mixed(key ^ column.astype(np.uint64))
-                keys[band, here] = key
+            elements = mixed(marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095)))
+            hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
+            keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
         return cls(hashes, keys)
 
 
-def _mixed(values: Hashes) -> Hashes:
+def smallest_hashes(elements: Hashes, starts: Rows, count: int) -> NDArray[np.uint32]:
+    """The smallest hash by each of `count` functions, [n, count], of the n sets that begin at these starts."""
+    factors = np.random.default_rng(0).integers(1, 2**63, count, np.uint64) | np.uint64(1)
+    hashes = np.zeros((len(starts), count), np.uint32)
+    for number, factor in enumerate(factors):
+        hashes[:, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), starts)
+    return hashes
+
+
+def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
+    """One number a band of `width` hashes, [bands, n], of hashes [n, bands * width], started from seeds [n]."""
+    keys = np.zeros((hashes.shape[1] // width, len(hashes)), np.uint64)
+    for band in range(len(keys)):
+        key = seeds
+        for column in hashes[:, band * width : (band + 1) * width].T:
+            key = mixed(key ^ column.astype(np.uint64))
+        keys[band] = key
+    return keys
+
+
+def mixed(values: Hashes) -> Hashes:
     """Every bit of each value spread over all 64 (splitmix64; what is added first keeps 0 from staying 0)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -169,7 +180,7 @@ def _names(words: WordTable, marks: Hashes) -> Hashes:
         sizes = np.diff(offsets)
         owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
         places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
-        np.add.at(names, owners, _mixed(_mixed(marks[ids] + np.uint64(1)) + places))
+        np.add.at(names, owners, mixed(mixed(marks[ids] + np.uint64(1)) + places))
     return names
 
 

@@ -286,8 +286,8 @@ def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does
     lines = site.votes.read_text().splitlines()
     assert sorted(lines) == sorted([f"hide soft keyboard\t{ids[0]}", f"# down\thide soft keyboard\t{ids[1]}"])
     with Index.load(site.demo) as index:
-        (vote,) = read_feedback(site.votes, index.store)
-        right, wrong = (index.store.row_of(id) for id in ids[:2])
+        (vote,) = read_feedback(site.votes, index.documents)
+        right, wrong = (index.documents.row_of(id) for id in ids[:2])
         assert (vote.text, vote.rows, vote.wrong) == ("hide soft keyboard", (right,), (wrong,))
     page = seen.open("#index=evil&q=open+window")
     settled(page, "open window", index="evil")
@@ -352,7 +352,7 @@ def test_what_goes_wrong_is_said_with_its_remedy(seen: Window) -> None:
     assert "there are: demo, evil" in alert.inner_text() or "no index" in alert.inner_text()
 
 
-def test_a_token_is_asked_for_kept_in_the_tab_only_and_a_server_that_comes_back_is_noticed(
+def test_a_token_is_wanted_kept_in_the_tab_only_and_a_server_that_comes_back_is_noticed(
     browser: Browser, site: Site
 ) -> None:
     secret = "sesame-sesame-sesame"

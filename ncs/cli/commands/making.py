@@ -13,6 +13,7 @@ from ncs.cli.commands.options import IndexOption, Quiet, Store, Workers, folder_
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
+    from ncs.build.request import Ingest
     from ncs.scale.milvus.publish import Publication
 
 
@@ -97,9 +98,9 @@ def build(
         return
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
-    from ncs.index import BuildConfig, Index
-    from ncs.config import FastTextConfig
-    from ncs.storage.folder import DEFAULT_NAME
+    from ncs.config import BuildConfig, FastTextConfig
+    from ncs.index import Index
+    from ncs.storage.snapshot import DEFAULT_NAME
 
     learning = given(
         dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
@@ -122,12 +123,12 @@ def build(
         workers=workers,
         force=force,
         track=console.tracker(quiet),
-        scheduler=scheduler,
-        ready=publication.ready if publication else None,
-        **given(give_up=give_up, memory=size_of(memory) if memory else None),
+        ingest=_ingest(scheduler, give_up),
+        before_commit=publication.before_commit if publication else None,
+        memory=size_of(memory) if memory else None,
     ) as built:
         if not quiet:
-            console.say_built(built.manifest, folder, verbose)
+            console.say_built(built.description, folder, verbose)
     _finish(publication, quiet)
     if draw:
         _draw(folder, quiet)
@@ -135,9 +136,8 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
-    from ncs.build.calibration import head_message
+    from ncs.build.calibration import head_summary
     from ncs.search.signals.head import NAME as HEAD
-    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -146,7 +146,18 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            console.say(head_message(read_description(folder_of(index)).counts))
+            console.say(head_summary(folder_of(index)))
+
+
+def _ingest(scheduler: str | None, give_up: float | None) -> Ingest | None:
+    """What reads the sources on a cluster; None: this machine does."""
+    if scheduler is None:
+        return None
+    from functools import partial
+
+    from ncs.scale.dask.client import ingest_on_cluster
+
+    return partial(ingest_on_cluster, scheduler=scheduler, **given(give_up=give_up))
 
 
 def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | None:
@@ -154,7 +165,7 @@ def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | 
     if not store:
         return None
     from ncs.scale.milvus.publish import Publication
-    from ncs.scale.milvus.target import Target
+    from ncs.scale.milvus.store import Target
 
     return Publication(folder, Target.of(store), console.tracker(quiet))
 
@@ -162,10 +173,10 @@ def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | 
 def _finish(publication: Publication | None, quiet: bool) -> None:
     if publication is None:
         return
-    done, store = publication.finish(), publication.target.shown
+    sent, store = publication.finish().sent, publication.target.text
     if not quiet:
-        told = "".join(f", {n:,} {what}" for n, what in ((done.deleted, "deleted"), (done.there, "were there")) if n)
-        console.say(f"{done.written:,} documents sent to {store}{told}; ask them with: ncs query --store {store}")
+        documents = "document" if sent == 1 else "documents"
+        console.say(f"{sent:,} {documents} sent to {store}; search there with: ncs query --store {store}")
 
 
 def update(
@@ -189,11 +200,11 @@ def update(
         retrain=retrain,
         workers=workers,
         track=console.tracker(quiet),
-        ready=publication.ready if publication else None,
+        before_commit=publication.before_commit if publication else None,
     )
     with updated:
         if not quiet:
-            console.say_updated(updated.manifest, changes, verbose)
+            console.say_updated(updated.description, changes, verbose)
     _finish(publication, quiet)
 
 

@@ -1,0 +1,163 @@
+"""Files read in several processes: order, what is reported, and processes that are killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sysconfig
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ncs.errors import NcsError
+from ncs.extract import Extraction, extract_files
+from ncs.extract.pool import SMALL
+from ncs.sources import SourceFile
+from ncs.types import Document
+
+Row = tuple[str, str, int, int, bytes]
+
+
+def rows(documents: list[Document]) -> list[Row]:
+    return [(d.id, d.qualified_name, d.start_line, d.end_line, d.digest) for d in documents]
+
+
+def process_and_rows(documents: list[Document]) -> tuple[int, list[Row]]:
+    return os.getpid(), rows(documents)
+
+
+def rows_but_killed_once(marker: str, documents: list[Document]) -> list[Row]:
+    """The first process to come here dies as if the kernel had killed it for its memory."""
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return rows(documents)
+    return killed(documents)
+
+
+def killed(documents: list[Document]) -> list[Row]:
+    if multiprocessing.parent_process() is None:
+        raise RuntimeError(f"{len(documents)} documents were finished in the test's own process")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return []
+
+
+def refuses(documents: list[Document]) -> int:
+    raise ValueError(f"{len(documents)} documents")
+
+
+ODD = [
+    SourceFile("odd", "Broken.java", b"class A { void whole() { go(); } void half() { if ("),
+    SourceFile("odd", "read.me", b"def not_source(): pass"),
+    SourceFile("odd", "broken.py", b"def whole():\n    return 1\n\ndef (:\n"),
+]
+"""Two files with errors around one that nothing reads."""
+
+
+def stdlib(size: int) -> list[SourceFile]:
+    """So many bytes of Python with ODD in the middle."""
+    some: list[SourceFile] = []
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")) * 3:
+        some.append(SourceFile("stdlib", f"{len(some)}/{path.name}", path.read_bytes()))
+        size -= len(some[-1].data)
+        if size < 0:
+            break
+    half = len(some) // 2
+    some[half:half] = ODD
+    return some
+
+
+@pytest.fixture(scope="module")
+def files() -> list[SourceFile]:
+    return stdlib(3 * SMALL // 2)
+
+
+@pytest.fixture(scope="module")
+def alone(files: list[SourceFile]) -> list[Extraction[list[Row]]]:
+    return list(extract_files(files, workers=1, finish=rows))
+
+
+def test_one_process_reads_every_file_in_order_and_names_those_with_syntax_errors() -> None:
+    files = stdlib(2_000_000)
+    alone = list(extract_files(files, workers=1, finish=rows))
+    assert len(alone) > 1
+    documents = [row for extraction in alone for row in extraction.result]
+    order = [f"{file.repository}/{file.path}" for file in files]
+    seen = list(dict.fromkeys(row[0].rpartition(":")[0] for row in documents))
+    assert seen == [name for name in order if name in set(seen)]
+    assert sum(extraction.files for extraction in alone) == len(files)
+    assert sum(extraction.bytes for extraction in alone) == sum(len(file.data) for file in files)
+    assert sum(extraction.documents for extraction in alone) == len(documents) > 500
+    assert len({row[0] for row in documents}) == len(documents)
+    broken = [name for extraction in alone for name in extraction.broken if name.startswith("odd/")]
+    assert broken == ["odd/Broken.java", "odd/broken.py"]
+    names = [row[1] for row in documents if row[0].startswith("odd/")]
+    assert "whole" in names
+    assert "not_source" not in names
+    assert [name for extraction in alone for name in extraction.failed] == []
+
+
+def test_a_file_that_the_strict_front_end_cannot_read_is_failed_and_harms_no_neighbour() -> None:
+    files = [
+        SourceFile("r", "A.java", b"class A { void a() { } }"),
+        SourceFile("r", "B.java", b"class B { void b() { if ("),
+        SourceFile("r", "C.java", b"class C { void c() { } }"),
+    ]
+    (extraction,) = extract_files(files, workers=1, frontend="javalang", finish=rows)
+    assert [row[1] for row in extraction.result] == ["A.a", "C.c"]
+    assert extraction.failed == ("r/B.java",)
+    assert extraction.files == 3
+
+
+@pytest.mark.slow
+def test_two_processes_give_what_one_gives(files: list[SourceFile], alone: list[Extraction[list[Row]]]) -> None:
+    together = list(extract_files(iter(files), workers=2, finish=process_and_rows))
+    assert os.getpid() not in {extraction.result[0] for extraction in together}
+    assert [extraction.result[1] for extraction in together] == [extraction.result for extraction in alone]
+    for one, two in zip(alone, together, strict=True):
+        assert (one.files, one.bytes, one.documents) == (two.files, two.bytes, two.documents)
+        assert (one.broken, one.failed) == (two.broken, two.failed)
+
+
+def test_little_input_starts_no_process() -> None:
+    files = [SourceFile("r", "a.py", b"def a(): pass\n")]
+    (extraction,) = extract_files(files, workers=2, finish=process_and_rows)
+    assert extraction.result[0] == os.getpid()
+    assert [row[1] for row in extraction.result[1]] == ["a"]
+
+
+def test_no_files_give_nothing() -> None:
+    assert list(extract_files([], workers=2, finish=rows)) == []
+
+
+@pytest.mark.slow
+def test_after_one_killed_process_nothing_is_missing_and_nothing_twice(
+    files: list[SourceFile], alone: list[Extraction[list[Row]]], tmp_path: Path
+) -> None:
+    marker = tmp_path / "killed"
+    finish = partial(rows_but_killed_once, str(marker))
+    assert list(extract_files(files, workers=2, finish=finish)) == alone
+    assert marker.exists()
+
+
+@pytest.mark.slow
+def test_processes_killed_again_and_again_are_an_error_with_a_remedy(files: list[SourceFile]) -> None:
+    with pytest.raises(NcsError, match=r"killed twice.*--workers 1"):
+        list(extract_files(files, workers=2, finish=killed))
+
+
+@pytest.mark.slow
+def test_what_finish_raises_in_a_process_reaches_the_caller(files: list[SourceFile]) -> None:
+    with pytest.raises(ValueError, match="documents"):
+        list(extract_files(files, workers=2, finish=refuses))
+
+
+@pytest.mark.slow
+def test_a_caller_who_stops_early_leaves_no_process_behind(files: list[SourceFile]) -> None:
+    before = set(multiprocessing.active_children())
+    extractions = extract_files(files, workers=2, finish=rows)
+    next(extractions)
+    extractions.close()  # type: ignore[attr-defined]
+    assert set(multiprocessing.active_children()) <= before

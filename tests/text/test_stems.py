@@ -1,0 +1,38 @@
+"""Noted stems against stemming every word."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncs.text.stems import Stems, stem_all
+from ncs.text.vocabulary import Vocabulary
+
+WORDS = ["abilities", "ability", "dying", "file", "filed", "files", "hide", "hiding", "only", "open", "opener", "ties"]
+
+
+@given(st.lists(st.integers(0, len(WORDS) - 1), max_size=30), st.lists(st.integers(0, len(WORDS) - 1), max_size=30))
+def test_two_words_have_one_number_exactly_where_they_have_one_stem(first: list[int], second: list[int]) -> None:
+    stems, expected = Stems(Vocabulary.of(WORDS)), stem_all(WORDS)
+    a, b = stems.numbers(np.array(first, np.int32)), stems.numbers(np.array(second, np.int32))
+    same = np.array([[expected[i] == expected[j] for j in second] for i in first], np.bool_)
+    assert (a[:, None] == b[None]).tolist() == same.reshape(len(first), len(second)).tolist()
+
+
+def test_a_word_of_a_question_has_the_number_of_the_corpus_stem_whoever_asks_first() -> None:
+    stems = Stems(Vocabulary.of(WORDS))
+    (asked,) = stems.of(["hides"])
+    assert stems.numbers(np.array([6, 7, 3], np.int32)).tolist()[:2] == [asked, asked]
+    assert stems.of(["never", "hide"]).tolist()[1] == asked
+
+
+def test_threads_that_meet_words_at_once_agree_on_their_numbers() -> None:
+    vocabulary = Vocabulary.of(f"word{n}s" for n in range(500))
+    stems = Stems(vocabulary)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: stems.numbers(np.arange(500, dtype=np.int32)).tolist(), range(16)))
+    assert found == [found[0]] * 16
+    assert len(set(found[0])) == 500
