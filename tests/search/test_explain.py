@@ -164,7 +164,7 @@ def test_a_words_share_of_a_cosine_is_the_product_of_its_part_of_the_query(index
     assert parts.sum(axis=0) == pytest.approx(ranker.encoder.query("how to read the words of a file"), abs=1e-5)
     row, hit = explained(index, ranker, "how to read the words of a file", 5)[0]
     for word in hit["words"]:
-        alone = float(ranker.index.similarities(parts[words.index(word["word"])], np.array([row]))[0])
+        alone = float(ranker.vectors.similarities(parts[words.index(word["word"])], np.array([row]))[0])
         assert word["shares"]["meaning"] == pytest.approx(alone, abs=1e-5)
 
 
