@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
+from ncs.extract.scripts import may_be_script, script_language
 from ncs.extract.text_kinds import TEXT_KINDS, text_kind
-from ncs.sources.scripts import may_be_script, script_language
 
 if TYPE_CHECKING:
     from ncs.sources.filters import Wanted

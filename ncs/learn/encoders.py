@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ncs.learn.embeddings import unit_rows
+from ncs.learn.tfidf import unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

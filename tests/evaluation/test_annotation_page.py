@@ -223,7 +223,7 @@ def test_an_answer_that_was_not_kept_is_said_and_given_again(browser: Browser, s
         assert [row["Relevance"] for row in csv.DictReader(file)] == ["2", "3"]
 
 
-def test_a_token_is_wanted_or_taken_from_the_address(browser: Browser, standing: Place, tmp_path: Path) -> None:
+def test_a_token_is_asked_for_or_taken_from_the_address(browser: Browser, standing: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("0123456789abcdef")
     with annotating(standing, "-k", "4", "--token-file", str(token)) as server:

@@ -8,9 +8,9 @@ import pytest
 
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import read, readable, readable_code, reader_of, text_kind_of
+from ncs.extract.scripts import LANGUAGE_OF, script_language
 from ncs.extract.text_kinds import TEXT_KINDS
 from ncs.sources import Skipped, walk
-from ncs.sources.scripts import LANGUAGE_OF, script_language
 
 # the first line, and the rest, of which a function is read
 SCRIPTS = [

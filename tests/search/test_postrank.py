@@ -149,7 +149,7 @@ def test_soft_keys_add_their_share_of_the_grade_to_the_score_of_the_part(index: 
     assert [row for row, _ in found] == sorted(expected, key=lambda row: (-dict(found)[row], row))
 
 
-def test_grammar_counts_only_where_it_is_wanted(index: Index) -> None:
+def test_grammar_counts_only_where_it_is_asked_for(index: Index) -> None:
     plain, with_all = index.fitted("ncs_postrank"), index.fitted("ncs_postrank", stop_words=True)
     assert max(score for _, score in plain.search("how do I copy a file", 50)) >= 32
     assert max(score for _, score in with_all.search("how do I copy a file", 50)) < 32

@@ -145,7 +145,7 @@ def test_an_index_built_with_a_model_answers_alike_when_it_is_opened_again(model
     assert len(hits) == 3
 
 
-def test_a_model_that_is_not_here_is_one_line_and_nothing_is_wanted_it(
+def test_a_model_that_is_not_here_is_one_line_and_nothing_is_asked_for_it(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []

@@ -122,7 +122,7 @@ def document(name: str, code: str, id: str = "x:1") -> Document:
     return Document(id, "r", "x", 1, 1, "python", "function", name, name, {}, code)
 
 
-def test_a_token_that_is_wanted_twice_counts_twice(ranker: TwoFieldRanker) -> None:
+def test_a_token_that_is_asked_for_twice_counts_twice(ranker: TwoFieldRanker) -> None:
     once, twice = dict(ranker.search("sorted", 9999)), dict(ranker.search("sorted SORTED", 9999))
     assert twice == {row: pytest.approx(2 * score) for row, score in once.items()}
 

@@ -103,7 +103,7 @@ def test_other_sites_may_link_here_and_nothing_else(headers: dict[str, str], cod
         ("", False),
     ],
 )
-def test_a_token_is_wanted_everywhere_but_at_health_ready_and_the_page(header: str, passes: bool) -> None:
+def test_a_token_is_asked_for_everywhere_but_at_health_ready_and_the_page(header: str, passes: bool) -> None:
     guard = Guard.of(Settings({}), TOKEN)
     for path in ("/api/search", "/metrics", "/openapi.json", "/nope", "//health"):
         assert refused(guard, path=path, authorization=header) == ("" if passes else "no_token")

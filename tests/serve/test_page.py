@@ -352,7 +352,7 @@ def test_what_goes_wrong_is_said_with_its_remedy(seen: Window) -> None:
     assert "there are: demo, evil" in alert.inner_text() or "no index" in alert.inner_text()
 
 
-def test_a_token_is_wanted_kept_in_the_tab_only_and_a_server_that_comes_back_is_noticed(
+def test_a_token_is_asked_for_kept_in_the_tab_only_and_a_server_that_comes_back_is_noticed(
     browser: Browser, site: Site
 ) -> None:
     secret = "sesame-sesame-sesame"

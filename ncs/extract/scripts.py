@@ -1,4 +1,4 @@
-"""Scripts without an extension: their first line says what runs them, and so their language."""
+"""Scripts without an extension: the language named by their first line (`#!`)."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ LANGUAGE_OF: Mapping[str, str] = {
     for language, _, programs in (line.partition(": ") for line in _RUN_BY.splitlines())
     for program in programs.split()
 }
-"""What a first line names, without its version -> the language it runs."""
+"""Program, without its version -> language."""
 
 
 def may_be_script(path: str) -> bool:
-    """Has a file neither an extension nor a hidden name? Then its first line tells.
+    """Whether a file has neither an extension nor a hidden name.
 
     >>> may_be_script("bin/deploy"), may_be_script("deploy.sh"), may_be_script(".profile")
     (True, False, False)
@@ -60,7 +60,7 @@ def may_be_script(path: str) -> bool:
 
 
 def script_language(data: bytes) -> str | None:
-    """The language that a first line names; None where it names none, or none that is known.
+    """The language of a script by its first line; None where it names no known program.
 
     >>> script_language(b"#!/usr/bin/env -S python3.11 -u\\nimport os"), script_language(b"#! /bin/sh -e")
     ('python', 'bash')
