@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
     from ncs.search.explain import Explanation
     from ncs.search.ranking import Ranking
-    from ncs.storage.words import Words
+    from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
 
 
@@ -177,9 +177,7 @@ class Index:
         if isinstance(ranker, Composed):
             ranker.assemble(self.snapshot, self.ranker)
             return ranker
-        table = self.words().table()
-        if table is None:
-            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
+        table = self.word_table()
         embeddings = Embeddings.load(self.snapshot.statistics)
         fit_ranker(ranker, table, embeddings, self.documents.tables[0], track=track)
         return ranker
@@ -293,6 +291,13 @@ class Index:
     def words(self) -> Words:
         """Which words stand in which document, memory-mapped."""
         return self.facts.words
+
+    def word_table(self) -> WordTable:
+        """The words of all documents as one table, to learn from; raises BadInput for an index with updates."""
+        table = self.words().table()
+        if table is None:
+            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
+        return table
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
         """Words of a question that no function holds, each with known words of near spelling."""

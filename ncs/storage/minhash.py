@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.storage.arrays import distinct, parts_of
+from ncs.storage.arrays import connected_components, distinct
 from ncs.storage.external_sort import temporary
 from ncs.types import FIELDS, Field
 
@@ -46,29 +46,29 @@ LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
 
 
-def marks_of(words: Iterable[str]) -> Hashes:
+def hash_words(words: Iterable[str]) -> Hashes:
     """A hash of each word's letters: unlike its id it is the same whatever other words there are."""
     digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
     return np.frombuffer(digests, np.uint64)
 
 
 def cluster(
-    words: WordTable, marks: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
+    words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
 ) -> None:
     """Write the clusters of these rows, ascending, into `clusters`, where they are ALONE.
 
-    marks: of all words; names: of these rows. Rows of a name must be all here, or none of them.
+    word_hashes: of all words; names: of these rows. Rows of a name must be all here, or none of them.
     """
     at = _compared(words, rows, names)
     rows, names = rows[at], names[at]
-    pairs = rows[_candidates(Signatures.of(words, marks, rows, names, folder), names)]
+    pairs = rows[_candidates(Signatures.of(words, word_hashes, rows, names, folder), names)]
     pairs = pairs[similarities(words, pairs) >= ALIKE]
     _stars(words, pairs, clusters)
 
 
-def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
+def hash_names(words: WordTable, word_hashes: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
     """A hash of each row's name, its words in their order, and of its kind, [len(words)]."""
-    names = _names(words, marks)
+    names = _names(words, word_hashes)
     return names if kinds is None else mixed(names ^ kinds.astype(np.uint64))
 
 
@@ -130,7 +130,7 @@ class Signatures:
     keys: Hashes
 
     @classmethod
-    def of(cls, words: WordTable, marks: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
+    def of(cls, words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
         """Of these rows, whose names are given; in temporary files of the folder."""
         hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
         keys = temporary((BANDS, len(rows)), np.uint64, folder)
@@ -138,7 +138,9 @@ class Signatures:
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
             numbered = _numbered(ids, np.diff(offsets))
-            elements = mixed(marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095)))
+            elements = mixed(
+                word_hashes[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+            )
             hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
             keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
         return cls(hashes, keys)
@@ -173,14 +175,14 @@ def mixed(values: Hashes) -> Hashes:
     return mixed
 
 
-def _names(words: WordTable, marks: Hashes) -> Hashes:
+def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
     names = np.zeros(len(words), np.uint64)
     for start in range(0, len(words), CHUNK):
         ids, offsets = words.select(("name",), start, min(start + CHUNK, len(words)))
         sizes = np.diff(offsets)
         owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
         places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
-        np.add.at(names, owners, mixed(mixed(marks[ids] + np.uint64(1)) + places))
+        np.add.at(names, owners, mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
     return names
 
 
@@ -210,16 +212,16 @@ def _candidates(signatures: Signatures, names: Hashes) -> Rows:
 
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
-    """Write what hangs together by pairs into `clusters`: the first row left over takes all that are like it."""
+    """Write clusters: of each connected component the first row that is left takes all rows that are like it."""
     rows, numbers = np.unique(pairs, return_inverse=True)
-    part = parts_of(numbers.reshape(-1, 2), len(rows))
+    component = connected_components(numbers.reshape(-1, 2), len(rows))
     for _ in range(ROUNDS):
         if not len(rows):
             return
-        heads = rows[np.unique(part, return_index=True)[1]]
-        _, numbers = np.unique(part, return_inverse=True)
+        heads = rows[np.unique(component, return_index=True)[1]]
+        _, numbers = np.unique(component, return_inverse=True)
         head = heads[numbers]
-        taken = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
-        many = np.bincount(numbers, taken)[numbers] > 1
-        clusters[rows[taken & many]] = head[taken & many]
-        rows, part = rows[~taken], part[~taken]
+        alike = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        several = np.bincount(numbers, alike)[numbers] > 1
+        clusters[rows[alike & several]] = head[alike & several]
+        rows, component = rows[~alike], component[~alike]

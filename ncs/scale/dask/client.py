@@ -145,7 +145,7 @@ def _renamed(batch: Batch, name: str) -> Batch:
     if old == name:
         return batch
     packed = [(each[0] and name + each[0][len(old) :], each[1] and name, *each[2:]) for each in batch.packed]
-    return replace(batch, packed=packed, locations=[(name, *rest) for _, *rest in batch.locations])  # type: ignore[arg-type]
+    return replace(batch, packed=packed, locations=[(name, *each[1:]) for each in batch.locations])
 
 
 def _open(answer: bytes) -> tuple[Any, zipfile.ZipFile]:

@@ -145,7 +145,8 @@ class Candidates:
         at = np.searchsorted(self._numbers[order], keys >> ROW_BITS)
         segments = order[np.minimum(at, len(order) - 1)]
         rows: Rows = self._firsts[segments] + (keys & ((1 << ROW_BITS) - 1))
-        return rows[self._numbers[segments] == keys >> ROW_BITS]
+        known: Rows = rows[self._numbers[segments] == keys >> ROW_BITS]
+        return known
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """What a call gives; a store that is lost is tried again for the target's seconds."""

@@ -154,7 +154,7 @@ class Contents:
         payload = dict(found[0]["payload"]) if found else {}
         if not payload:
             return cls()
-        return cls(dict(payload["segments"]), tuple(payload["sending"]), tuple(payload["previous"]))  # type: ignore[arg-type]
+        return cls(dict(payload["segments"]), tuple(payload["sending"]), tuple(payload["previous"]))
 
     def write(self, client: Any, collection: str, dim: int) -> Contents:
         """Into the collection."""
