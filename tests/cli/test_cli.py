@@ -104,19 +104,19 @@ def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(h
     done = ncs("query", "the keybord", "-k", "1", cwd=home)
     assert done.returncode == 0
     assert done.stdout.startswith("1. class Keyboards  app/src/Keyboards.java:7  ")
-    assert done.stderr == "ncs: unknown word: keybord, read as keyboard\n"
+    assert done.stderr == "ncs: no match for 'keybord'; searching for 'keyboard'\n"
 
 
 def test_a_ranker_without_other_spellings_finds_nothing_and_names_near_words(home: Path) -> None:
     done = ncs("query", "the keybord", "--ranker", "bm25", cwd=home)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "ncs: unknown word: keybord (known words near it: keyboard, keyboards)\n"
-        "ncs: nothing found; ask with other words, or see what is indexed: ncs info\n"
+        "ncs: no match for 'keybord' (similar words: keyboard, keyboards)\n"
+        "ncs: no results; use other words, or see what is indexed: ncs info\n"
     )
 
 
-@pytest.mark.parametrize(("question", "says"), [("how to", "only common words"), ("?!", "no word in the question")])
+@pytest.mark.parametrize(("question", "says"), [("how to", "only common words"), ("?!", "no words in the query")])
 def test_a_question_without_content_is_told_so(home: Path, question: str, says: str) -> None:
     assert says in ncs("query", question, cwd=home).stderr
 
