@@ -342,7 +342,7 @@ def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[f
         return None
     encoder, n, queries = ranker.encoder, min(SAMPLE, len(index)), texts[:SAMPLE]
     return (
-        _mean_ms(partial(encoder.documents, index.words(), 0, n), n),
+        _mean_ms(partial(encoder.documents, index.word_table(), 0, n), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 

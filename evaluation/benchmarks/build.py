@@ -142,7 +142,7 @@ def _fasttext(folders: Sequence[Path], index: Path) -> None:
     from ncs.learn.fasttext import train
 
     with Index.load(index) as opened:
-        train(opened.words(), BuildConfig().fasttext, folder=index.parent)
+        train(opened.word_table(), BuildConfig().fasttext, folder=index.parent)
 
 
 def _faiss(folders: Sequence[Path], index: Path) -> None:

@@ -42,6 +42,8 @@ EXTRACTION = (
     "types.py",
 )
 """Code that decides which documents a file gives."""
+FILES = 300
+"""Files whose documents are taken from a segment at a time."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed again without its times showing it (FAT: 2 s)."""
 
@@ -213,6 +215,20 @@ class _CachedSegment:
             self._documents.close()
 
 
+def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
+    """All documents of a segment that a worker of a cluster has written: batches, their files, the file of each."""
+    from ncs.storage.snapshot import Segment
+
+    segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
+    try:
+        for first in range(0, len(segment.entries), FILES):
+            files = segment.entries[first : first + FILES]
+            batch, owners = segment.batch(first, first + len(files) - 1)
+            yield batch, files, owners
+    finally:
+        segment.close()
+
+
 def _local_ids(
     names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
 ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
@@ -232,8 +248,8 @@ def _is_racy(stamp: str, began: int) -> bool:
     return any(int(time) >= began - RACY for time in times)
 
 
-def open_cache(snapshot: Snapshot, config: BuildConfig) -> FileCache | None:
-    """The cache of an index; None where it was made with other settings or another version, or keeps too little.
+def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
+    """Whether documents of an index are those that a build would extract now: by its settings, version and content.
 
     Without its code an index does not keep what tells a copy from its original either.
     """
@@ -241,8 +257,8 @@ def open_cache(snapshot: Snapshot, config: BuildConfig) -> FileCache | None:
 
     sources = snapshot.description.counts.get("sources")
     if not isinstance(sources, dict) or not config.store_code or sources.get("made_by") != made_by():
-        return None
-    return FileCache(snapshot) if config.same_documents(BuildConfig.of(snapshot.description)) else None
+        return False
+    return config.same_documents(BuildConfig.of(snapshot.description))
 
 
 @cache

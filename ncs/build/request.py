@@ -17,11 +17,17 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.build.batches import Collected
+    from ncs.build.file_cache import FileCache
     from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
 """Called with segments, statistics and tombstones just before they are committed."""
+
+
+Ingest = Callable[["Request", "Skipped", Path], "Collected"]
+"""Reads the sources of a request into the documents of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +39,17 @@ class Request:
     workers: int | None = None
     force: bool = False
     track: Track = silent
-    scheduler: str | None = None
-    """Of the Dask cluster whose workers read (ncs.scale.dask); None: processes of this machine."""
-    give_up: float = 1800
-    """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
+    ingest: Ingest | None = None
+    """Reads the sources elsewhere, on a cluster (ncs.scale.dask); None: on this machine."""
     memory: int | None = None
     """Bytes that the build may hold, all processes together (ncs.build.memory)."""
     before_commit: BeforeCommit | None = None
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, without_texts
+        from ncs.extract.readers import readable, readable_code
 
-        return readable if self.config.texts else without_texts
+        return readable if self.config.texts else readable_code
 
     def files(
         self,
@@ -122,18 +126,20 @@ def find_changes(
     paths: Sequence[Path] | None = None,
     seconds: float | None = None,
     skipped: Skipped | None = None,
+    cache: FileCache | None = None,
 ) -> Difference:
     """What changed since a snapshot: the one function that says so.
 
     paths: files that may have changed, as `ncs watch` names them; None: all are looked at.
     seconds: how long to look at most; where that was too short, removed files are not known.
+    cache: of this snapshot, where there is one already.
     """
     from ncs.build.file_cache import FileCache
     from ncs.sources import Scope, Skipped, SourceFile, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
-    cache = FileCache(snapshot)
+    cache = cache or FileCache(snapshot)
     entries = {(entry.repository, entry.path): entry for entry in cache.entries}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
@@ -151,7 +157,6 @@ def find_changes(
         if ends is not None and time.monotonic() > ends:
             complete = False
             break
-    cache.close()
     gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
     removed = [name for name in entries if name in gone]
     unchanged += 0 if scope is None else len(entries) - len(removed)

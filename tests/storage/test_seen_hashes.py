@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ncs.storage import arrays
-from ncs.storage.seen_hashes import Digests
+from ncs.storage.seen_hashes import SeenHashes
 
 
 def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:
@@ -24,7 +24,7 @@ def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:
 
 
 def by_runs(batches: list[list[bytes]]) -> list[list[int]]:
-    digests, following, rows = Digests(), 0, []
+    digests, following, rows = SeenHashes(), 0, []
     for batch in batches:
         rows.append(digests.rows(batch, following))
         following = max([following - 1, *rows[-1]]) + 1
@@ -59,8 +59,8 @@ def test_few_pairs_connect_the_same_things_as_many_do(monkeypatch: pytest.Monkey
     for _ in range(50):
         n = int(rng.integers(1, 60))
         pairs = rng.integers(0, n, (int(rng.integers(0, 80)), 2))
-        few = arrays.parts_of(pairs, n).tolist()
+        few = arrays.connected_components(pairs, n).tolist()
         with monkeypatch.context() as patched:
             patched.setattr(arrays, "FEW", -1)
-            many = arrays.parts_of(pairs, n).tolist()
+            many = arrays.connected_components(pairs, n).tolist()
         assert len(set(zip(few, many, strict=True))) == len(set(few)) == len(set(many))

@@ -1,0 +1,157 @@
+"""`ncs query` and `ncs similar`: functions found, printed or opened."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ncs.cli import output
+from ncs.cli.options import (
+    FOUND,
+    NOTHING_FOUND,
+    AllLines,
+    FormatOption,
+    Hits,
+    IndexOption,
+    Json,
+    Jsonl,
+    Kind,
+    Language,
+    NoCode,
+    Open,
+    PathGlob,
+    Quiet,
+    Repository,
+    Store,
+    complete_ranker,
+    open_index,
+)
+from ncs.errors import BadInput
+from ncs.search.rankers import DEFAULT_RANKER, RANKERS
+
+if TYPE_CHECKING:
+    from ncs.answer import Answer
+    from ncs.index import Index
+    from ncs.search.locate_source import SourceLocator
+
+
+def query(
+    text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
+    k: Hits = 10,
+    ranker: Annotated[
+        str,
+        typer.Option(
+            help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=complete_ranker
+        ),
+    ] = DEFAULT_RANKER,
+    language: Language = None,
+    repository: Repository = None,
+    path: PathGlob = None,
+    kind: Kind = None,
+    functions_only: Annotated[
+        bool, typer.Option("--functions-only", help="No classes, no top-level code, no settings.")
+    ] = False,
+    form: FormatOption = None,
+    as_json: Json = False,
+    jsonl: Jsonl = False,
+    all_lines: AllLines = False,
+    no_code: NoCode = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each hit.")] = False,
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
+    ] = None,
+    unfold: Annotated[bool, typer.Option("--unfold", help="Near duplicates as hits of their own.")] = False,
+    open_hit: Open = None,
+    index: IndexOption = None,
+    store: Store = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
+
+    Example: ncs query "hide soft keyboard" -k 3; in an editor: ncs query View.setPadding --open 1
+    """
+    from ncs.answer import ask
+
+    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    with open_index(index, store) as opened:
+        answer = ask(
+            opened, " ".join(text), max(k, open_hit or 0),
+            ranker=ranker, language=language, repository=repository, path=path, kind=kind,
+            functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
+            min_confidence=min_confidence, unfold=unfold,
+        )  # fmt: skip
+        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+
+
+def similar(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
+    k: Hits = 10,
+    language: Language = None,
+    repository: Repository = None,
+    path: PathGlob = None,
+    kind: Kind = None,
+    form: FormatOption = None,
+    as_json: Json = False,
+    jsonl: Jsonl = False,
+    all_lines: AllLines = False,
+    no_code: NoCode = False,
+    open_hit: Open = None,
+    index: IndexOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find functions like the one at a line of a file. Exit status: 0 found, 1 nothing found, 2 error.
+
+    Example: ncs similar src/Main.java:42
+    """
+    from ncs.answer import ask_similar
+
+    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    with open_index(index) as opened:
+        answer = ask_similar(
+            opened, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
+            code=_needs_code(form, no_code, open_hit),
+        )  # fmt: skip
+        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+
+
+def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
+    """Whether hits need their code: it finds the function in its file, even where it is not shown."""
+    return not no_code or open_hit is not None or form == "vimgrep"
+
+
+def _show(
+    answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
+) -> None:
+    """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
+    from ncs.search.locate_source import SourceLocator
+
+    locator = SourceLocator(index.snapshot)
+    try:
+        if open_hit is None:
+            shown = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
+        else:
+            shown = _open(answer, open_hit, locator)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FOUND) from None
+    for note in answer["notes"] if not quiet else ():
+        output.say(f"ncs: {note}")
+    raise typer.Exit(FOUND if shown else NOTHING_FOUND)
+
+
+def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
+    """Open one hit; how many were opened."""
+    from ncs.serve.editors import open_in_editor
+
+    hits = answer["hits"]
+    if not hits:
+        return 0
+    if number > len(hits):
+        raise BadInput(f"no hit {number}; the last one is {len(hits)}")
+    if note := open_in_editor(hits[number - 1], locator, os.environ):
+        output.say(f"ncs: {note}")
+    return 1

@@ -1,0 +1,82 @@
+"""Opening a hit in the user's editor, at its line."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from ncs.errors import BadInput
+from ncs.search.locate_source import SourceLocator
+
+_PLUS = "vim nvim vi view gvim mvim neovide nano pico emacs emacsclient kak micro joe jed ne mg gedit jmacs"
+_GOTO = "code code-insiders code-oss codium vscodium cursor windsurf positron"
+_COLON = "subl sublime_text zed zeditor hx helix atom lapce pulsar"
+_LINE = "idea pycharm webstorm phpstorm clion goland rider rubymine rustrover studio charm fleet xed mate kate kwrite"
+_SHORT = {"mate": "-l", "kate": "-l", "kwrite": "-l"}
+
+
+def editor_command(editor: str, path: Path, line: int) -> list[str]:
+    """The command that opens a file at a line; for an unknown editor, without the line.
+
+    >>> editor_command("code --wait", Path("a.py"), 7)
+    ['code', '--wait', '-g', 'a.py:7']
+    >>> editor_command("/usr/bin/vim", Path("a.py"), 7)
+    ['/usr/bin/vim', '+7', 'a.py']
+    """
+    try:
+        command = shlex.split(editor)
+    except ValueError:
+        raise BadInput(f"cannot parse the editor {editor!r}; set another: export EDITOR=vim") from None
+    name = PurePath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
+    if name in _PLUS.split():
+        return [*command, f"+{line}", str(path)]
+    if name in _GOTO.split():
+        return [*command, "-g", f"{path}:{line}"]
+    if name in _COLON.split():
+        return [*command, f"{path}:{line}"]
+    if name in _LINE.split():
+        return [*command, _SHORT.get(name, "--line"), str(line), str(path)]
+    return [*command, str(path)]
+
+
+def find_editor(environment: Mapping[str, str]) -> str:
+    """$VISUAL, else $EDITOR; BadInput where neither is set."""
+    for name in ("VISUAL", "EDITOR"):
+        if editor := environment.get(name, "").strip():
+            return editor
+    raise BadInput("no editor is set; set yours: export EDITOR=vim")
+
+
+def file_to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, int, str | None]:
+    """File and line of a hit, and a note: a copy of the indexed code where there is no file.
+
+    Raises BadInput where the index has no code either.
+    """
+    name = f"{hit['repository']}/{hit['path']}"
+    if source := locator.locate(hit):
+        changed = None if source.unchanged else f"{name} has changed since it was indexed; run ncs update"
+        return source.path, source.line, changed
+    if not hit["code"]:
+        raise BadInput(f"{name} is not on this machine, and the index has no code; build it without --no-store-code")
+    path = Path(tempfile.mkdtemp(prefix="ncs-")) / PurePath(hit["path"]).name
+    path.write_text(hit["code"], encoding="utf-8", errors="replace")
+    path.chmod(0o444)
+    return path, 1, f"{name} is not a file here (moved, or in an archive or bare repository); opening the indexed code"
+
+
+def open_in_editor(hit: Mapping[str, Any], locator: SourceLocator, environment: Mapping[str, str]) -> str | None:
+    """Open a hit and wait for the editor; a note. Raises BadInput where there is no editor or it fails."""
+    editor = find_editor(environment)
+    path, line, note = file_to_open(hit, locator)
+    command = editor_command(editor, path, line)
+    try:
+        status = subprocess.call(command)
+    except OSError as error:
+        raise BadInput(f"cannot start {command[0]}: {error.strerror}; set another: export EDITOR=vim") from None
+    if status:
+        raise BadInput(f"{command[0]} exited with status {status}; the file is {path}, line {line}")
+    return note
