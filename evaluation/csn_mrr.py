@@ -87,7 +87,7 @@ def settings_of(run: Path) -> dict[str, Any]:
         settings[each] = {Path(file).name: weight for file, weight in settings[each].items()}
     if settings.get("leave_out"):
         settings["leave_out"] = Path(settings["leave_out"]).name
-    return {"encoder": settings["model"]["encoder"], "settings": settings}
+    return {"encoder": settings["encoder"], "settings": settings}
 
 
 def measure(head: Head, pairs: Sequence[PairText]) -> dict[str, Any]:

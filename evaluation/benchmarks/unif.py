@@ -24,8 +24,7 @@ from ncs.index import Index
 
 VARIANTS: Mapping[str, Sequence[str]] = {
     "default": (),
-    "dense Adam": ("--optimiser", "dense"),
-    "Adagrad": ("--optimiser", "adagrad"),
+    "in 4 parts": ("--accumulate", "4"),
     "bfloat16": ("--precision", "bfloat16"),
 }
 """Name -> options of `ncs train unif`."""

@@ -148,6 +148,11 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _version(name: str) -> str | None:
+    """Of an installed distribution; of fasttext, of any that provides the module."""
+    if name == "fasttext":
+        from ncs.learn.fasttext import distribution
+
+        return (distribution() or (name, None))[1]
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -10,7 +10,6 @@ import typer
 
 from ncs.cli import output
 from ncs.cli.options import NOTHING_FOUND, IndexOption, open_index
-from ncs.errors import BadInput
 
 if TYPE_CHECKING:
     from ncs.search.unif import UnifRanker
@@ -48,12 +47,7 @@ def explain_attention(
         row = hits[0][0]
         document = opened.documents.document(row)
         lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
-        words = opened.words().table()
-        if words is None:
-            raise BadInput(
-                f"{opened.folder} has been updated; compact it first: ncs update --compact -i {opened.folder}"
-            )
-        for each in word_weights(loaded, words, row)[:n]:
+        for each in word_weights(loaded, opened.word_table(), row)[:n]:
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
     typer.echo("\n".join(lines))
