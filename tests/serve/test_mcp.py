@@ -128,11 +128,6 @@ def test_a_search_shows_path_and_lines_and_code_and_the_json_of_everywhere(sessi
     assert (project / first["place"].rpartition(":")[0]).is_file()
 
 
-def test_filters_hold(session: Session) -> None:
-    assert session["filtered"].places
-    assert all(place.startswith("tools/") for place in session["filtered"].places)
-
-
 def test_two_pages_are_what_one_of_both_would_be(session: Session) -> None:
     first, second = session["page 1"], session["page 2"]
     assert first.json["next_cursor"] == "2"
