@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def build(folder: Path, text: str = "one", config: Mapping[str, object] | None =
         (segment / "bm25" / "rows.npy").write_text(text * 10)
         (segment / "documents.sqlite").write_text(text)
         (statistics / "text").write_text(text)
-        about = {"config": config or {"text": text}, "counts": {"documents": 3}, "versions": {"ncs": "1"}}
+        about: dict[str, Any] = {"config": config or {"text": text}, "counts": {"documents": 3}, "versions": {"ncs": "1"}}
         return writer.commit([(segment, 3)], statistics, notes=("a note",), **about)
 
 
