@@ -23,10 +23,10 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
     monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=5, seed=seed))
     found = csn_mrr.reciprocal_ranks(reader, held, seed=3)
     among = drawn({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
-    from unif.reading import code_words
+    from unif.sources import code_words
 
     rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
-    cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
+    cosines = reader.encode_queries([said for said, _, _ in held]) @ reader.code.vectors(rows).T
     for at, others in enumerate(among.values()):
         assert found[at] == pytest.approx(1 / sum(cosines[at, other] >= cosines[at, at] - 1e-6 for other in others))
 
@@ -36,7 +36,7 @@ def test_one_command_goes_from_heads_to_the_table(
 ) -> None:
     head().save(tmp_path / "run" / "head")
     config = {
-        "model": {"encoder": "nbow"},
+        "encoder": "nbow",
         "pairs": {"/somewhere/a.jsonl.gz": 2.0},
         "leave_out": "/somewhere/dev.jsonl",
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +21,7 @@ from ncs.search.rankers import create_ranker
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Document
+from tests.search.saving import save
 
 
 def facts(*documents: tuple[int, int, int, int]) -> Facts:
@@ -141,15 +140,6 @@ def test_the_exact_name_of_a_function_comes_first(index: Index, documents: list[
     assert documents[hits[0][0]].name in ("copytree", "_copytree")
 
 
-def test_soft_keys_add_their_share_of_the_grade_to_the_score_of_the_part(index: Index) -> None:
-    graded = {row: int(score) for row, score in index.fitted("ncs_postrank", part="bm25").search("copy a file", 500)}
-    plain = index.ranker("bm25").search("copy a file", 500)
-    expected = {row: score / plain[0][1] + 0.3 * graded[row] / 63 for row, score in plain}
-    found = index.fitted("ncs_postrank", part="bm25", soft=0.3).search("copy a file", 500)
-    assert dict(found) == pytest.approx(expected)
-    assert [row for row, _ in found] == sorted(expected, key=lambda row: (-dict(found)[row], row))
-
-
 def test_grammar_counts_only_where_it_is_asked_for(index: Index) -> None:
     plain, with_all = index.fitted("ncs_postrank"), index.fitted("ncs_postrank", stop_words=True)
     assert max(score for _, score in plain.search("how do I copy a file", 50)) >= 32
@@ -168,28 +158,20 @@ def test_without_code_the_typed_tokens_tell_nothing_and_the_rest_holds(
 
 
 def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(index.data, data)
     ranker = index.fitted("ncs_postrank", part="bm25", depth=9)
-    ranker.save(data)
-    assert json.loads((data / "ncs_postrank" / "config.json").read_text())["depth"] == 9
+    snapshot = save(ranker, index, tmp_path / "copy")
     loaded = create_ranker("ncs_postrank")
-    loaded.load(data)
+    loaded.load(snapshot)
     assert loaded.config == ranker.config
     assert loaded.search("copy a file", 30) == ranker.search("copy a file", 30)
-    np.save(data / "ncs_postrank" / "lines.npy", np.zeros(3, np.int32))
-    with pytest.raises(IndexDamaged, match="do not fit the documents"):
-        create_ranker("ncs_postrank").load(data)
-    (data / "ncs_postrank" / "config.json").write_text("{}")
+    (snapshot.statistics / "ncs_postrank" / "config.json").write_text("{}")
     with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("ncs_postrank").load(data)
+        create_ranker("ncs_postrank").load(snapshot)
 
 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(BadInput, match="depth is 0"):
         create_ranker("ncs_postrank", depth=0)
-    with pytest.raises(BadInput, match="soft is -1"):
-        create_ranker("ncs_postrank", soft=-1)
     with pytest.raises(BadInput, match="'ncs_postrank' cannot be a part of another ranker"):
         create_ranker("ncs_postrank", part="ncs_postrank")
     with pytest.raises(BadInput, match="empty; call fit"):
