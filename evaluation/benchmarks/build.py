@@ -24,7 +24,7 @@ from typing import Any
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.reports import aligned
 from ncs.errors import BadInput, NcsError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import BuildConfig, Index
 
 POLL = 0.5
@@ -44,7 +44,7 @@ for folder in sys.argv[1:]:
 """
 
 
-@ending("build")
+@main_program("build")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print seconds and ratios of all parts; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark build", description=__doc__.split("\n")[0])

@@ -26,7 +26,7 @@ from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.benchmarks.random_edits import edited
 from evaluation.reports import aligned
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import language_of
 from ncs.index import Index
 
@@ -34,7 +34,7 @@ HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
 """Files in which a line that begins with # is a comment; // is in all others."""
 
 
-@ending("update")
+@main_program("update")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per measurement; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark update", description=__doc__.split("\n")[0])
@@ -98,7 +98,7 @@ def source_files(roots: Sequence[Path]) -> list[Path]:
 
 def ids(index: Index) -> set[str]:
     """The ids of all documents."""
-    return set(index.documents.ids(range(len(index))))
+    return set(index.documents.ids(index.documents.rows().tolist()))
 
 
 def update(folder: Path) -> Seconds:

@@ -26,7 +26,7 @@ from evaluation.reports import aligned
 from evaluation.stackoverflow import index_identity
 from ncs.cli.output import tracker
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.types import Document
@@ -74,7 +74,7 @@ def measure(
 ) -> Similarities:
     """Judge listed functions, `draw` documents of the index by every question, and k hits of bm25 per question."""
     answers = {question.query.id: question.answer for question in questions}
-    rows = np.sort(np.random.default_rng(seed).choice(len(index), min(draw, len(index)), replace=False))
+    rows = np.sort(np.random.default_rng(seed).choice(index.documents.rows(), min(draw, len(index)), replace=False))
     is_function = index.functions()
     functions, outlines = (
         index.documents.documents(rows[mask].tolist()) for mask in (is_function[rows], ~is_function[rows])
@@ -134,7 +134,7 @@ def table(found: Sequence[Rates]) -> str:
     return aligned(head, rows)
 
 
-@ending("calibrate")
+@main_program("calibrate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr."""
     parser = argparse.ArgumentParser(prog="calibrate", description=(__doc__ or "").partition("\n")[0])
