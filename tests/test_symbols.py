@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import IndexDamaged
-from ncs.storage.definitions import EXACT, FOLDED, PREFIX, QUALIFIED, Symbol, Symbols, asked_symbols
+from ncs.storage.definitions import EXACT, FOLDED, PREFIX, QUALIFIED, Symbol, Symbols, query_symbols
 
 DEFINITIONS = (
     ("setPadding", "View.setPadding", "method"),
@@ -60,7 +60,7 @@ def test_a_filter_is_kept_and_what_has_no_name_is_never_found() -> None:
     ],
 )
 def test_names_that_only_code_has_are_symbols(text: str, wanted: list[tuple[str, tuple[str, ...], bool]]) -> None:
-    assert asked_symbols(text) == [Symbol(*each) for each in wanted]
+    assert query_symbols(text) == [Symbol(*each) for each in wanted]
 
 
 def test_what_was_saved_answers_alike_and_damage_is_told(tmp_path: Path) -> None:
