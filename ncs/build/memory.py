@@ -105,14 +105,14 @@ class Budget:
         return max(1, min(wanted or os.cpu_count() or 1, beside))
 
     def check(self, corpus: Corpus) -> None:
-        """Raise BadInput where a limit that the user set cannot be kept, with the stage that needs most and how much."""
+        """Raise BadInput where a limit that the user set cannot be kept: the stage that needs most, and how much."""
         needed = corpus.needed()
         stage = max(needed, key=needed.__getitem__)
         if self.explicit and needed[stage] > self.size:
             least = -(-needed[stage] // (10 * 2**20)) * 10
             raise BadInput(
-                f"{format_size(self.size)} of memory is not enough for {corpus.rows:,} documents and {corpus.words:,} words:"
-                f" {stage} needs {format_size(needed[stage])}; build with --memory {least}MiB or more"
+                f"{format_size(self.size)} of memory is not enough for {corpus.rows:,} documents"
+                f" and {corpus.words:,} words: {stage} needs {format_size(needed[stage])}; build with --memory {least}MiB or more"
             )
 
 
