@@ -111,5 +111,6 @@ def _write_beir(desk: Desk, index: Index, qrels: Qrels, folder: Path) -> None:
 
 
 def _all(index: Index) -> Iterator[Document]:
-    for start in range(0, len(index), STEP):
-        yield from index.documents.documents(range(start, min(start + STEP, len(index))))
+    rows = index.documents.rows().tolist()
+    for start in range(0, len(rows), STEP):
+        yield from index.documents.documents(rows[start : start + STEP])

@@ -98,7 +98,7 @@ def source_files(roots: Sequence[Path]) -> list[Path]:
 
 def ids(index: Index) -> set[str]:
     """The ids of all documents."""
-    return set(index.documents.ids(range(len(index))))
+    return set(index.documents.ids(index.documents.rows().tolist()))
 
 
 def update(folder: Path) -> Seconds:
