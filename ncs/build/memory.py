@@ -112,7 +112,8 @@ class Budget:
             least = -(-needed[stage] // (10 * 2**20)) * 10
             raise BadInput(
                 f"{format_size(self.size)} of memory is not enough for {corpus.rows:,} documents"
-                f" and {corpus.words:,} words: {stage} needs {format_size(needed[stage])}; build with --memory {least}MiB or more"
+                f" and {corpus.words:,} words: {stage} needs {format_size(needed[stage])};"
+                f" build with --memory {least}MiB or more"
             )
 
 
