@@ -24,7 +24,7 @@ from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.errors import BadInput
 from ncs.index import BuildConfig, Index
 from ncs.progress import Track, silent
-from ncs.search.dense import DenseRanker, text_of
+from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
 from ncs.types import Document, Qrels, Query, Run
@@ -232,7 +232,7 @@ def fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
     if not system.config and index.has_ranker(system.ranker):
         ranker = index.ranker(system.ranker)
         parts = cast(Sequence[str], ranker.config.get("parts", (system.ranker,)))
-        stages = cast(Mapping[str, float], index.manifest.counts["seconds"])
+        stages = cast(Mapping[str, float], index.description.counts["seconds"])
         return ranker, round(sum(stages[part] for part in parts), 2) if set(parts) <= stages.keys() else None
     start = time.perf_counter()
     ranker = index.fitted(system.ranker, **cast(Mapping[str, Any], system.config))
@@ -269,13 +269,26 @@ def ask(
     run: dict[str, dict[str, float]] = {}
     milliseconds = []
     for query in track(queries, stage, total=len(queries), unit="queries"):
-        allowed = _mask(candidates[query.id], len(index)) if candidates else None
+        allowed = _mask(candidates[query.id], len(index.documents)) if candidates else None
         start = time.perf_counter()
         rows = ranker.search(query.text, depth, allowed=allowed)
-        ids = index.store.ids([row for row, _ in rows])
+        ids = index.documents.ids([row for row, _ in rows])
         milliseconds.append((time.perf_counter() - start) * 1000)
         run[query.id] = {id: score for id, (_, score) in zip(ids, rows, strict=True)}
     return Answers(ranker, fit_seconds, run, milliseconds)
+
+
+def live_rows(index: Index) -> NDArray[np.int64]:
+    """The rows of an index that are no tombstones, rising."""
+    live = index.snapshot.live
+    return np.arange(len(index)) if live is None else np.flatnonzero(live)
+
+
+def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
+    """Every document of an index, in order of rows."""
+    rows = live_rows(index).tolist()
+    for start in range(0, len(rows), step):
+        yield from index.documents.documents(rows[start : start + step])
 
 
 def _mask(rows: NDArray[np.int64], n: int) -> Mask:
@@ -332,17 +345,17 @@ def _parts(ranker: Ranker) -> Iterator[Ranker]:
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(ranker, DenseRanker):
         queries = texts[:SAMPLE_OF_MODELS]
-        documents = [text_of(each) for each in index.store.documents(range(min(SAMPLE_OF_MODELS, len(index))))]
+        documents = [text_of(each) for each in index.documents.documents(live_rows(index)[:SAMPLE_OF_MODELS].tolist())]
         ranker.model.queries(queries[:1])  # what a first call loads is not a text's latency
         return (
             _mean_ms(partial(ranker.model.documents, documents), len(documents)),
             _mean_ms(partial(ranker.model.queries, queries), len(queries)),
         )
-    if not isinstance(ranker, NcsRanker):
+    if not isinstance(ranker, NcsRanker) or (table := index.words().table()) is None:
         return None
-    encoder, n, queries = ranker.encoder, min(SAMPLE, len(index)), texts[:SAMPLE]
+    encoder, n, queries = ranker.encoder, min(SAMPLE, len(table)), texts[:SAMPLE]
     return (
-        _mean_ms(partial(encoder.documents, index.words(), 0, n), n),
+        _mean_ms(partial(encoder.documents, table, 0, n), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 
@@ -456,9 +469,9 @@ def _build(plan: _Plan, documents: Sequence[Document], config: BuildConfig, sett
             seconds = time.perf_counter() - start
             return Build(
                 settings=settings,
-                config=index.manifest.config,
-                versions=index.manifest.versions,
-                seconds=cast(Mapping[str, float], index.manifest.counts["seconds"]),
+                config=index.description.config,
+                versions=index.description.versions,
+                seconds=cast(Mapping[str, float], index.description.counts["seconds"]),
                 build_seconds=round(seconds, 2),
                 index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
                 peak_memory_bytes=peak_memory(),

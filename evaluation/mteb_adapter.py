@@ -94,7 +94,7 @@ class RankerModel:
         for query in queries:
             allowed = _mask(self._index, top_ranked[str(query["id"])]) if top_ranked else None
             rows = ranker.search(str(query["text"]), top_k, allowed=allowed)
-            ids = self._index.store.ids([row for row, _ in rows])
+            ids = self._index.documents.ids([row for row, _ in rows])
             found[str(query["id"])] = dict(zip(ids, falling([score for _, score in rows]), strict=True)) or {
                 NOTHING: 0.0
             }
@@ -110,8 +110,8 @@ class RankerModel:
 
 
 def _mask(index: Index, ids: Sequence[str]) -> Mask:
-    mask = np.zeros(len(index), bool)
-    mask[[row for id in ids if (row := index.store.row_of(id)) is not None]] = True
+    mask = np.zeros(len(index.documents), bool)
+    mask[[row for id in ids if (row := index.documents.row_of(id)) is not None]] = True
     return mask
 
 

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from corpora.corpus import first_repeated
 from corpora.ncs287 import Question, read_questions
 from evaluation import machine, reports
-from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted
+from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted, live_rows
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge
 from evaluation.measures import evaluate as evaluate_run
 from ncs.cli.output import say, tracker
@@ -131,7 +131,7 @@ def _build(
     index: Index, label: str, questions: Sequence[Question], systems: Sequence[System], request: Request,
     journal: Journal,
 ) -> Build:  # fmt: skip
-    counts: Mapping[str, Any] = index.manifest.counts
+    counts: Mapping[str, Any] = index.description.counts
     track = tracker(request.quiet)
     ranked = []
     for system in _systems(index, systems):
@@ -140,8 +140,8 @@ def _build(
         ranked.append(_ranked(index, judged, questions, request.k))
     return Build(
         settings=label,
-        config=index.manifest.config,
-        versions=index.manifest.versions,
+        config=index.description.config,
+        versions=index.description.versions,
         seconds=counts["seconds"],
         build_seconds=round(sum(counts["seconds"].values()), 2),
         index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
@@ -182,8 +182,9 @@ def _digest(indexes: Sequence[Index]) -> str:
     """Of the ids of all documents."""
     found = hashlib.sha256()
     for index in indexes:
-        for start in range(0, len(index), 10_000):
-            ids = index.store.ids(range(start, min(start + 10_000, len(index))))
+        rows = live_rows(index).tolist()
+        for start in range(0, len(rows), 10_000):
+            ids = index.documents.ids(rows[start : start + 10_000])
             found.update("\n".join(ids).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
 
@@ -236,7 +237,7 @@ def judge_system(
 
     Raises BadInput for an index without code, in which nothing can be judged.
     """
-    if not index.manifest.config.get("store_code", True):
+    if not index.description.config.get("store_code", True):
         raise BadInput(f"{index.folder} holds no code to judge; build it without --no-store-code")
     journal = Journal(None) if journal is None else journal
     ranker, fit_seconds = fitted(index, system)
@@ -256,8 +257,8 @@ def judge_system(
 
 
 def index_identity(index: Index) -> str:
-    """What tells an index from every other build: a digest of its manifest."""
-    return hashlib.blake2b(index.manifest.to_json().encode(), digest_size=16).hexdigest()
+    """What tells an index from every other build: a digest of its snapshot.json."""
+    return hashlib.blake2b(index.description.to_json().encode(), digest_size=16).hexdigest()
 
 
 def _key(identity: str, system: System, question: Question, k: int) -> Key:
@@ -269,7 +270,7 @@ def _key(identity: str, system: System, question: Question, k: int) -> Key:
 def _answer(index: Index, ranker: Ranker, question: Question, k: int) -> Answer:
     start = time.perf_counter()
     rows = ranker.search(question.query.text, k, allowed=index.functions())
-    documents = index.store.documents([row for row, _ in rows])
+    documents = index.documents.documents([row for row, _ in rows])
     milliseconds = round(1000 * (time.perf_counter() - start), 3)
     similarity = judge(question.answer)
     hits = tuple(

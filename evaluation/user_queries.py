@@ -87,7 +87,7 @@ def _ranks(index: Index, feedback: Sequence[Feedback], ranker: str) -> tuple[lis
     """The rank of each query's first relevant hit, 0 for none, and the queries that missed."""
     ranks, missed = [], []
     for one in feedback:
-        relevant = {document.location for document in index.store.documents(list(one.rows))}
+        relevant = {document.location for document in index.documents.documents(list(one.rows))}
         hits = index.search(one.text, DEPTH, ranker=ranker)
         rank = next((hit.rank for hit in hits if relevant & _places(hit)), 0)
         ranks.append(rank)

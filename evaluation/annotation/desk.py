@@ -117,8 +117,8 @@ def _progress(pairs: Sequence[Pair], answers: Sequence[Answer], annotator: str) 
 def _documents(judgments: Judgments, index: Index) -> dict[str, Document]:
     """The functions of the pool; judgments hold for code, so it must be the code that people saw."""
     digests = {pair.document: pair.digest for pair in judgments.pairs}
-    rows = {id: row for id in digests if (row := index.store.row_of(id)) is not None}
-    found = dict(zip(rows, index.store.documents(list(rows.values())), strict=True))
+    rows = {id: row for id in digests if (row := index.documents.row_of(id)) is not None}
+    found = dict(zip(rows, index.documents.documents(list(rows.values())), strict=True))
     other = [id for id in digests if id not in found or digest(found[id]) != digests[id]]
     if other:
         raise BadInput(

@@ -15,6 +15,7 @@ from corpora.trec import write_qrels, write_run
 from evaluation.annotation.answers import qrels_of
 from evaluation.annotation.desk import Desk
 from evaluation.annotation.pool import runs
+from evaluation.experiments import all_documents
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.types import Document, Qrels
@@ -23,8 +24,6 @@ T = TypeVar("T")
 COLUMNS = ("Language", "Query", "GitHubUrl", "Relevance", "Notes")
 """Of annotationStore.csv."""
 _SPELLED = {"javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP"}
-STEP = 2_000
-"""Documents that are read at a time."""
 
 
 def export(desk: Desk, index: Index, path: Path) -> str:
@@ -111,5 +110,4 @@ def _write_beir(desk: Desk, index: Index, qrels: Qrels, folder: Path) -> None:
 
 
 def _all(index: Index) -> Iterator[Document]:
-    for start in range(0, len(index), STEP):
-        yield from index.store.documents(range(start, min(start + STEP, len(index))))
+    yield from all_documents(index)

@@ -48,7 +48,7 @@ def repositories_of(index: Index, names: Iterable[str]) -> dict[str, tuple[Repos
     An index names a repository by its path below the root, or by the root's own name; a name that fits several
     places is nobody's. A folder that is called owner+name is that repository of GitHub, as for corpora.codesearchnet.
     """
-    sources = index.manifest.counts.get("sources")
+    sources = index.description.counts.get("sources")
     roots = [Path(root) for root in cast("list[str]", sources["roots"])] if isinstance(sources, dict) else []
     found = {}
     for name in sorted(set(names)):

@@ -83,14 +83,14 @@ def runs(pairs: Sequence[Pair], recipe: Recipe) -> dict[str, Run]:
 
 
 def _check(index: Index, recipe: Recipe) -> None:
-    if not index.manifest.config.get("store_code", True):
+    if not index.description.config.get("store_code", True):
         raise BadInput(f"{index.folder} holds no code to judge; build it without --no-store-code")
     for name in recipe.rankers:
         if name not in RANKERS:
             raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
         if not index.has_ranker(name):
             raise BadInput(f"{index.folder} has no ranker {name!r}; fit it with: ncs build --ranker {name}")
-    there = index.manifest.counts.get("languages")
+    there = index.description.counts.get("languages")
     for language in recipe.languages:
         if isinstance(there, Mapping) and language not in there:
             raise BadInput(f"{index.folder} has no {language}; it has: {', '.join(there)}")

@@ -22,6 +22,7 @@ from threading import Event
 from typing import Any
 
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
+from evaluation.experiments import all_documents
 from evaluation.reports import aligned
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import ending
@@ -142,7 +143,9 @@ def _fasttext(folders: Sequence[Path], index: Path) -> None:
     from ncs.learn.fasttext import train
 
     with Index.load(index) as opened:
-        train(opened.words(), BuildConfig().fasttext, folder=index.parent)
+        table = opened.words().table()
+        assert table is not None  # a build writes one segment
+        train(table, BuildConfig().fasttext, folder=index.parent)
 
 
 def _faiss(folders: Sequence[Path], index: Path) -> None:
@@ -171,12 +174,6 @@ def bm25s_of(index: Index) -> Any:
     engine = bm25s.BM25()
     engine.index(bm25s.tokenize(code, show_progress=False), show_progress=False)
     return engine
-
-
-def all_documents(index: Index, step: int = 2_000) -> Iterator[Any]:
-    """Every document of an index, in order of rows."""
-    for start in range(0, len(index), step):
-        yield from index.store.documents(range(start, min(start + step, len(index))))
 
 
 PARTS: Mapping[str, Callable[[Sequence[Path], Path], None]] = {

@@ -24,6 +24,7 @@ from typing import Any
 
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.benchmarks.random_edits import edited
+from evaluation.experiments import live_rows
 from evaluation.reports import aligned
 from ncs.errors import BadInput
 from ncs.exit_status import ending
@@ -98,7 +99,7 @@ def source_files(roots: Sequence[Path]) -> list[Path]:
 
 def ids(index: Index) -> set[str]:
     """The ids of all documents."""
-    return set(index.store.ids(range(len(index))))
+    return set(index.documents.ids(live_rows(index).tolist()))
 
 
 def update(folder: Path) -> Seconds:

@@ -39,14 +39,12 @@ from evaluation.reports import aligned
 from ncs.exit_status import ending
 from ncs.index import Index
 from ncs.search.ncs import NcsRanker
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.vectors import VectorIndex, Vectors
 
 KINDS = ("exact", "pq")
 DEPTHS = (10, 1000)
 """Hits asked for: what people see, and what the default ranker asks for."""
 CHUNK = 1 << 16
-SAMPLE = 100_000
-"""Vectors that an approximate kind learns from."""
 
 
 @ending("vectors")
@@ -83,13 +81,13 @@ def prepare(index: Path, queries: Path, rows: int | None, work: Path) -> dict[st
         ranker = cast(NcsRanker, opened.ranker("ncs_centred"))
         asked = np.stack([ranker.encoder.query(text) for text in read_queries(queries)])
         asked = asked[asked.any(axis=1)]
-        real, count = ranker.index, rows or len(opened)
+        real, count = ranker.vectors, rows or len(opened.documents)
         vectors = np.lib.format.open_memmap(work / "vectors.npy", "w+", np.float32, (count, real.dim))
         draw = np.random.default_rng(0)
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
             if rows is None:
-                vectors[start : start + size] = real.rows(np.arange(start, start + size))
+                vectors[start : start + size] = real.vectors(np.arange(start, start + size))
             else:
                 vectors[start : start + size] = mixed(real, size, draw)
         vectors.flush()
@@ -97,9 +95,9 @@ def prepare(index: Path, queries: Path, rows: int | None, work: Path) -> dict[st
     return {"vectors": count, "dim": int(asked.shape[1]), "queries": len(asked)}
 
 
-def mixed(real: VectorIndex, count: int, draw: np.random.Generator) -> Any:
+def mixed(real: Vectors, count: int, draw: np.random.Generator) -> Any:
     """Unit vectors between two that are there, [count, dim]: some near one of them, some halfway."""
-    ends = [real.rows(draw.integers(0, len(real), count)) for _ in range(2)]
+    ends = [real.vectors(draw.integers(0, len(real), count)) for _ in range(2)]
     share = draw.random((count, 1), np.float32)
     found = share * ends[0] + (1 - share) * ends[1]
     return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
@@ -107,15 +105,11 @@ def mixed(real: VectorIndex, count: int, draw: np.random.Generator) -> Any:
 
 def build(kind: str, work: Path) -> dict[str, Any]:
     """Build and save; CPU seconds, peak memory, bytes per vector."""
-    vectors, queries = np.load(work / "vectors.npy", mmap_mode="r"), np.load(work / "queries.npy")
+    vectors = np.load(work / "vectors.npy", mmap_mode="r")
     rows, dim = vectors.shape
     start = time.process_time()
     chunks: Iterator[Any] = (np.asarray(vectors[at : at + CHUNK]) for at in range(0, rows, CHUNK))
-    if kind == "exact":
-        made = VectorIndex.build(chunks, dim)
-    else:
-        some = np.sort(np.random.default_rng(0).choice(rows, min(rows, SAMPLE), replace=False))
-        made = VectorIndex.build(chunks, dim, kind=cast(Any, kind), rows=rows, sample=vectors[some], questions=queries)
+    made = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
     (work / kind).mkdir()
     made.save(work / kind)
     size = sum(path.stat().st_size for path in (work / kind).iterdir())

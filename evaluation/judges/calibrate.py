@@ -20,6 +20,7 @@ import numpy as np
 
 from corpora.ncs287 import Question, read_questions
 from evaluation import machine
+from evaluation.experiments import live_rows
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge, passing
 from evaluation.judges.examples import Example, find_examples, listed_qrels
 from evaluation.reports import aligned
@@ -74,10 +75,10 @@ def measure(
 ) -> Similarities:
     """Judge listed functions, `draw` documents of the index by every question, and k hits of bm25 per question."""
     answers = {question.query.id: question.answer for question in questions}
-    rows = np.sort(np.random.default_rng(seed).choice(len(index), min(draw, len(index)), replace=False))
+    rows = np.sort(np.random.default_rng(seed).choice(live_rows(index), min(draw, len(index)), replace=False))
     is_function = index.functions()
     functions, outlines = (
-        index.store.documents(rows[mask].tolist()) for mask in (is_function[rows], ~is_function[rows])
+        index.documents.documents(rows[mask].tolist()) for mask in (is_function[rows], ~is_function[rows])
     )
     random: list[float] = []
     others: list[float] = []
@@ -89,7 +90,7 @@ def measure(
     for question in track(questions, "judging hits of bm25", total=len(questions), unit="questions"):
         known = listed.get(question.query.id, {})
         rows_found = [row for row, _ in index.ranker("bm25").search(question.query.text, k) if is_function[row]]
-        found = [document for document in index.store.documents(rows_found) if document.id not in known]
+        found = [document for document in index.documents.documents(rows_found) if document.id not in known]
         hits += _similarities(question.answer, found)
     return Similarities(
         [_similarities(answers[example.question], [example.document])[0] for example in examples],

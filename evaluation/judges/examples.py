@@ -153,7 +153,7 @@ def rows_of(index: Index, examples: Iterable[Example]) -> Iterator[int | None]:
     A function that was folded into an exact duplicate has that one's row. Repositories are known by `owner/name`
     or by the folders that `find_examples` knows.
     """
-    counts: Mapping[str, Any] = index.manifest.counts
+    counts: Mapping[str, Any] = index.description.counts
     names = {_plain(name): name for name in counts["repositories"]}
     for example in examples:
         yield _row(index, names, example.current) if example.current is not None else None
@@ -164,7 +164,7 @@ def listed_qrels(index: Index, examples: Sequence[Example]) -> Qrels:
     found: dict[str, dict[str, int]] = {}
     for example, row in zip(examples, rows_of(index, examples), strict=True):
         if row is not None:
-            found.setdefault(example.question, {})[index.store.ids([row])[0]] = 1
+            found.setdefault(example.question, {})[index.documents.ids([row])[0]] = 1
     return found
 
 
@@ -177,9 +177,9 @@ def _row(index: Index, names: Mapping[str, str], function: Document) -> int | No
     if repository is None:
         return None
     path = "/" + function.path
-    mask = index.store.mask(None, "/" + repository, path)
+    mask = index.documents.mask(None, "/" + repository, path)
     rows = mask.nonzero()[0].tolist() if mask is not None else []
-    for row, document in zip(rows, index.store.documents(rows), strict=True):
+    for row, document in zip(rows, index.documents.documents(rows), strict=True):
         places = (document.location, *document.copies)
         if any(
             (place.repository, place.path, place.start_line) == (repository, function.path, function.start_line)

@@ -27,6 +27,7 @@ from evaluation.annotation.command import Request, opened
 from evaluation.annotation.database import SCHEMA, JudgedAlready, Judgments, is_new
 from evaluation.annotation.pool import Pair, Recipe, pool, runs
 from evaluation.annotation.queries import read_queries
+from evaluation.experiments import live_rows
 from ncs.cli.main import app, main
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
@@ -438,7 +439,7 @@ def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_n
 ) -> None:
     judged(at)
     with Index.load(at.index) as index:
-        documents = list(index.store.documents(range(len(index))))
+        documents = list(index.documents.documents(live_rows(index).tolist()))
     more = Document("new:1", "new", "new", 1, 1, "python", "function", "new", "new", {}, "def new(): pass")
     Index.of([*documents, more], tmp_path / "grown").close()
     assert said(capsys, tmp_path / "grown", at.queries, "--agreement")[0] == 0

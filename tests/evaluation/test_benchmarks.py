@@ -165,7 +165,7 @@ def test_synthetic_functions_keep_parsing_and_are_the_same_for_the_same_seed(tmp
     with Index.build(tmp_path / "a", tmp_path / "index") as index:
         kinds = [document.kind for document in build.all_documents(index)]
         copies = sum(len(document.copies) for document in build.all_documents(index) if document.kind == "method")
-        assert index.manifest.counts["broken"] == 0
+        assert index.description.counts["broken"] == 0
     assert kinds.count("method") + copies == 300
     assert copies > 20
 

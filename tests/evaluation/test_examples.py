@@ -141,8 +141,8 @@ def test_examples_have_rows_in_an_index_of_the_clones(clones: Path, tmp_path: Pa
     with Index.build(clones, tmp_path / "index") as index:
         rows = list(rows_of(index, examples))
         assert rows[1] is None
-        ids = index.store.ids([row for row in rows if row is not None])
+        ids = index.documents.ids([row for row in rows if row is not None])
         assert ids == ["o+n/repo/src/A.java:4", "bare/one/A.java:2"]  # the last is a copy of what stands in B.java
         assert listed_qrels(index, examples) == {"7": {"o+n/repo/src/A.java:4": 1, "bare/one/A.java:2": 1}}
-        (copy,) = index.store.document(rows[2] or 0).copies
+        (copy,) = index.documents.document(rows[2] or 0).copies
         assert (copy.repository, copy.path, copy.start_line) == ("o+n/repo", "src/copy/B.java", 2)

@@ -35,7 +35,7 @@ def ncs_eval(home: Path, *arguments: str) -> Result:
 
 
 def rows_of(index: Index, name: str) -> tuple[int, ...]:
-    return tuple(row for row, (_, qualified, _) in enumerate(index.store.names()) if qualified == name)
+    return tuple(row for row, (_, qualified, _) in enumerate(index.documents.names()) if qualified == name)
 
 
 def test_figures_are_those_of_a_hand_count(home: Path) -> None:
