@@ -24,8 +24,8 @@ from evaluation.machine import commit, machine
 from evaluation.reports import aligned
 from ncs.errors import BadInput
 from ncs.exit_status import ending
-from unif.head import Head, opened
-from unif.reading import code_words
+from ncs.learn.heads import Head
+from unif.sources import code_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     found = {}
     for name, _, run in (text.partition("=") for text in options.head):
-        found[name] = {**settings_of(Path(run)), **measure(opened(Path(run)), pairs)}
+        found[name] = {**settings_of(Path(run)), **measure(Head.load(Path(run)), pairs)}
         sys.stderr.write(f"{name}: {found[name]['mrr']:.3f}\n")
     sys.stdout.write(table(found) + "\n")
     if options.json:
@@ -101,9 +101,9 @@ def measure(head: Head, pairs: Sequence[PairText]) -> dict[str, Any]:
 
 def reciprocal_ranks(head: Head, pairs: Sequence[PairText], *, seed: int = 0) -> NDArray[np.float64]:
     """Of every pair's function among its distractors, [pairs]."""
-    questions = head.questions([docstring for docstring, _, _ in pairs])
+    questions = head.encode_queries([docstring for docstring, _, _ in pairs])
     if head.reads == "source":
-        codes = head.sources([(code, language) for _, code, language in pairs])
+        codes = head.encode_sources([(code, language) for _, code, language in pairs])
     else:
         words = [code_words(code, language, doc=False) for _, code, language in pairs]
         codes = head.code.vectors([head.code.tokens.ids(each) for each in words])

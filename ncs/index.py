@@ -243,7 +243,7 @@ class Index:
         documents = self.documents.documents(ranking.rows)
         if filters.repository or filters.path:
             documents = [shown_at(document, filters.repository, filters.path) for document in documents]
-        confidences = ranking.confidences or [None] * len(documents)
+        confidences: Sequence[float | None] = ranking.confidences or [None] * len(documents)
         copies = self._near_copies(ranking.rows, allowed) if ranking.folded else [()] * len(documents)
         return [
             Hit(rank, *each)

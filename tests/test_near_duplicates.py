@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ncs.search.signals.diversity import saturated
 
 from ncs.answer import ask
 from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
+from ncs.search.signals.saturation import saturated
 from ncs.storage import minhash
 from ncs.storage.duplicates import MEMBERS, NearDuplicates
 from ncs.storage.minhash import ALIKE, ALONE, similarities

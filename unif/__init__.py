@@ -1,1 +1,1 @@
-"""Learnt heads: trained with torch on (question, code) pairs, served with numpy."""
+"""Training of learned heads with torch on (question, code) pairs; `ncs` serves them without it."""

@@ -1,13 +1,14 @@
-"""(question, code) pairs as memory-mapped word ids: written once, split by question or by repository.
+"""(question, code) pairs as memory-mapped word ids: written once, split by question or repository, drawn in batches.
 
-Ids are those of a network's tokens, 1 and above; 0 is no word.
+Ids are those of a head's tokens, 1 and above; 0 is padding.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -16,29 +17,26 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.storage.words import ranges
-from unif.questions import Questions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from unif.settings import Split
+    from unif.config import Split
 
     Ids = NDArray[np.int64]
-    Says = Callable[[Sequence[str]], Sequence[int]]
+    Encode = Callable[[Sequence[str]], Sequence[int]]
 
-NOTED = 20
+BAD_LINES = 20
 """Bad lines that are named; all are counted."""
-NOWHERE = -1
-"""No repository; no function of the index."""
-READING = "reading.json"
+STATS = "reading.json"
+COLUMNS = ("question", "source", "repository")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The words of both sides, and keys of the question: pairs that share one are of one question.
 
-    source: the place of its source in `Sources`. repository: empty where it is not known. row: of the index, NOWHERE
-    for a pair that came from elsewhere. taught: the place of its question among a teacher's (`unif.teacher.Lists`).
+    source: the place of its source in `unif.sources.Sources`. repository: empty where it is not known.
     """
 
     query: Sequence[str]
@@ -46,13 +44,11 @@ class Pair:
     keys: Sequence[str]
     source: int = 0
     repository: str = ""
-    row: int = NOWHERE
-    taught: int = NOWHERE
 
 
 @dataclass(slots=True)
-class Reading:
-    """What became of the lines and functions: counts, and the first bad lines with file and number."""
+class ReadStats:
+    """What became of the lines and functions that were read: counts, and the first bad lines with file and number."""
 
     rows: int = 0
     questions: int = 0
@@ -64,8 +60,68 @@ class Reading:
     def note(self, error: BadInput) -> None:
         """Count a bad line."""
         self.bad += 1
-        if len(self.bad_lines) < NOTED:
+        if len(self.bad_lines) < BAD_LINES:
             self.bad_lines = (*self.bad_lines, str(error))
+
+    def save(self, folder: Path) -> None:
+        """Write `reading.json`."""
+        (folder / STATS).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> ReadStats:
+        values = json.loads((folder / STATS).read_bytes())
+        return cls(**{**values, "bad_lines": tuple(values["bad_lines"])})
+
+    def empty(self, advice: str) -> BadInput:
+        """The error where nothing usable was read."""
+        first = f"; the first bad line: {self.bad_lines[0]}" if self.bad_lines else ""
+        return BadInput(advice + first)
+
+
+class QuestionNumbers:
+    """Numbers questions as their pairs come: those that share an id, a wording, or a chain of these, are one.
+
+    Memory holds twelve bytes of every key, not the key.
+
+    >>> questions = QuestionNumbers()
+    >>> questions.add("open a file", "id 1")
+    >>> questions.add("close a file", "id 2")
+    >>> questions.add("open the file", "id 1")
+    >>> questions.add("close a file", "id 1")
+    >>> questions.numbers().tolist()
+    [0, 0, 0, 0]
+    """
+
+    def __init__(self) -> None:
+        self._pairs = 0
+        self._pair, self._key = array("i"), array("Q")
+
+    def add(self, *keys: str) -> None:
+        """One more pair; a pair without keys is a question of its own."""
+        for key in keys:
+            digest = hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=8).digest()
+            self._pair.append(self._pairs)
+            self._key.append(int.from_bytes(digest, "big"))
+        self._pairs += 1
+
+    def numbers(self) -> NDArray[np.int32]:
+        """The question of each pair, [n], numbered from 0 in order of appearance.
+
+        Pairs and keys are the nodes of a graph, a pair's keys its edges; a question is a connected component.
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        pair = np.frombuffer(self._pair, np.int32)
+        distinct, key = np.unique(np.frombuffer(self._key, np.uint64), return_inverse=True)
+        key = key.reshape(-1).astype(np.int32) + np.int32(self._pairs)
+        nodes = self._pairs + len(distinct)
+        graph = coo_array((np.ones(len(pair), np.int8), (pair, key)), (nodes, nodes)).tocsr()
+        labels = connected_components(graph, directed=False)[1][: self._pairs]
+        _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first)).astype(np.int32)
+        numbered: NDArray[np.int32] = rank[numbers.reshape(-1)]
+        return numbered
 
 
 def mapped(path: Path, kind: type, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
@@ -90,12 +146,12 @@ class Texts:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Texts:
-        """What `Writer` wrote, for reading only; as a private copy, so that torch may wrap it."""
+        """What `TextWriter` wrote, mapped as a private copy, so that torch may wrap it."""
         return cls(mapped(folder / f"{name}.ids", np.int32, "c"), mapped(folder / f"{name}.offsets", np.int64, "c"))
 
 
-class Writer:
-    """Texts to disk as they come: memory holds none of them."""
+class TextWriter:
+    """Writes texts to disk as they come: memory holds none of them."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._ids: IO[bytes] = (folder / f"{name}.ids").open("wb")
@@ -109,7 +165,7 @@ class Writer:
         self._end += len(ids)
         self._offsets.write(self._end.to_bytes(8, "little"))
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> TextWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -119,78 +175,126 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs, and of each: its question, numbered in the order of reading, and as in `Pair` the other columns."""
+    """All pairs, and of each: its question, numbered in the order of reading, its source and its repository, or -1."""
 
     query: Texts
     code: Texts
     question: NDArray[np.int32]
     source: NDArray[np.int16]
     repository: NDArray[np.int32]
-    row: NDArray[np.int32]
-    taught: NDArray[np.int32]
-    reading: Reading
+    stats: ReadStats
 
     def __len__(self) -> int:
         return len(self.question)
 
     def split(self, share: float, seed: int, by: Split = "question") -> tuple[Ids, Ids]:
-        """Rows to learn from and rows to validate on. No question is on both sides, with any of its rows or twins.
+        """Rows to train on and rows to validate on. No question is on both sides, with any of its rows.
 
-        by repository: whole repositories are validated on; what else asks their questions is neither. Pairs that are
-        of no repository are learnt from. Raises BadInput where one side would be empty.
+        by repository: whole repositories are validated on; other rows of their questions are on neither side. Pairs
+        of no repository are trained on. Raises BadInput where one side would be empty.
         """
         group = self.question if by == "question" else self.repository
-        n = int(group.max(initial=NOWHERE)) + 1
+        n = int(group.max(initial=-1)) + 1
         if n < 2:
             raise BadInput(f"the pairs are of one {by}; give more, or split them by something else")
-        held = np.zeros(n + 1, bool)  # the last is NOWHERE
+        held = np.zeros(n + 1, bool)  # the last place is that of -1
         held[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        there = held[group]
-        asked = np.zeros(int(self.question.max()) + 1, bool)
-        asked[self.question[there]] = True
-        learning = np.flatnonzero(~there & ~asked[self.question])
-        if not len(learning):
-            raise BadInput(f"nothing is left to learn from when pairs are split by {by}; give more pairs")
-        return learning, np.flatnonzero(there)
+        valid = held[group]
+        validated = np.zeros(int(self.question.max()) + 1, bool)
+        validated[self.question[valid]] = True
+        train = np.flatnonzero(~valid & ~validated[self.question])
+        if not len(train):
+            raise BadInput(f"no pairs to train on are left when they are split by {by}; give more pairs")
+        return train, np.flatnonzero(valid)
 
     @classmethod
     def load(cls, folder: Path) -> Pairs:
-        """What `prepare` wrote."""
-        read = json.loads((folder / READING).read_bytes())
-        reading = Reading(**{**read, "bad_lines": tuple(read["bad_lines"])})
+        """What `write_pairs` wrote."""
         columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in COLUMNS}
-        return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), reading=reading, **columns)
+        return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), stats=ReadStats.load(folder), **columns)
 
 
-COLUMNS = ("question", "source", "repository", "row", "taught")
-
-
-def prepare(pairs: Iterable[Pair], folder: Path, reading: Reading, query_ids: Says, code_ids: Says) -> Pairs:
+def write_pairs(pairs: Iterable[Pair], folder: Path, stats: ReadStats, query_ids: Encode, code_ids: Encode) -> Pairs:
     """Write pairs into `folder`, `reading.json` last. Raises BadInput where none has words on both sides."""
     folder.mkdir(parents=True, exist_ok=True)
-    questions, repositories = Questions(), {"": NOWHERE}
-    source, repository, row, taught = array("h"), array("i"), array("i"), array("i")
-    with Writer(folder, "query") as queries, Writer(folder, "code") as codes:
+    questions, repositories = QuestionNumbers(), {"": -1}
+    source, repository = array("h"), array("i")
+    with TextWriter(folder, "query") as queries, TextWriter(folder, "code") as codes:
         for pair in pairs:
             query, code = query_ids(pair.query), code_ids(pair.code)
             if not query or not code:
-                reading.wordless += 1
+                stats.wordless += 1
                 continue
             queries.add(query)
             codes.add(code)
             questions.add(*pair.keys)
             source.append(pair.source)
             repository.append(repositories.setdefault(pair.repository, len(repositories) - 1))
-            row.append(pair.row)
-            taught.append(pair.taught)
-    reading.rows = len(source)
-    if not reading.rows:
-        first = f"; the first bad line: {reading.bad_lines[0]}" if reading.bad_lines else ""
-        raise BadInput(f"no pair has known words on both sides; give other pairs, or a larger index{first}")
+    if not source:
+        raise stats.empty("no pair has known words on both sides; give other pairs, or a larger index")
     question = questions.numbers()
-    reading.questions = int(question.max()) + 1
-    arrays = (question, *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository, row, taught)))
-    for name, values in zip(COLUMNS, arrays, strict=True):
+    stats.rows, stats.questions = len(source), int(question.max()) + 1
+    columns: tuple[NDArray[Any], ...] = (
+        question,
+        *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository)),
+    )
+    for name, values in zip(COLUMNS, columns, strict=True):
         np.save(folder / f"{name}.npy", values)
-    (folder / READING).write_text(json.dumps(asdict(reading)) + "\n", encoding="utf-8")
+    stats.save(folder)
     return Pairs.load(folder)
+
+
+def one_per_question(question: NDArray[np.int32], rows: Ids, draw: np.random.Generator) -> Ids:
+    """Of these rows one of each question, drawn; the questions shuffled. question: [n], of all rows."""
+    mixed = draw.permutation(rows)
+    _, first = np.unique(question[mixed], return_index=True)
+    drawn: Ids = mixed[draw.permutation(first)]
+    return drawn
+
+
+def epoch_order(
+    question: NDArray[np.int32],
+    source: NDArray[np.int16],
+    rows: Ids,
+    weights: Sequence[float],
+    draw: np.random.Generator,
+) -> Ids:
+    """The rows of an epoch in their order: one row of each question, as often as the weight of its source says.
+
+    A weight of 2.5 draws a question twice, and half of the questions a third time, each time another row where it has
+    some; 0 leaves a source out. A question of several sources counts with that of the row that was drawn first.
+    """
+    by_source = np.asarray(weights, np.float64)
+    rows = rows[by_source[source[rows]] > 0]
+    chosen = one_per_question(question, rows, draw)
+    wanted = by_source[source[chosen]]
+    times = np.floor(wanted) + (draw.random(len(chosen)) < wanted % 1)
+    passes = [chosen[times >= 1]]
+    for count in range(2, int(times.max(initial=0)) + 1):
+        again = np.isin(question[rows], question[chosen[times >= count]])
+        passes.append(one_per_question(question, rows[again], draw))
+    return passes[0] if len(passes) == 1 else draw.permutation(np.concatenate(passes))
+
+
+def batches(question: NDArray[np.int32], order: Ids, size: int) -> Iterator[Ids]:
+    """The rows in order, a question once in a batch: a second row of it waits for the next one.
+
+    A last batch of a single row, which has no negatives, is left out, and so are rows that only repeat its question.
+    """
+    waiting, at = order[:0], 0
+    while len(waiting) or at < len(order):
+        batch, later = waiting[:size], waiting[size:]
+        while True:
+            _, first = np.unique(question[batch], return_index=True)
+            again = np.ones(len(batch), bool)
+            again[first] = False
+            later, batch = np.concatenate([batch[again], later]), batch[~again]
+            missing = min(size - len(batch), len(order) - at)
+            if missing <= 0:
+                break
+            batch, at = np.concatenate([batch, order[at : at + missing]]), at + missing
+        waiting = later
+        if len(batch) > 1:
+            yield batch
+        elif at >= len(order):
+            return

@@ -1,4 +1,4 @@
-"""What training makes smaller: in-batch softmax (CodeSearchNet's), the margin of UNIF's paper, a teacher's shares.
+"""Losses: in-batch softmax (CodeSearchNet's) and the margin of UNIF's paper.
 
 Both take scores [m, k] of m questions with k codes, `own`: [m], the place of each question's code, and `twins`, bool
 [m, k]: codes that are no negatives of a question, because they are its own once more, or answer the same question.
@@ -11,10 +11,34 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 
-def keys(ids: Tensor) -> Tensor:
-    """A number of each row of word ids [n, l], int64 [n]: equal rows have equal ones, others in all likelihood not.
+def softmax_loss(scores: Tensor, own: Tensor, twins: Tensor) -> Tensor:
+    """Choosing the right code among all: the cross entropy of each question, [m]."""
+    mine = torch.zeros_like(twins).scatter_(1, own[:, None], True)
+    return F.cross_entropy(scores.masked_fill(twins & ~mine, -torch.inf), own, reduction="none")
 
-    >>> one, other, same = keys(torch.tensor([[1, 2, 0], [2, 1, 0], [1, 2, 0]])).tolist()
+
+def margin_loss(cosines: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
+    """max(0, margin - cos(q, c+) + cos(q, c-)) of each question, [m]; other: [m], the places of c-."""
+    right, wrong = (cosines.gather(1, place[:, None])[:, 0] for place in (own, other))
+    return (margin - right + wrong).clamp(min=0)
+
+
+def find_twins(query: Tensor, code: Tensor, negatives: Tensor | None = None) -> Tensor:
+    """bool [n, n]: which rows have the same question or code; with negatives [n, n + n]: and which are no negatives.
+
+    All are ids, [n, l] each.
+    """
+    queries, codes = row_hashes(query), row_hashes(code)
+    twins = (queries[:, None] == queries) | (codes[:, None] == codes)
+    if negatives is None:
+        return twins
+    return torch.cat([twins, (codes[:, None] == row_hashes(negatives)) | ~(negatives > 0).any(dim=1)], dim=1)
+
+
+def row_hashes(ids: Tensor) -> Tensor:
+    """A hash of each row of ids [n, l], int64 [n], that does not depend on padding at the end.
+
+    >>> one, other, same = row_hashes(torch.tensor([[1, 2, 0], [2, 1, 0], [1, 2, 0]])).tolist()
     >>> one == same, one == other
     (True, False)
     """
@@ -27,33 +51,3 @@ def _mixed(numbers: Tensor) -> Tensor:
     """Every bit spread over all: multiplications modulo 2^64 and shifts."""
     numbers = (numbers ^ (numbers >> 30)) * -4658895280553007687
     return numbers ^ (numbers >> 27)
-
-
-def alike(query: Tensor, code: Tensor, negatives: Tensor | None = None) -> Tensor:
-    """bool [n, n]: which rows ask the same or are the same code; with negatives [n, n + n]: and which are one's own.
-
-    All are ids, [n, l] each.
-    """
-    asked, answers = keys(query), keys(code)
-    twins = (asked[:, None] == asked) | (answers[:, None] == answers)
-    if negatives is None:
-        return twins
-    return torch.cat([twins, (answers[:, None] == keys(negatives)) | ~(negatives > 0).any(dim=1)], dim=1)
-
-
-def softmax_loss(scores: Tensor, own: Tensor, twins: Tensor) -> Tensor:
-    """Choosing the right code among all: the cross entropy of each question, [m]."""
-    mine = torch.zeros_like(twins).scatter_(1, own[:, None], True)
-    return F.cross_entropy(scores.masked_fill(twins & ~mine, -torch.inf), own, reduction="none")
-
-
-def listwise_loss(scores: Tensor, shares: Tensor, near: Tensor) -> Tensor:
-    """Cross entropy [m] between the shares [m, k] of a teacher and the softmax of scores without what is `near`."""
-    said = F.log_softmax(scores.masked_fill(near & (shares == 0), -torch.inf), dim=1)
-    return -(shares * said.masked_fill(shares == 0, 0)).sum(dim=1)
-
-
-def margin_loss(cosines: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
-    """max(0, margin - cos(q, c+) + cos(q, c-)) of each question, [m]; other: [m], the places of c-."""
-    right, wrong = (cosines.gather(1, place[:, None])[:, 0] for place in (own, other))
-    return (margin - right + wrong).clamp(min=0)

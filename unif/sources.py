@@ -1,28 +1,73 @@
-"""Where a training's pairs come from: files, the index's own functions, and questions that a teacher answered."""
+"""Where a training's pairs come from: JSON lines of questions and code, and the functions of an index.
+
+A function of an index is a pair without labels: what its doc comment or its name says, and the rest of it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from corpora.jsonl import Row, parse_row, read_lines
+from corpora.program import read_program
 from ncs.errors import BadInput
+from ncs.learn.embeddings import Embeddings
+from ncs.learn.tokenization import source_words
 from ncs.progress import Track, silent
 from ncs.search.pairs import normalised, read_questions
-from ncs.text.tokens import tokenize
-from ncs.types import NCS_FIELDS
-from unif.beginning import reads
-from unif.data import Pair, Reading
-from unif.reading import own_pairs, own_sources, pairs_of_file
-from unif.teacher import FOLDER, ask
+from ncs.text.tokens import field_tokens, tokenize
+from ncs.text.vocabulary import Vocabulary
+from ncs.types import NCS_FIELDS, Field
+from unif.data import Pair, ReadStats
 
 if TYPE_CHECKING:
     from ncs.index import Index
-    from unif.beginning import Reads
-    from unif.run import Start
-    from unif.settings import Encoder, TrainConfig
-    from unif.teacher import Lists
+    from ncs.storage.documents import Store
+    from ncs.storage.words import WordTable
+    from ncs.types import Matrix
+
+Reads = Literal["fields", "source"]
+"""What the code tower reads: the words of a function's NCS_FIELDS, or the sub-tokens of its source in their order."""
+CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")
+BODY: tuple[Field, ...] = tuple(field for field in CODE if field != "name")
+MIN_DOC, MIN_NAME, MIN_BODY = 3, 2, 2
+"""Words that a comment, a name and the rest need to be a pair."""
+BLOCK = 1_000
+"""Documents that are taken from the store at once."""
+OWN = "own"
+"""What a stage calls the index's own functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """The words of an index that have a vector, these vectors, and its functions."""
+
+    words: WordTable
+    store: Store
+    vocabulary: Vocabulary
+    vectors: Matrix
+
+    @classmethod
+    def of(cls, index: Index) -> IndexSource:
+        """Raises BadInput for an index whose words have no vectors."""
+        words, vectors = index.words(), np.array(Embeddings.load(index.data).vectors)
+        has = np.asarray(vectors.any(axis=1))
+        if not has.any():
+            raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")
+        vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has[at])
+        return cls(words, index.store, vocabulary, vectors[has])
+
+    def digest(self) -> str:
+        """Of the words and their vectors."""
+        state = hashlib.blake2b("\n".join(self.vocabulary).encode(), digest_size=16)
+        state.update(self.vectors.tobytes())
+        return state.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,104 +99,157 @@ class PairFile:
         return self.path.name.partition(".")[0]
 
 
-OWN = "own"
-"""What a stage calls the index's own functions."""
-ASKED = "asked-"
-"""What the name of a file of questions begins with, as a stage calls it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where pairs come from: files of JSON lines, the index's own functions, questions that a teacher answers.
+    """Files of JSON lines and the index's own functions.
 
-    own: their weight, 0 or False for none. leave_out: a file of JSON lines; pairs that ask one of its questions are not
-    learnt from. teacher: a ranker, or the run that asked one; questions: files, and `own` for the index's own.
-    answered: files of questions with answers, which judge the default ranker's lists (unif.answers).
+    own: their weight, 0 for none. leave_out: a file of JSON lines; pairs that ask one of its questions are left out.
+    answers: files of questions with answers, which judge the default ranker's lists (unif.judged_lists).
     """
 
-    files: Sequence[Path | PairFile] = ()
+    files: Sequence[PairFile] = ()
     own: float = 0.0
     leave_out: Path | None = None
-    teacher: str = ""
-    questions: Sequence[PairFile] = ()
-    answered: Sequence[Path] = ()
-
-    @property
-    def weighted(self) -> list[PairFile]:
-        """The files with their weights."""
-        return [each if isinstance(each, PairFile) else PairFile(each) for each in self.files]
-
-    @property
-    def by_name(self) -> list[tuple[str, float]]:
-        """Every source's name and weight, in the order of `names`."""
-        files = [(file.name, file.weight) for file in self.weighted]
-        asked = [(ASKED + file.name, file.weight) for file in self.questions] if self.teacher else []
-        return [*files, *([(OWN, float(self.own))] if self.own else []), *asked]
-
-    @property
-    def names(self) -> list[str]:
-        """As stages call them; a pair's `source` is a place in this list."""
-        return [name for name, _ in self.by_name]
+    answers: Sequence[Path] = ()
 
     def weights(self, chosen: Sequence[str] = ()) -> list[float]:
-        """Of every source, 0 for those that are not chosen (none chosen: all). Raises BadInput for an unknown name."""
-        if unknown := sorted(set(chosen) - set(self.names)):
-            raise BadInput(f"a stage names {unknown[0]!r}; the sources are {', '.join(self.names)}")
-        if not any(found := [weight if not chosen or name in chosen else 0.0 for name, weight in self.by_name]):
+        """Of every source, 0 for those that are not chosen (none chosen: all). Raises BadInput for an unknown name.
+
+        A pair's `source` is a place in this list.
+        """
+        named = [(file.name, file.weight) for file in self.files] + ([(OWN, float(self.own))] if self.own else [])
+        names = [name for name, _ in named]
+        if unknown := sorted(set(chosen) - set(names)):
+            raise BadInput(f"a stage names {unknown[0]!r}; the sources are {', '.join(names)}")
+        weights = [weight if not chosen or name in chosen else 0.0 for name, weight in named]
+        if not any(weights):
             raise BadInput("every source of a stage has the weight 0; give one of them another")
-        return found
+        return weights
 
     @property
     def unwanted(self) -> frozenset[str]:
-        """The questions to leave out, normalised."""
+        """The questions to leave out, normalized."""
         return frozenset(map(normalised, read_questions(self.leave_out))) if self.leave_out else frozenset()
 
-    def read(
-        self, start: Start, how: Reads, reading: Reading, *, lists: Lists | None = None, track: Track = silent
-    ) -> Iterator[Pair]:
+    def pairs(self, index: IndexSource, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
         """All pairs, files first."""
         unwanted = self.unwanted
-        for source, file in enumerate(self.weighted):
-            options = {"reads": how, "source": source, "left_out": unwanted, "track": track}
-            yield from pairs_of_file(file.path, reading, **options)  # type: ignore[arg-type]
-        if self.own and how == "source":
-            yield from own_sources(start.store, source=len(self.files), track=track)
-        elif self.own:
-            yield from own_pairs(start.words, start.store, source=len(self.files), track=track)
-        if lists is not None:
-            yield from _taught(lists, start, len(self.by_name) - len(self.questions))
-
-    def answers(
-        self, index: Index, out: Path, config: TrainConfig, digest: str, *, track: Track = silent
-    ) -> Lists | None:
-        """The teacher's lists for a run, asked now or before; None without one. BadInput where they teach nothing."""
-        if not self.teacher:
-            return None
-        if not self.questions:
-            raise BadInput("a teacher needs questions; give --questions own, or files of JSON lines with a query")
-        if config.loss != "softmax" or reads(config.model.encoder) != "fields":
-            raise BadInput("a teacher teaches the encoder unif, by the softmax loss; train without --teacher")
-        files, folder = [file.path for file in self.questions], out / FOLDER
-        return ask(index, self.teacher, files, self.unwanted, folder, digest=digest, seed=config.seed, track=track)
-
-    def words(self, start: Start, encoder: Encoder) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-        """(words of the question, words of the code) of every pair, as often as asked for."""
-        return ((pair.query, pair.code) for pair in self.read(start, reads(encoder), Reading()))
+        for source, file in enumerate(self.files):
+            yield from pairs_of_file(file.path, stats, reads, source, unwanted, track)
+        if self.own:
+            own = own_sources if reads == "source" else own_pairs
+            yield from own(index, len(self.files), track)
 
     def about(self) -> dict[str, object]:
         """For the record."""
-        out = str(self.leave_out) if self.leave_out else None
-        files = {str(file.path): file.weight for file in self.weighted}
-        asked = {str(file.path): file.weight for file in self.questions}
-        told: dict[str, object] = {"pairs": files, "own": float(self.own), "leave_out": out}
-        told |= {"answers": list(map(str, self.answered))} if self.answered else {}
-        return {**told, "teacher": self.teacher, "questions": asked} if self.teacher else told
+        files = {str(file.path): file.weight for file in self.files}
+        leave_out = str(self.leave_out) if self.leave_out else None
+        about: dict[str, object] = {"pairs": files, "own": float(self.own), "leave_out": leave_out}
+        return about | ({"answers": list(map(str, self.answers))} if self.answers else {})
 
 
-def _taught(lists: Lists, start: Start, first: int) -> Iterator[Pair]:
-    """Every question against the best function of its list, as it is searched; its source is numbered from `first`."""
-    spelled = list(start.words.vocabulary)
-    for place, (text, source) in enumerate(zip(lists.texts, lists.source.tolist(), strict=True)):
-        row = int(lists.rows[place, 0])
-        code = [spelled[id] for field in NCS_FIELDS for id in start.words.ids_of(row, field)]
-        yield Pair(tokenize(text), code, [normalised(text)], first + source, row=row, taught=place)
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A pair of a file. published: whether it is a line of CodeSearchNet's, whose code contains its question."""
+
+    row: Row
+    query: str
+    code: str
+    language: str
+    published: bool
+
+    @property
+    def repository(self) -> str:
+        """Empty where it is not known."""
+        return str(self.row.values.get("repo", "") or "")
+
+    def keys(self, path: Path) -> list[str]:
+        """Of its question: the wording, and an id. Stack Overflow's numbers are the same in every file."""
+        id = self.row.values.get("question_id")
+        if isinstance(id, int) or (isinstance(id, str) and id.isdecimal()):
+            return [normalised(self.query), f"\n{id}"]
+        return [normalised(self.query), *([f"\n{path.name}\n{id}"] if isinstance(id, str) and id else [])]
+
+
+def lines_of_file(path: Path, stats: ReadStats, left_out: frozenset[str], track: Track) -> Iterator[Line]:
+    """The pairs of a `.jsonl` or `.jsonl.gz` file; bad lines and those to leave out are counted and skipped.
+
+    A line has query and code (and question_id, split), or is one of CodeSearchNet's, with docstring and code (and repo,
+    partition); those of the split `test` are left out. left_out: normalized questions.
+    Raises BadInput for a file that cannot be read.
+    """
+    for number, text in enumerate(track(read_lines(path), path.name, unit="pairs"), 1):
+        if not text.strip():
+            continue
+        try:
+            row = parse_row(text, f"{path}:{number}")
+            published = "docstring" in row.values and "query" not in row.values
+            query = row.text("docstring" if published else "query")
+            line = Line(row, query, row.text("code"), row.text("language", ""), published)
+        except BadInput as error:
+            stats.note(error)
+            continue
+        if normalised(query) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
+            stats.left_out += 1
+        else:
+            yield line
+
+
+def pairs_of_file(
+    path: Path,
+    stats: ReadStats,
+    reads: Reads = "fields",
+    source: int = 0,
+    left_out: frozenset[str] = frozenset(),
+    track: Track = silent,
+) -> Iterator[Pair]:
+    """The pairs of `lines_of_file` as words; source: the number of the file."""
+    for line in lines_of_file(path, stats, left_out, track):
+        if reads == "source":
+            words = source_words(line.code, line.language)
+        else:
+            words = code_words(line.code, line.language, doc=not line.published)
+        yield Pair(tokenize(line.query), words, line.keys(path), source, line.repository)
+
+
+def code_words(code: str, language: str, *, doc: bool = True) -> list[str]:
+    """The words that NCS reads of a program of any shape; doc: those of its doc comment too."""
+    words = read_program(code, language, id="").words
+    return [word for field in (NCS_FIELDS if doc else CODE) for word in field_tokens(field, words.get(field, ()))]
+
+
+def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
+    """Of the functions of an index the doc comment with the rest, and the name with the body, as one question."""
+    words, spelled = index.words, list(index.words.vocabulary)
+    for row, repository in enumerate(
+        track(_repositories(index.store), "own pairs", total=len(words), unit="functions")
+    ):
+        doc, name = ([spelled[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
+        body = [spelled[id] for field in BODY for id in words.ids_of(row, field)]
+        if len(body) < MIN_BODY:
+            continue
+        for query, code, least in ((doc, [*name, *body], MIN_DOC), (name, body, MIN_NAME)):
+            if len(query) >= least:
+                yield Pair(query, code, [f"\n\n{row}", _key(query)], source, repository)
+
+
+def own_sources(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
+    """The same for encoders of source code: the doc comment with the source, which contains the name."""
+    n = len(index.store)
+    for start in track(range(0, n, BLOCK), "own pairs", total=-(-n // BLOCK), unit="parts"):
+        rows = range(start, min(start + BLOCK, n))
+        for row, document in zip(rows, index.store.documents(rows), strict=True):
+            doc = field_tokens("doc", document.words.get("doc", ()))
+            if len(doc) >= MIN_DOC:
+                code = source_words(document.code, document.language)
+                yield Pair(doc, code, [f"\n\n{row}", _key(doc)], source, document.repository)
+
+
+def _repositories(store: Store) -> Iterator[str]:
+    for start in range(0, len(store), BLOCK):
+        for location in store.locations(range(start, min(start + BLOCK, len(store)))):
+            yield location.repository
+
+
+def _key(words: list[str]) -> str:
+    return "\n\n\n" + json.dumps(words)

@@ -1,158 +1,344 @@
-"""One step of training: a batch into its loss, over the rows of the tables that the batch needs.
+"""One step of training: a batch into its loss, over the rows of the token tables that the batch needs.
 
 The loss is that of the whole batch, however many parts it is encoded in and however many processes share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+import torch.distributed as dist
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
+from torch.utils.checkpoint import checkpoint
 
-from unif.batches import Batch, dropped
-from unif.losses import alike
-from unif.objective import Loss, precision, weighed
-from unif.touched import RowOptimiser, by_word, compact
-from unif.world import World, shared
+from ncs.errors import BadInput
+from unif.losses import find_twins, margin_loss, softmax_loss
 
 if TYPE_CHECKING:
-    from unif.lessons import Lesson
-    from unif.model import Towers
-    from unif.settings import TrainConfig
+    from unif.config import TrainConfig
+    from unif.data import Ids, Pairs, Texts
+    from unif.networks import Towers
+
+DEVICE_SHARE = 0.25
+"""Of a CUDA device's free memory that texts may take."""
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+TABLE = "table.weight"
 
 
-class Learner:
-    """A network with its optimisers: `learn` moves it by a batch."""
+@dataclass(frozen=True, slots=True)
+class World:
+    """Which of how many processes this is; each encodes its share of every batch."""
 
-    def __init__(self, towers: Towers, config: TrainConfig, world: World) -> None:
-        self.towers, self.config, self.world = towers, config, world
-        device = self.device = towers.log_scale.device
-        for module in towers.modules():
-            if isinstance(module, nn.Embedding):
-                module.sparse = False
-        tables = towers.sparse_parameters()
-        self.words = by_word(towers, tables)
-        named = {name: p for name, p in towers.named_parameters() if any(p is table for table in tables)}
-        self.shared = not {*filter(None, self.words["query"].names.values())}.isdisjoint(
-            self.words["code"].names.values()
-        )
-        self.start = {name: table.detach().clone() for name, table in named.items()} if config.stay else {}
-        self.plain = config.optimiser == "dense"
-        rule: Any = "adagrad" if config.optimiser == "adagrad" else "adam"
-        self.rows = RowOptimiser({n: p.detach() for n, p in named.items()}, rule, config.rate, config.weight_decay)
-        dense = [p for p in towers.dense_parameters() if p is not towers.log_scale]
-        groups = [{"params": [*dense, *(tables if self.plain else [])], "weight_decay": config.weight_decay}]
-        groups.append({"params": [towers.log_scale], "weight_decay": 0.0})
-        for table in tables:
-            table.requires_grad_(self.plain)
-        self.dense = torch.optim.AdamW(groups, lr=config.rate, fused=device.type == "cuda")
-        half = precision(config, device)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=half == torch.float16)
-        loss: nn.Module = Loss(towers, config, world, half)
-        if half != torch.float32 and device.type == "cuda":
-            torch.set_float32_matmul_precision("high")
-        if world.size > 1:
-            loss = shared(loss)
-        self.loss: Callable[..., Tensor] = torch.compile(loss, dynamic=True) if config.compile else loss
+    rank: int = 0
+    size: int = 1
 
     @property
-    def optimisers(self) -> list[torch.optim.Optimizer]:
-        """Those that learn."""
-        return [self.dense] if self.plain else [self.rows, self.dense]
+    def first(self) -> bool:
+        """Whether this one writes the files of the run."""
+        return self.rank == 0
 
-    def learn(self, batch: Batch, random: torch.Generator, lesson: Lesson | None = None) -> Tensor:
-        """One step; the loss, a number on the device. random: what drops words; lesson: what a teacher says of it."""
-        twins, shares = alike(batch.query, batch.code, batch.negatives), None
-        if lesson is not None:
-            batch, (shares, twins) = replace(batch, listed=lesson.code), weighed(twins, lesson)
-        given = {field.name: getattr(batch, field.name) for field in fields(batch)}
-        given = {name: ids for name, ids in given.items() if ids is not None}
-        words = [dropped(ids, self.config.word_dropout, random) for ids in given.values()]
-        tables, places, taken = self._cut(words)
-        loss = self.loss(
-            tables, Batch(**dict(zip(given, places, strict=True))), twins, shares, lesson.strangers if lesson else 0
-        )
-        pull = self._pull(taken)
-        for optimiser in self.optimisers:
-            optimiser.zero_grad(set_to_none=True)
-        total = loss if pull is None else loss + pull
-        self.scaler.scale(total).backward()  # type: ignore[no-untyped-call]
-        leaves = [p for group in self.rows.param_groups for p in group["params"]]
-        self.world.averaged([leaf.grad for leaf in leaves if leaf.grad is not None])
-        for optimiser in self.optimisers:
-            self.scaler.step(optimiser)
-        self.scaler.update()
-        return total.detach()
+    def share(self, n: int) -> tuple[int, int, int]:
+        """Of n rows this process's first and last, and how many a process has where there are enough."""
+        each = -(-n // self.size)
+        return min(n, self.rank * each), min(n, (self.rank + 1) * each), each
 
-    def _cut(self, ids: list[Tensor]) -> tuple[dict[str, dict[str, Tensor]], list[Tensor], dict[str, Tensor]]:
-        """The rows that these ids need of everything that goes by word; the ids as places there; the tables' rows."""
-        sizes = {side: words.size for side, words in self.words.items()}
-        if self.shared:
-            rows, ids = compact(sizes["query"], *ids)
-            sides = {"query": rows, "code": rows}
-        else:
-            asked, query = compact(sizes["query"], ids[0])
-            answers, codes = compact(sizes["code"], *ids[1:])
-            sides, ids = {"query": asked, "code": answers}, [*query, *codes]
-        of = {name: sides[side] for side, words in self.words.items() for name in words.names.values() if name}
-        if self.plain:
-            parameters = dict(self.towers.named_parameters())
-            taken = {name: parameters[name].index_select(0, rows) for name, rows in of.items()}
-        else:
-            taken = self.rows.take(of)
-        self.of = of
-        tables = {}
-        for side, words in self.words.items():
-            module = self.towers.get_submodule(side)
-            tables[side] = {
-                name: taken[whole] if whole else module.get_buffer(name).index_select(0, sides[side])
-                for name, whole in words.names.items()
-            }
-        return tables, ids, taken
+    def gather(self, vectors: Tensor, n: int, each: int) -> Tensor:
+        """The vectors [n, d] of a batch from every process's share, with gradients to all."""
+        if self.size == 1:
+            return vectors
+        padded = F.pad(vectors, (0, 0, 0, each - len(vectors)))
+        every: Tensor = _Gather.apply(padded, self)  # type: ignore[no-untyped-call]
+        return every[:n]  # shares are full up to the last one that has any
 
-    def _pull(self, taken: Mapping[str, Tensor]) -> Tensor | None:
-        """What being far from the start costs: the mean squared distance of the batch's words, of every table."""
-        if not self.start:
-            return None
-        far = [
-            (rows - self.start[name].index_select(0, self.of[name]))[1:].square().sum(dim=1).mean()
-            for name, rows in taken.items()
-            if len(rows) > 1
-        ]
-        return self.config.stay * torch.stack(far).sum() if far else None
+    def sum(self, tensors: list[Tensor]) -> None:
+        """Each tensor replaced by its sum over all processes."""
+        for tensor in tensors if self.size > 1 else []:
+            dist.all_reduce(tensor)
 
-    def set_rate(self, rate: float) -> None:
-        """Of all optimisers."""
-        for optimiser in (self.rows, self.dense):
-            for group in optimiser.param_groups:
-                group["lr"] = rate
+    def agree(self, number: float) -> float:
+        """The first process's number."""
+        if self.size == 1:
+            return number
+        numbers: list[float] = [number]
+        dist.broadcast_object_list(numbers, src=0)
+        return numbers[0]
 
-    def settle(self) -> None:
-        """Before a network is judged: decay that waits for its words is done."""
-        if self.config.weight_decay and not self.plain:
-            self.rows.settle()
+    def wait(self) -> None:
+        """Until all are here."""
+        if self.size > 1:
+            dist.barrier()
 
-    def state(self) -> dict[str, Any]:
-        """Everything that learning depends on and that is not in the network."""
-        return {
-            "rows": {} if self.plain else self.rows.state_dict(),
-            "dense": self.dense.state_dict(),
-            "scaler": self.scaler.state_dict(),
-        }
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """What `state` gave."""
-        if not self.plain:
-            self.rows.load_state_dict(state["rows"])
-        self.dense.load_state_dict(state["dense"])
-        self.scaler.load_state_dict(state["scaler"])
+class _Gather(torch.autograd.Function):
+    """Every process's rows one after the other; back goes the sum of the gradients of this process's rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, world: World) -> Tensor:
+        ctx.world = world
+        every = [torch.empty_like(rows) for _ in range(world.size)]
+        dist.all_gather(every, rows.contiguous())
+        return torch.cat(every)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        total = gradients[0].contiguous()
+        dist.all_reduce(total)
+        return total.chunk(ctx.world.size)[ctx.world.rank], None
+
+
+@contextmanager
+def join_world(device: torch.device) -> Iterator[World]:
+    """The world that torchrun's environment describes, over NCCL on CUDA, over gloo elsewhere; alone without it."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World()
+        return
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield World(dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()
+
+
+def choose_device(device: str) -> torch.device:
+    """The device of a name; auto: cuda, else mps, else cpu. Raises BadInput for one that is not here.
+
+    Of several CUDA devices each process of torchrun takes its own.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if device == "cuda" and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    try:
+        return torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadInput(f"cannot train on {device!r} ({reason}); use --device auto or cpu") from None
+
+
+class PaddedTexts:
+    """Texts as tensors: on CUDA where they fit, else where they are mapped; nothing is read before it is used."""
+
+    def __init__(self, texts: Texts, device: torch.device) -> None:
+        size = texts.ids.nbytes + texts.offsets.nbytes
+        fits = device.type == "cuda" and size < DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]
+        self.device, place = device, device if fits else torch.device("cpu")
+        self.ids, self.offsets = (torch.from_numpy(each).to(place) for each in (texts.ids, texts.offsets))
+
+    def __call__(self, rows: Ids, longest: int) -> Tensor:
+        """The first `longest` words of these rows, int64 [n, l], zeros behind."""
+        at = torch.from_numpy(np.ascontiguousarray(rows, np.int64)).to(self.offsets.device)
+        begins = self.offsets[at]
+        lengths = (self.offsets[at + 1] - begins).clamp(max=longest)
+        places = torch.arange(int(lengths.max()) if len(at) else 0, device=at.device)  # [l]
+        present = places < lengths[:, None]  # [n, l]
+        ids = torch.zeros(present.shape, dtype=torch.int64, device=at.device)
+        ids[present] = self.ids[(begins[:, None] + places)[present]].long()
+        return ids.to(self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Word ids [n, l] of questions, their codes, and a hard negative of each or None."""
+
+    query: Tensor
+    code: Tensor
+    negatives: Tensor | None = None
+
+
+class Batches:
+    """Makes batches of pairs. hard: int32 [len(pairs), mined], rows of pairs, -1 where there are fewer."""
+
+    def __init__(self, pairs: Pairs, config: TrainConfig, device: torch.device) -> None:
+        self.config = config
+        self.query, self.code = PaddedTexts(pairs.query, device), PaddedTexts(pairs.code, device)
+        self.hard: Ids | None = None
+
+    def batch(self, rows: Ids, draw: np.random.Generator | None = None) -> Batch:
+        """These rows; with `draw` and after mining, one of the hard negatives of each, none as a row of zeros."""
+        query = self.query(rows, self.config.query_words)
+        code = self.code(rows, self.config.code_words)
+        if draw is None or self.hard is None:
+            return Batch(query, code)
+        mined = np.asarray(self.hard[rows], np.int64)
+        chosen = mined[np.arange(len(rows)), draw.integers(0, mined.shape[1], len(rows))]
+        negatives = self.code(np.maximum(chosen, 0), self.config.code_words)
+        negatives[torch.from_numpy(chosen < 0).to(negatives.device)] = 0
+        return Batch(query, code, negatives)
+
+
+def drop_words(ids: Tensor, share: float, random: torch.Generator) -> Tensor:
+    """A share of the words replaced by padding at random."""
+    if not share:
+        return ids
+    return ids.masked_fill(torch.rand(ids.shape, generator=random, device=ids.device) < share, 0)
 
 
 def seeded(device: torch.device, *seed: int) -> torch.Generator:
-    """A source of random numbers on a device that these numbers decide."""
+    """A source of random numbers on a device, decided by these numbers."""
     number = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
     return torch.Generator(device).manual_seed(number)
+
+
+def compact(size: int, *ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The distinct ids of all, ascending, 0 always first; and all ids as places among them."""
+    present = torch.zeros(size, dtype=torch.bool, device=ids[0].device)
+    present[0] = True
+    for each in ids:
+        present[each.reshape(-1)] = True
+    rows = present.nonzero()[:, 0]
+    place = torch.zeros(size, dtype=torch.int64, device=rows.device)
+    place[rows] = torch.arange(len(rows), device=rows.device)
+    return rows, [place[each] for each in ids]
+
+
+class RowAdam:
+    """Adam (Kingma and Ba 2015) over the rows of a table that a step touched: taken out, trained, put back.
+
+    A batch of 256 pairs has some 3,000 of 20,000 to 1,000,000 words; dense Adam would read and write all rows of the
+    table, its gradient and both moments. The moments of a row that was not touched for k steps decay by beta^k when it
+    is touched again, as in dense Adam; only the moves that momentum alone would have made meanwhile are left out.
+    """
+
+    def __init__(self, table: Tensor) -> None:
+        self.table, self.steps = table, 0
+        self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
+        self.last = torch.zeros(len(table), dtype=torch.int64, device=table.device)
+        self.rows = self.leaf = torch.empty(0)
+
+    def take(self, rows: Tensor) -> Tensor:
+        """These rows of the table, row 0 first, as a leaf to be trained."""
+        self.rows, self.leaf = rows, self.table.index_select(0, rows).requires_grad_()
+        return self.leaf
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Move the rows that were taken by their gradient; row 0, the padding, stays."""
+        self.steps += 1
+        if (gradient := self.leaf.grad) is None:
+            return
+        gradient[0] = 0
+        waited = (self.steps - self.last.index_select(0, self.rows)).unsqueeze(1)  # [rows, 1], at least 1
+        first = self.first.index_select(0, self.rows).mul_(BETAS[0] ** waited).add_(gradient, alpha=1 - BETAS[0])
+        second = self.second.index_select(0, self.rows).mul_(BETAS[1] ** waited)
+        second.addcmul_(gradient, gradient, value=1 - BETAS[1])
+        self.first.index_copy_(0, self.rows, first)
+        self.second.index_copy_(0, self.rows, second)
+        self.last.index_fill_(0, self.rows, self.steps)
+        scale = second.div_(1 - BETAS[1] ** self.steps).sqrt_().add_(EPSILON)
+        move = first.div_(1 - BETAS[0] ** self.steps).div_(scale)
+        self.table.index_copy_(0, self.rows, self.leaf.detach().sub_(move, alpha=rate))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Steps and moments."""
+        return {"steps": self.steps, "first": self.first, "second": self.second, "last": self.last}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave."""
+        self.steps = int(state["steps"])
+        for name in ("first", "second", "last"):
+            getattr(self, name).copy_(state[name])
+
+
+class Learner:
+    """A network with its optimizers: `learn` moves it by a batch."""
+
+    def __init__(self, towers: Towers, config: TrainConfig, world: World) -> None:
+        self.towers, self.config, self.world, self.rate = towers, config, world, config.rate
+        device = towers.log_scale.device
+        self.rows = {"query": RowAdam(_table(towers.query)), "code": RowAdam(_table(towers.code))}
+        self.parameters = towers.dense_parameters()
+        self.dense = torch.optim.Adam(self.parameters, fused=device.type == "cuda")
+        half = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.half = config.precision == "bfloat16" or (config.precision == "auto" and half)
+        if self.half and device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+
+    def learn(self, batch: Batch, random: torch.Generator) -> Tensor:
+        """One step; this process's part of the loss, a number on the device. random: drops words."""
+        twins = find_twins(batch.query, batch.code, batch.negatives)
+        texts = [batch.query, batch.code, *([] if batch.negatives is None else [batch.negatives])]
+        query, *codes = (drop_words(ids, self.config.word_dropout, random) for ids in texts)
+        query_rows, [query] = compact(len(self.rows["query"].table), query)
+        code_rows, codes = compact(len(self.rows["code"].table), *codes)
+        tables = {"query": self.rows["query"].take(query_rows), "code": self.rows["code"].take(code_rows)}
+        loss = self._loss(tables, query, codes, twins)
+        self.dense.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.world.size > 1:
+            leaves = [*tables.values(), *self.parameters]
+            for leaf in leaves:  # a process without a share of the batch has no gradients
+                leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+            self.world.sum([leaf.grad for leaf in leaves if leaf.grad is not None])
+        for rows in self.rows.values():
+            rows.step(self.rate)
+        self.dense.param_groups[0]["lr"] = self.rate
+        self.dense.step()
+        return loss.detach()
+
+    def _loss(self, tables: Mapping[str, Tensor], query: Tensor, codes: list[Tensor], twins: Tensor) -> Tensor:
+        """tables: rows of each tower's table; ids [n, l] are places among them."""
+        n = len(query)
+        begin, end, _ = self.world.share(n)
+        with torch.autocast(query.device.type, torch.bfloat16, enabled=self.half):
+            queries = self._encode("query", tables, query[begin:end])  # [m, d]
+            vectors = torch.cat([self._encode_shared(tables, ids) for ids in codes]).float()  # [k, d]
+        if self.config.centre:
+            vectors = center(vectors)
+        cosines, own = queries.float() @ vectors.T, torch.arange(begin, end, device=query.device)  # [m, k]
+        if self.config.loss == "softmax":
+            return softmax_loss(self.towers.scale * cosines, own, twins[own]).sum() / n
+        every = torch.arange(n, device=own.device)
+        other = every.roll(-1)  # the next code of the batch, whose order is random
+        if twins.shape[1] > n:
+            other = torch.where(twins[every, n + every], other, n + every)  # or the hard negative
+        valid = ~twins[every, other]
+        losses = margin_loss(cosines, own, other[own], self.config.margin) * valid[own]
+        return losses.sum() / valid.sum().clamp(min=1)
+
+    def _encode_shared(self, tables: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+        """Vectors [n, d] of codes, of which every process encodes its share."""
+        begin, end, each = self.world.share(len(ids))
+        return self.world.gather(self._encode("code", tables, ids[begin:end]), len(ids), each)
+
+    def _encode(self, side: str, tables: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+        """Unit vectors [n, d]; of several parts one is in memory at a time, and encoded once more going back."""
+        tower = self.towers.get_submodule(side)
+        table = tables[side].to(torch.bfloat16) if self.half else tables[side]  # trained and stored in float32
+
+        def encode(part: Tensor) -> Tensor:
+            vectors: Tensor = functional_call(tower, {TABLE: table}, (part,))
+            return vectors
+
+        if self.config.accumulate == 1:
+            return encode(ids)
+        parts = ids.tensor_split(self.config.accumulate)
+        return torch.cat([checkpoint(encode, part, use_reentrant=False) for part in parts if len(part)])
+
+    def state(self) -> dict[str, Any]:
+        """Everything that training depends on and that is not in the network."""
+        return {"dense": self.dense.state_dict(), **{side: rows.state_dict() for side, rows in self.rows.items()}}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """What `state` gave."""
+        self.dense.load_state_dict(state["dense"])
+        for side, rows in self.rows.items():
+            rows.load_state_dict(state[side])
+
+
+def _table(tower: torch.nn.Module) -> Tensor:
+    return tower.get_parameter(TABLE).requires_grad_(False).detach()
+
+
+def center(vectors: Tensor) -> Tensor:
+    """Unit vectors of vectors [n, d] less their mean; zeros stay zeros."""
+    centered = F.normalize(vectors - vectors.mean(dim=0), dim=1)
+    return centered.masked_fill(~vectors.any(dim=1, keepdim=True), 0)

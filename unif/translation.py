@@ -1,90 +1,352 @@
-"""Which words of a function answer each word of a question: a learnt translation, served without torch.
+"""Training of a head with a translation: vectors of queries and functions, then the tables of `ncs.learn.translation`.
 
-One vector a function is the mean of all it says; here every word of the question is looked for by itself, and words
-that stand for it count as it does. Of a question's word t in a function d, whose words u weigh w(u, d) (unif.impacts):
-
-    found(t, d) = sum over u of w(u, d) * exp(counted_u) * (max(0, cos(q_t, c_u)) ** power + same * [t is u])
-    score       = sum over t of exp(asked_t) * found / (found + half)  /  sum over t of exp(asked_t)
-
-The saturation by `half` is BM25's, the sum over u a translation model's (Berger and Lafferty 1999), whose table is the
-product of two matrices of word vectors. Without vectors and with same = 1 it is BM25 with learnt idf.
+First UNIF's form over impacts: T_q and T_c, a learned weight of every word on both sides, cosine of the weighted sums;
+they start from the singular vectors of how much more often a word of questions meets a word of functions than by
+chance. Then, from these, the translation. Trained apart and added they find more than either, and more than both
+trained as one. Both by in-batch softmax; half of a batch are questions that share a word, so that its negatives are
+hard. Where an index and questions with answers are given, both then learn what the default ranker's lists lack
+(unif.judged_lists). Rows of pairs are CSR on the CPU; the tables may be on another device.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
+
+from ncs import __version__
+from ncs.errors import BadInput
+from ncs.learn.heads import NAME, Head, Tower
+from ncs.learn.tokenization import StemTokenizer
+from ncs.learn.translation import Translation
+from ncs.progress import Track, silent
+from unif.judged_lists import Material, drop_entries, judge_lists, read_answers, train_on_lists
+from unif.step import choose_device
+from unif.training import (
+    CANDIDATES,
+    CHECKPOINT,
+    Trained,
+    checkpoint_errors,
+    copy_state,
+    load_checkpoint,
+    open_run,
+    save_checkpoint,
+    write_curve,
+)
+from unif.translation_data import read_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float32]
-    Scores = NDArray[np.float64]
+    from ncs.index import Index
+    from unif.config import TranslationConfig
+    from unif.data import Ids
+    from unif.sources import Sources
+    from unif.translation_data import SparsePairs
 
-FOLDER = "translation"
-NAMES = ("query", "code", "asked", "counted")
-SETTINGS = ("power", "half", "same")
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """query, code: unit vectors [V + 1, d] of tokens, row 0 of none; asked, counted: logarithms of weights [V + 1]."""
-
-    query: Array
-    code: Array
-    asked: Array
-    counted: Array
-    power: float
-    half: float
-    same: float
-
-    def scores(self, ids: Sequence[int], impacts: Any) -> Scores:
-        """Of functions, CSR [n, V] of what tokens weigh in them, to a question of these tokens, [n]; 0 for none."""
-        asked = np.unique(np.fromiter((id for id in ids if id > 0), np.int64))
-        if not len(asked) or not impacts.shape[0]:
-            return np.zeros(impacts.shape[0])
-        there, places = np.unique(impacts.indices, return_inverse=True)
-        table = self.table(asked, there + 1)  # [t, u]
-        table *= np.exp(self.counted[there + 1])
-        found = _product(impacts, places, table)  # [n, t]
-        weights = np.exp(self.asked[asked].astype(np.float64))
-        return np.asarray((found / (found + self.half)) @ (weights / weights.sum()), np.float64)
-
-    def table(self, asked: NDArray[np.int64], there: NDArray[np.int64]) -> Array:
-        """How far each of the tokens `there` stands for each of those asked for, [t, u]."""
-        likeness = np.maximum(np.asarray(self.query[asked]) @ np.asarray(self.code[there]).T, 0) ** self.power
-        at = np.minimum(np.searchsorted(there, asked), max(0, len(there) - 1))
-        met = there[at] == asked if len(there) else np.zeros(len(asked), np.bool_)
-        likeness[np.flatnonzero(met), at[met]] += self.same
-        return np.asarray(likeness, np.float32)
-
-    def save(self, folder: Path) -> None:
-        """Write `<array>.npy` each, and `translation.json`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in NAMES:
-            np.save(folder / f"{name}.npy", getattr(self, name))
-        told = {name: getattr(self, name) for name in SETTINGS}
-        (folder / "translation.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path, tokens: int) -> Translation:
-        """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
-        told: Mapping[str, float] = json.loads((folder / "translation.json").read_bytes())
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in NAMES}
-        if any(len(array) != tokens + 1 or array.dtype != np.float32 for array in arrays.values()):
-            raise ValueError("the translation holds other numbers")
-        numbers = [float(told[name]) for name in SETTINGS]
-        return cls(arrays["query"], arrays["code"], arrays["asked"], arrays["counted"], *numbers)
+UNDOCUMENTED = 0.5
+"""Share of the pairs without a doc comment that the second part is trained on: people search documented functions."""
+VALID = 5_000
+"""Pairs at most that are validated on."""
+MIN_MET, SHIFT = 2, float(np.log(2))
+"""How often two words meet to count; what is subtracted from the pointwise mutual information."""
+MIN_LENGTH = 0.3
+"""A vector as short as this at the start stays short: little is known of its word."""
+LIGHT, HEAVY = -6.0, 4.0
+"""Bounds of the logarithm of a word's weight."""
+MET_IN = 1_000_000
+"""Pairs in which meetings of words are counted, spread evenly where there are more."""
 
 
-def _product(impacts: Any, places: NDArray[np.int64], table: Array) -> Scores:
-    """Functions x asked tokens [n, t] of impacts [n, V], whose entries are of these places in a table [t, u]."""
+def start_vectors(pairs: SparsePairs, rows: Ids, config: TranslationConfig) -> tuple[Tensor, Tensor]:
+    """T_q and T_c [V, d]: singular vectors of the positive pointwise mutual information of words of questions and words
+    of code, in the undocumented ones of these rows."""
     from scipy.sparse import csr_matrix
+    from sklearn.utils.extmath import randomized_svd
 
-    narrow = csr_matrix((impacts.data, places, impacts.indptr), shape=(impacts.shape[0], table.shape[1]))
-    return np.asarray(narrow @ table.T, np.float64)
+    rows = rows[~pairs.documented[rows]]
+    rows = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(MET_IN, len(rows))).astype(np.int64))]
+    met = (pairs.query[rows].T @ (pairs.code[rows] > 0).astype(np.float32)).tocoo()
+    if met.shape[0] <= config.dim or not met.nnz:
+        raise BadInput(f"the pairs have {met.shape[0]} words; more than {config.dim}, of undocumented code, are needed")
+    query, code = (np.bincount(ids, met.data, met.shape[0]) for ids in (met.row, met.col))
+    information = np.log(met.data * met.data.sum() / (query[met.row] * code[met.col])) - SHIFT
+    kept = (information > 0) & (met.data >= MIN_MET)
+    table = csr_matrix((information[kept].astype(np.float32), (met.row[kept], met.col[kept])), met.shape)
+    left, values, right = randomized_svd(table, config.dim, n_iter=2, random_state=config.seed)
+    draw = np.random.default_rng(config.seed)
+    tables = []
+    for each in (left * np.sqrt(values), right.T * np.sqrt(values)):
+        each = each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), MIN_LENGTH)
+        tables.append(torch.from_numpy(each + draw.normal(size=each.shape, scale=0.02 * config.dim**-0.5)).float())
+    return tables[0], tables[1]
+
+
+def _table(start: Tensor) -> nn.Embedding:
+    """Rows that start from these, of which a step moves those of its words."""
+    return nn.Embedding(len(start), start.shape[1], sparse=True, _weight=start)
+
+
+def _on(ids: NDArray[Any], device: torch.device) -> Tensor:
+    return torch.from_numpy(ids.astype(np.int64)).to(device)
+
+
+def _rows(rows: Any) -> NDArray[np.int64]:
+    """The row of each entry of a CSR."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+class VectorModel(nn.Module):
+    """Queries and functions as unit vectors: sums of word vectors, by impact and a learned weight of the word."""
+
+    def __init__(self, query: Tensor, code: Tensor, weights: Tensor) -> None:
+        super().__init__()
+        self.query, self.code = _table(query), _table(code)
+        self.query_weights, self.code_weights = (_table(weights[:, None].clone()) for _ in range(2))
+        self.log_scale = nn.Parameter(torch.tensor(2.7))
+
+    def forward(self, query: Any, code: Any) -> Tensor:
+        """Scores [a, b] of functions, CSR [b, V], to queries, CSR [a, V]."""
+        cosines = _encode(query, self.query, self.query_weights) @ _encode(code, self.code, self.code_weights).T
+        return cosines * self.log_scale.clamp(max=float(np.log(100))).exp()
+
+
+def _encode(rows: Any, table: nn.Embedding, weight: nn.Embedding) -> Tensor:
+    """Unit vectors [n, d]; zeros for an empty row."""
+    device = table.weight.device
+    ids, starts = _on(rows.indices, device), _on(rows.indptr[:-1], device)
+    weights = torch.from_numpy(rows.data).to(device) * weight(ids)[:, 0].clamp(LIGHT, HEAVY).exp()
+    summed = F.embedding_bag(ids, table.weight, starts, mode="sum", per_sample_weights=weights, sparse=True)
+    return F.normalize(summed, dim=1)
+
+
+class TranslationModel(nn.Module):
+    """The translation of `ncs.learn.translation`, from where the vectors of words have come to."""
+
+    def __init__(self, start: VectorModel, config: TranslationConfig) -> None:
+        super().__init__()
+        self.query, self.code = (_table(F.normalize(each.weight.detach(), dim=1)) for each in (start.query, start.code))
+        self.query_weights = _table(start.query_weights.weight.detach().clone())
+        self.code_weights = _table(torch.zeros_like(start.query_weights.weight))
+        self.limit, self.same = (nn.Parameter(torch.tensor(float(np.log(each)))) for each in (config.half, config.same))
+        self.log_scale, self.power = nn.Parameter(torch.tensor(3.0)), config.power
+
+    def forward(self, query: Any, code: Any) -> Tensor:
+        """Scores [a, b]; the table is made once for every word of the batch, not for every place where it stands."""
+        device = self.query.weight.device
+        query_words, at = np.unique(query.indices, return_inverse=True)
+        code_words, places = np.unique(code.indices, return_inverse=True)
+        t, u, place = _on(query_words, device), _on(code_words, device), _on(at, device)
+        table = F.relu(self.query(t) @ self.code(u).T) ** self.power  # [t, u]
+        table = table + self.same.exp() * (t[:, None] == u[None])
+        weights = torch.from_numpy(code.data).to(device) * self.code_weights(_on(code.indices, device))[:, 0].exp()
+        cells = _on(np.stack([_rows(code), places]), device)
+        sparse = torch.sparse_coo_tensor(cells, weights, (code.shape[0], len(u)), check_invariants=False)
+        match = torch.sparse.mm(sparse, table.T)  # [b, t]
+        weighted = self.query_weights(t)[:, 0].clamp(LIGHT, HEAVY).exp()[place]
+        shares = torch.zeros(query.shape[0], len(t), device=device)
+        shares = shares.index_put((_on(_rows(query), device), place), weighted)  # [a, t]
+        shares = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-6)
+        scores: Tensor = shares @ (match / (match + self.limit.exp())).T * self.log_scale.exp()
+        return scores
+
+
+def export(
+    vectors: VectorModel,
+    translation: TranslationModel,
+    pairs: SparsePairs,
+    config: TranslationConfig,
+    about: Mapping[str, object],
+) -> Head:
+    """Plain arrays, the row of padding first."""
+    tokens = StemTokenizer(pairs.stems)
+    settings = {"pooling": "scores", "longest": None}
+
+    def array(table: nn.Embedding, change: Callable[[Tensor], Tensor] = lambda each: each) -> NDArray[np.float32]:
+        return np.asarray(F.pad(change(table.weight.detach().cpu()), (0, 0, 1, 0)).numpy(), np.float32)
+
+    def weights(table: nn.Embedding) -> NDArray[np.float32]:
+        return array(table, lambda each: each.clamp(LIGHT, HEAVY))
+
+    query, code = (
+        Tower("bag", tokens, {"table": array(table), "scores": weights(weight)}, settings)
+        for table, weight in ((vectors.query, vectors.query_weights), (vectors.code, vectors.code_weights))
+    )
+    unit = [array(table, lambda each: F.normalize(each, dim=1)) for table in (translation.query, translation.code)]
+    numbers = [float(each.detach().exp()) for each in (translation.limit, translation.same)]
+    flat = weights(translation.query_weights)[:, 0], array(translation.code_weights)[:, 0]
+    return Head(query, code, "fields", about, Translation(unit[0], unit[1], *flat, config.power, *numbers))
+
+
+def train(
+    out: Path,
+    sources: Sources,
+    config: TranslationConfig,
+    *,
+    index: Index | None = None,
+    device: str = "auto",
+    track: Track = silent,
+) -> Trained:
+    """Train into the folder of a run; the same call resumes a killed one, bit by bit on one machine.
+
+    index: whose lists are judged by the answers of `sources`, where it names any. The curve has an epoch a row, epoch 0
+    being the vectors before training. Raises BadInput for pairs that are none, and for a folder that holds something
+    else.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise BadInput("a translation is trained by one process; start it without torchrun")
+    about = {"version": __version__, "encoder": "translation", **sources.about(), **asdict(config)}
+    open_run(out, about)
+    pairs = read_pairs(out / "pairs", sources, track)
+    place = choose_device(device)
+    training = Training(out, pairs, config, torch.device("cpu") if place.type == "mps" else place)  # no sparse there
+    state = training.run(track)
+    if index is not None and sources.answers and not state["lists"]:
+        lists = judge_lists(index, read_answers(sources.answers, sources.unwanted), track=track)
+        functions = np.flatnonzero(index.functions())
+        training.run_lists(state, Material.of(lists, index.words(), pairs.stems, functions))
+    write_curve(out, state["curve"], state["best_epoch"], plot=True)
+    record = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
+    head = export(training.vectors, training.translation, pairs, config, record)
+    head.save(out / NAME)
+    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
+
+
+class Training:
+    """Two parts of some epochs. What one of them draws depends on the seed and its number alone."""
+
+    def __init__(self, out: Path, pairs: SparsePairs, config: TranslationConfig, device: torch.device) -> None:
+        self.out, self.pairs, self.config, self.device = out, pairs, config, device
+        self.train, valid = pairs.split(config.valid, config.seed)
+        self.valid = np.random.default_rng((config.seed, 1)).permutation(valid)[:VALID]
+        torch.manual_seed(config.seed)
+        weights = torch.from_numpy(np.log(np.maximum(pairs.idf, 0.05))).float()
+        self.vectors = VectorModel(*start_vectors(pairs, self.train, config), weights).to(self.device)
+        self.translation = TranslationModel(self.vectors, config).to(self.device)
+        self._make_optimizers(0)
+
+    def run(self, track: Track = silent) -> dict[str, Any]:
+        """All epochs that are still to come; leaves both networks at their best."""
+        state = self._resume() or self._initial_state()
+        while state["epoch"] < self.config.epochs + self.config.passes:
+            if state["epoch"] >= self.config.epochs and state["part"] == 0:
+                self._begin_translation(state)
+            state["epoch"] += 1
+            row = self._epoch(state["epoch"], track)
+            row |= {"stage": state["part"] + 1, "mrr": self._validate(state["part"])}
+            if row["mrr"] >= state["best_mrr"]:
+                state |= {
+                    "best_epoch": state["epoch"],
+                    "best_mrr": row["mrr"],
+                    "best": copy_state(self._network(state)),
+                }
+            state["curve"] = [*state["curve"], row]
+            self._save(state)
+        if not state["lists"]:
+            self._network(state).load_state_dict(state["best"])
+        return state
+
+    def run_lists(self, state: dict[str, Any], material: Material) -> None:
+        """The rounds over judged lists, on the CPU; killed among them, a training resumes before the first."""
+        self.vectors, self.translation, self.device = self.vectors.cpu(), self.translation.cpu(), torch.device("cpu")
+        draw = np.random.default_rng((self.config.seed, state["epoch"], 1))
+        for row in train_on_lists((self.vectors, self.translation), material, self.config.rounds, draw):
+            state["epoch"] += 1
+            row |= {"epoch": state["epoch"], "stage": 3, "mrr": self._validate(1)}
+            state |= {"curve": [*state["curve"], row], "best_epoch": state["epoch"], "best_mrr": row["mrr"]}
+        state["lists"] = self.config.rounds
+        self._save(state)
+
+    def _network(self, state: dict[str, Any]) -> nn.Module:
+        return self.translation if state["part"] else self.vectors
+
+    def _initial_state(self) -> dict[str, Any]:
+        mrr = self._validate(0)
+        state = {"part": 0, "epoch": 0, "lists": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
+        return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_state(self.vectors)}
+
+    def _begin_translation(self, state: dict[str, Any]) -> None:
+        """The best vectors stay as they are; the translation starts from them, and has both added to beat."""
+        self.vectors.load_state_dict(state["best"])
+        self.translation = TranslationModel(self.vectors, self.config).to(self.device)
+        self._make_optimizers(1)
+        best = copy_state(self.translation)
+        state |= {"part": 1, "best_mrr": self._validate(1), "best_epoch": state["epoch"], "best": best}
+
+    def _make_optimizers(self, part: int) -> None:
+        """Sparse rows of the tables, and the few numbers beside them."""
+        network = self.translation if part else self.vectors
+        tables = [each.weight for each in network.modules() if isinstance(each, nn.Embedding)]
+        others = [each for each in network.parameters() if not any(each is table for table in tables)]
+        rate = self.config.rate / 3 if part else self.config.rate
+        self.optimizers = [torch.optim.SparseAdam(tables, lr=rate), torch.optim.Adam(others, lr=0.01)]
+
+    def _epoch(self, epoch: int, track: Track) -> dict[str, float]:
+        """Over the pairs, each as often as its file weighs; the mean loss and the speed."""
+        pairs, config, second = self.pairs, self.config, epoch > self.config.epochs
+        network: nn.Module = self.translation if second else self.vectors
+        size, share = (config.batch // 2, UNDOCUMENTED) if second else (config.batch, 1.0)
+        draw = np.random.default_rng((config.seed, epoch))
+        began, total, steps = time.perf_counter(), torch.zeros((), device=self.device), 0
+        for rows in track(pairs.batches(self.train, size, config.alike, share, draw), f"epoch {epoch}", unit="batches"):
+            query = drop_entries(pairs.query[rows], config.query_dropout, draw)
+            code = drop_entries(pairs.code_of(rows, draw), config.word_dropout, draw)
+            same = torch.from_numpy(pairs.not_negatives(rows)).to(self.device)
+            scores = network(query, code).masked_fill(same, -1e9)
+            loss = F.cross_entropy(scores, torch.arange(len(rows), device=self.device))
+            for optimizer in self.optimizers:
+                optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            for optimizer in self.optimizers:
+                optimizer.step()
+            total, steps = total + loss.detach(), steps + 1
+        mean, seconds = float(total) / max(1, steps), time.perf_counter() - began
+        return {"epoch": epoch, "loss": mean, "seconds": round(seconds, 3), "pairs_per_s": steps * size / seconds}
+
+    @torch.no_grad()
+    def _validate(self, part: int) -> float:
+        """Mean reciprocal rank of a question's function among CANDIDATES.
+
+        In the second part both standings are added, as they are served (ncs.search.head_signal).
+        """
+        pairs, ranks = self.pairs, []
+        for rows in np.array_split(self.valid, max(1, round(len(self.valid) / CANDIDATES))):
+            query, code = pairs.query[rows], pairs.code_of(rows, np.random.default_rng((self.config.seed, 2)))
+            scores = _standing(self.vectors(query, code))
+            scores = scores + _standing(self.translation(query, code)) if part else scores
+            same = torch.from_numpy(pairs.not_negatives(rows, questions=True)).to(self.device)
+            above = (scores >= scores.diagonal()[:, None]) & ~same
+            ranks.append(1 / above.sum(dim=1).clamp(min=1).double())
+        return float(torch.cat(ranks).mean())
+
+    def _save(self, state: dict[str, Any]) -> None:
+        networks = {"vectors": self.vectors.state_dict(), "translation": self.translation.state_dict()}
+        optimizers = [each.state_dict() for each in self.optimizers]
+        save_checkpoint(self.out / CHECKPOINT, {**state, **networks, "optimizers": optimizers})
+        write_curve(self.out, state["curve"], state["best_epoch"])
+
+    def _resume(self) -> dict[str, Any] | None:
+        """Put all where the checkpoint was; None where there is none. Raises BadInput for a damaged one."""
+        state = load_checkpoint(self.out / CHECKPOINT, self.device)
+        if state is not None:
+            with checkpoint_errors(self.out / CHECKPOINT):
+                self.vectors.load_state_dict(state.pop("vectors"))
+                self.translation.load_state_dict(state.pop("translation"))
+                self._make_optimizers(state["part"])
+                for optimizer, each in zip(self.optimizers, state.pop("optimizers"), strict=True):
+                    optimizer.load_state_dict(each)
+        return state
+
+
+def _standing(scores: Tensor) -> Tensor:
+    """Scores [a, b] of each query in standard deviations of all."""
+    return (scores - scores.mean(dim=1, keepdim=True)) / scores.std(dim=1, correction=0, keepdim=True).clamp(min=1e-9)

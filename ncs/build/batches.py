@@ -136,8 +136,8 @@ class Collected:
             "source_bytes": self.bytes,
             "broken": len(self.broken),
             "failed": len(self.failed),
-            "broken_files": list(self.broken[:100]),
-            "failed_files": list(self.failed[:100]),
+            "broken_files": sorted(self.broken)[:100],
+            "failed_files": sorted(self.failed)[:100],
             **self.tally,
         }
 

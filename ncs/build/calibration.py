@@ -62,7 +62,7 @@ SAMPLE, RUN = 4_096, 64
 
 def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
     """Fit the model of confidence and save it with the statistics; figures about it. The same index, the same model."""
-    ranker = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False))
+    ranker = _hybrid(snapshot)
     words, documents = _words(ranker.opened), Documents(snapshot)
     queries = synthetic_queries(words, documents, ranker.opened.facts)
     counts = {kind: sum(query.kind == kind for query in queries) for kind in MOST}
@@ -108,6 +108,13 @@ def _fit(
 def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
     """The first HITS of a ranking, one document left out."""
     return ranking.at([position for position, row in enumerate(ranking.rows) if row != without][:HITS])
+
+
+def _hybrid(snapshot: Snapshot, *, head: float | None = None) -> HybridRanker:
+    """The default ranker without tuned weights."""
+    ranker = HybridRanker(head=head, calibrated=False)
+    ranker.load(snapshot)
+    return ranker
 
 
 def _words(parts: Parts) -> WordTable:
@@ -225,8 +232,7 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
                 on names, which flatter it less, at least not lower;
         ranks   lowers the mean reciprocal rank of no kind of query significantly.
 
-    A head of another corpus, of too few pairs or of a broken run fails the first. One that was trained on what the
-    default ranker answers is not asked: it stands high, and beside its teacher it lowered people's queries.
+    A head of another corpus, of too few pairs or of a broken run fails the first.
     """
     head = load_ranker(NAME, snapshot)
     if not isinstance(head, LearntVectors):
@@ -237,9 +243,7 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
 
 
 def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
-    if head.taught:
-        return HeadWeight(0.0, {}, {}, "it learnt from a ranker's answers, and tells the default ranker nothing new")
-    plain = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False, head=0.0))
+    plain = _hybrid(snapshot, head=0.0)
     parts, documents = plain.opened, Documents(snapshot)
     words = _words(parts)
     queries = synthetic_queries(words, documents, parts.facts, least_share=HEAD_SHARE)
@@ -253,7 +257,7 @@ def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
     repositories = np.unique(parts.facts.file_roles.repositories_of(np.arange(len(words))))
     found = HeadWeight(0.0, stands, {}, "")
     for weight in (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and len(repositories) < FEW else (HEAD_WEIGHT,):
-        lifted = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False, head=weight))
+        lifted = _hybrid(snapshot, head=weight)
         ranks = _gains(kinds, before, _reciprocal_ranks(lifted, queries, with_head))
         found = HeadWeight(weight if helps(stands, ranks) else 0.0, stands, ranks, why(stands, ranks))
         if found.weight:
@@ -295,7 +299,7 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
 
 def _standing(parts: Parts, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
     """Where plain word vectors put each right document without its field, [queries]."""
-    spread, stands = Spread.of(parts.dense.index), np.zeros(len(queries))
+    spread, stands = Spread.of(parts.dense.vectors), np.zeros(len(queries))
     for at, (query, hide) in enumerate(zip(queries, hidden, strict=True)):
         vector = parts.dense.encoder.query(" ".join(read_intent(query.text, parts.facts.languages).words))
         stands[at] = spread.standing(vector, np.array([hide.meaning]))[0]

@@ -151,7 +151,12 @@ def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache 
     from ncs.extract.readers import read_as_text, ungrammatical
 
     if request.scheduler is None:
-        files = request.track(request.files(sources.skipped, cache), "reading functions", total=total, unit="files")
+        files = request.track(
+            request.files(sources.skipped, cache.is_unchanged if cache else None),
+            "reading functions",
+            total=total,
+            unit="files",
+        )
         collected = ingest(files, segment, request.config, request.workers, cache, began=sources.began)
     else:
         from ncs.scale.dask.build import read as read_on_cluster

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ncs.errors import BadInput, IndexFolderError
 from ncs.learn.confidence import TUNED, save_weights
 from ncs.learn.tuning import Example, Gain, cross_validate, fit_factors
 from ncs.search.hybrid import HEAD, HybridRanker
-from ncs.search.rankers import load_ranker
 
 if TYPE_CHECKING:
     from ncs.search.feedback import Feedback
@@ -64,8 +63,9 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     judged, alone = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
     if len(judged) < LEAST:
         raise BadInput(f"{len(judged)} queries with right functions are too few to learn from; give at least {LEAST}")
-    built = cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=False))
-    current = asdict(cast(HybridRanker, load_ranker("hybrid", snapshot)).weights)
+    built, current = HybridRanker(calibrated=False), HybridRanker()
+    for ranker in (built, current):
+        ranker.load(snapshot)
     weights = asdict(built.weights)
     names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or built.opened.head))
     examples = [Example.of(built.rank(each.text, HEAD), each.rows, names) for each in judged]
@@ -73,14 +73,14 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     found = sum(len(example.right) > 0 for example in examples)
     if not found:
         raise BadInput(f"none of the functions is among the first {HEAD} of its query; are they of this index?")
-    before = [_ratio(current, weights, WEIGHTS[name][0]) for name in names[1:]]
+    before = [_ratio(asdict(current.weights), weights, WEIGHTS[name][0]) for name in names[1:]]
     gain = cross_validate(examples, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
     factors = fit_factors([*examples, *beside], len(names)).tolist()
     tuned = tuned_weights(factors[1:], names[1:], weights)
     if written := gain.wins or force:
         _write(snapshot, tuned)
     wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, alone))
-    return Tuned(len(judged), found, wrong, wrong_alone, gain, current, {**weights, **tuned}, written)
+    return Tuned(len(judged), found, wrong, wrong_alone, gain, asdict(current.weights), {**weights, **tuned}, written)
 
 
 def _ratio(current: Mapping[str, float], built: Mapping[str, float], name: str) -> float:

@@ -232,7 +232,7 @@ def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int
         **{name: dict(sorted(counter.items())) for name, counter in labels.items()},
         "broken": len(broken),
         "failed": len(failed),
-        "broken_files": broken[:100],
-        "failed_files": failed[:100],
+        "broken_files": sorted(broken)[:100],
+        "failed_files": sorted(failed)[:100],
         "text_files": read_as_text(paths),
     }

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import NamedTuple
 
-import numpy as np
-
 from ncs.extract.comments import Comments
 from ncs.extract.languages import Language
 from ncs.types import Document, Field, Tokens
@@ -98,8 +96,8 @@ def _dedented(source: bytes, start: int, code: bytes) -> bytes:
     return code.replace(indent, b"\n") if len(indent) > 1 and indent.isspace() else code
 
 
-_DEPTH = np.array([(chr(c) in "([{") - (chr(c) in ")]}") for c in range(256)], np.int8)
-_IS_SPACE = np.array([c in b" \t\n\r\f\v" for c in range(256)])
+_SPACE = b" \t\r\f\v"
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _SAME, _DEEPER, _SHALLOWER = 0x0E, 0x0F, 0x10
 """Marks: control characters, no white space; _SHALLOWER and up for one level less and more."""
 _MOST_LEVELS = 15
@@ -115,27 +113,24 @@ def mark_layout(code: bytes, bare: bytes | bytearray) -> bytes:
     b'if a:\x0f  b(\n  c)\x10d'
     """
     marked = bytearray(code)
-    chars = np.frombuffer(bare, np.uint8)
-    depth = np.cumsum(_DEPTH[chars], dtype=np.int32)
-    if len(depth) and depth.min() < 0:  # closed too often: count from there
-        depth -= np.minimum(np.minimum.accumulate(depth), 0)
-    line_ends = np.flatnonzero(chars == 0x0A)
-    is_space = _IS_SPACE[chars]
-    text = np.append(np.flatnonzero(~is_space & (chars != 0)), len(chars))
-    has_text = text[np.searchsorted(text, line_ends)] < np.append(line_ends[1:], len(chars))
-    joined = chars[line_ends - 1] == ord("\\")
-    for at in line_ends[joined].tolist():
-        marked[at - 1] = 0
-    ends = line_ends[has_text & ~joined & (depth[line_ends] == 0)]
-    indented = np.append(np.flatnonzero(~is_space), len(chars))
-    columns = indented[np.searchsorted(indented, ends)] - ends - 1
+    depth = at = last = 0
     levels = [0]
-    last = 0
-    for at, column in zip(ends.tolist(), columns.tolist(), strict=True):
-        if column and 0x09 in code[at + 1 : at + 1 + column]:
-            column = len(code[at + 1 : at + 1 + column].expandtabs())
-        marked[at] = _SAME if column == last else _mark(levels, column)
-        last = column
+    joined = True  # no line end before the first line
+    for line in bare.split(b"\n"):
+        if line.strip(_LAYOUT):
+            if not depth and not joined:
+                column = len(line) - len(line.lstrip(_SPACE))
+                if 0x09 in line[:column]:
+                    column = len(line[:column].expandtabs())
+                marked[at - 1] = _SAME if column == last else _mark(levels, column)
+                last = column
+            if brackets := line.translate(None, _NO_BRACKETS):
+                closing = brackets.count(b")") + brackets.count(b"]") + brackets.count(b"}")
+                depth = max(0, depth + len(brackets) - 2 * closing)
+        at += len(line) + 1
+        joined = line.endswith(b"\\")
+        if joined:
+            marked[at - 2] = 0
     return bytes(marked)
 
 

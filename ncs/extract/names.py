@@ -15,6 +15,8 @@ from ncs.extract.languages import Language
 from ncs.extract.source_bytes import Span
 
 if TYPE_CHECKING:
+    from tree_sitter import Node
+
     from ncs.types import Field, Tokens
 
 _CALL, _TYPE, _PARAMETER, _ENUM, _OWN_NAME, _BY_CASE = b"\1\2\3\4\5\6"
@@ -36,7 +38,7 @@ _CACHE_SIZE = 200_000
 _CALLS, _ENUMS, _IDENTIFIERS, _TYPES, _PARAMETERS, _OWN_NAMES = range(6)
 
 
-def tag_names(captures: Mapping[str, list[Span]], code: bytearray, language: Language) -> bytes:
+def tag_names(captures: Mapping[str, Sequence[Node]], code: bytearray, language: Language) -> bytes:
     """Names, spaces and tags, one byte longer than the code, which has comments and strings blanked out."""
     tags = [(tag, captures[what]) for what, tag in _TAGS.items() if what in captures]
     tags += [(_OWN_NAME, captures[f"{kind}.name"]) for kind in language.kinds if f"{kind}.name" in captures]
@@ -44,8 +46,8 @@ def tag_names(captures: Mapping[str, list[Span]], code: bytearray, language: Lan
     if language.bracket_calls:
         for match in _SPACED_BRACKET.finditer(code):
             names[match.start()] = _CALL
-    for tag, spans in tags:
-        for _, end in spans:
+    for tag, nodes in tags:
+        for end in [node.end_byte for node in nodes]:
             if end:  # 0: a name that is missing at the start of a file
                 # a capture may end with what is no letter (`empty?`): then its last byte is the tag
                 names[end if names[end - 1] != 0x20 else end - 1] = tag

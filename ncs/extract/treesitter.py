@@ -8,7 +8,7 @@ function are those in its range.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import accumulate
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ncs.types import Document, Tokens
 
-    Captures = dict[str, list[Span]]
-    """Capture -> its byte ranges, sorted."""
+    Captures = Mapping[str, Sequence[Node]]
+    """Capture -> its nodes, in no order."""
     Literal = tuple[Span, str]
     """A string literal and its text."""
     Scope = tuple[int, int, str, str]
@@ -64,17 +64,13 @@ def read(
         return [], True
     parser, cursor, names = _tools(language)
     root = _parse(source, parser, language)
-    captures = {
-        what: sorted([node.byte_range for node in nodes])
-        for what, nodes in cursor.captures(root).items()
-        if what[0] != "_"
-    }
+    captures = cursor.captures(root)
     if not outside and not any(kind in captures for kind in language.kinds):
         return [], root.has_error
-    docstrings = captures.get("doc", [])
-    comments = Comments(source, captures.get("comments", []), docstrings, language)
+    docstrings = _spans(captures, "doc")
+    comments = Comments(source, _spans(captures, "comments"), docstrings, language)
     literals = _literals(source, captures, docstrings)
-    bare = blanked(comments.code, [span for span, _ in literals] + captures.get("nothing", []))
+    bare = blanked(comments.code, [span for span, _ in literals] + _spans(captures, "nothing"))
     tagged = tag_names(captures, bare, language)
     functions, classes = _functions_and_classes(_scopes(source, captures, language), tagged, literals, names)
     for number, start in _docstrings(functions, docstrings).items():
@@ -108,6 +104,11 @@ def _parse(source: bytes, parser: Parser, language: Language) -> Node:
     return parser.parse(bytes(blanked(source, masked, b" "))).root_node
 
 
+def _spans(captures: Captures, what: str) -> list[Span]:
+    """The byte ranges of a capture, sorted."""
+    return sorted([node.byte_range for node in captures.get(what, ())])
+
+
 def _depth(source: bytes) -> int:
     """The most brackets that are open at once, or closed too often; 0 where they are few."""
     brackets = source.translate(None, _NO_BRACKETS)
@@ -119,9 +120,9 @@ def _depth(source: bytes) -> int:
 
 def _literals(source: bytes, captures: Captures, docstrings: list[Span]) -> list[Literal]:
     """String literals in order, without docstrings of functions."""
-    spans = captures.get("literals", [])
+    spans = _spans(captures, "literals")
     if docstrings:
-        documenting = {start for start, _ in captures["doc.text"]}
+        documenting = {node.start_byte for node in captures["doc.text"]}
         spans = [span for span in spans if span[0] not in documenting]
     return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
 
@@ -159,14 +160,14 @@ def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope
     """Functions, classes and what else names a scope (with an empty kind), the enclosing before the enclosed."""
     decorated: dict[int, int] = {}
     if "decorated" in captures:
-        starts = ([start for start, _ in captures[what]] for what in ("decorated.definition", "decorated"))
+        starts = ([start for start, _ in _spans(captures, what)] for what in ("decorated.definition", "decorated"))
         decorated = dict(zip(*starts, strict=False))
-    preambles = {after_space(source, end): start for start, end in captures.get("preamble", ())}
+    preambles = {after_space(source, end): start for start, end in _spans(captures, "preamble")}
     scopes = []
     for kind in (*language.kinds, CLASS, "scope"):
         if kind not in captures:
             continue
-        nodes, names = captures[kind], captures.get(f"{kind}.name", [])
+        nodes, names = _spans(captures, kind), _spans(captures, f"{kind}.name")
         if len(names) != len(nodes):  # a node in error may have two, a kind may have none
             names = _pair(nodes, names)
         for (start, end), (a, b) in zip(nodes, names, strict=True):

@@ -1,8 +1,8 @@
 """How probable it is that a hit is right: a logistic model, and where an index keeps it and its tuned weights.
 
-    P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * trait)))
+    P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * feature)))
 
-over TRAITS, which do not depend on the scale of a score. The coefficients are fitted to questions made from the
+over FEATURES, which do not depend on the scale of a score. The coefficients are fitted to queries made of the
 documents themselves (ncs.build.calibration), towards DEFAULT, which stands where a corpus has too few of them.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 T = TypeVar("T")
-TRAITS = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
+FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
 """Of a hit; words are counted by idf, a word as rare as can be is 1, and the question has q of them:
 coverage: the part c of the question that the document's words hold, as c^3 (1 - exp(-q / 3)): two words held say less
 than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
@@ -48,15 +48,15 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A logistic model over TRAITS; no coefficient is negative, so that more of a trait never lowers it."""
+    """A logistic model over FEATURES; no coefficient is negative, so that more of a feature never lowers it."""
 
     intercept: float
     coefficients: tuple[float, ...]
 
-    def probabilities(self, traits: Scores) -> Scores:
-        """[n, len(TRAITS)] -> [n]."""
-        found: Scores = 1 / (1 + np.exp(-(self.intercept + traits @ np.array(self.coefficients))))
-        return found
+    def probabilities(self, features: Scores) -> Scores:
+        """[n, len(FEATURES)] -> [n]."""
+        probabilities: Scores = 1 / (1 + np.exp(-(self.intercept + features @ np.array(self.coefficients))))
+        return probabilities
 
 
 DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
@@ -87,7 +87,7 @@ def load_model(statistics: Path) -> Model:
     def read(content: Any) -> Model:
         coefficients = tuple(float(value) for value in content["model"]["coefficients"])
         model = Model(float(content["model"]["intercept"]), coefficients)
-        if len(coefficients) != len(TRAITS) or not np.isfinite([model.intercept, *coefficients]).all():
+        if len(coefficients) != len(FEATURES) or not np.isfinite([model.intercept, *coefficients]).all():
             raise ValueError("numbers are missing")
         return model
 
@@ -129,7 +129,7 @@ def _read(path: Path, read: Callable[[Any], T]) -> T | None:
 
 
 def fit(
-    traits: Scores,
+    features: Scores,
     right: NDArray[np.bool_],
     *,
     weights: Scores | None = None,
@@ -140,9 +140,11 @@ def fit(
 
     weights: how many hits each one stands for, [n]; else one.
     """
+    from scipy.optimize import minimize  # only a build needs it
+
     start = np.array([towards.intercept, *towards.coefficients])
-    rows = np.column_stack([np.ones(len(traits)), traits])
-    counts = np.ones(len(traits)) if weights is None else weights
+    rows = np.column_stack([np.ones(len(features)), features])
+    counts = np.ones(len(features)) if weights is None else weights
 
     def loss(at: Scores) -> tuple[float, Scores]:
         z = rows @ at
@@ -152,12 +154,10 @@ def fit(
         value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
-    from scipy.optimize import minimize  # only a build needs it
-
-    bounds = [(None, None), *[(0.0, None)] * len(TRAITS)]
+    bounds = [(None, None), *[(0.0, None)] * len(FEATURES)]
     options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
-    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
-    return Model(round(float(found[0]), 6), tuple(round(float(value), 6) for value in found[1:]))
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    return Model(round(float(best[0]), 6), tuple(round(float(value), 6) for value in best[1:]))
 
 
 def reliability(
@@ -174,15 +174,15 @@ def reliability(
     for number in np.unique(numbers):
         inside = numbers == number
         mass = float(counts[inside].sum())
-        said, true = (float(counts[inside] @ values[inside]) / mass for values in (probabilities, right))
-        table.append((said, true, int(inside.sum())))
-        error += abs(said - true) * mass / float(counts.sum())
-    return Reliability(round(error, 4), tuple((round(said, 4), round(true, 4), n) for said, true, n in table))
+        predicted, true = (float(counts[inside] @ values[inside]) / mass for values in (probabilities, right))
+        table.append((predicted, true, int(inside.sum())))
+        error += abs(predicted - true) * mass / float(counts.sum())
+    return Reliability(round(error, 4), tuple((round(predicted, 4), round(true, 4), n) for predicted, true, n in table))
 
 
 def describe(model: Model) -> dict[str, float]:
     """The model for people to read."""
-    return {"intercept": model.intercept, **dict(zip(TRAITS, model.coefficients, strict=True))}
+    return {"intercept": model.intercept, **dict(zip(FEATURES, model.coefficients, strict=True))}
 
 
 def lead(scores: Sequence[float]) -> Scores:
@@ -198,9 +198,9 @@ def lead(scores: Sequence[float]) -> Scores:
 
 
 def is_sure(confidence: float | None, least: float) -> bool:
-    """Whether a hit is likely enough; raises BadInput where its ranker says nothing of that, or least is no share."""
+    """Whether a hit is likely enough; raises BadInput where its ranker gives no confidence, or least is not 0 to 1."""
     if not 0 <= least <= 1:
-        raise BadInput(f"a confidence is from 0 to 1, not {least}")
+        raise BadInput(f"confidences are from 0 to 1, not {least}")
     if confidence is None:
         raise BadInput("this ranker gives no confidence; leave out --ranker, or --min-confidence")
     return confidence >= least

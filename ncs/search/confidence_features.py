@@ -1,4 +1,4 @@
-"""Features of each hit that tell how probable it is that it is right: `ncs.learn.confidence.TRAITS`."""
+"""Features of each hit that tell how probable it is that it is right: `ncs.learn.confidence.FEATURES`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.learn.confidence import TRAITS, lead
+from ncs.learn.confidence import FEATURES, lead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def confidence_features(ranking: Ranking, hidden: Hidden | None = None) -> Scores:
-    """[hits, len(TRAITS)] of a ranking of the default ranker, in its order; the last hit is ahead of nothing."""
+    """[hits, len(FEATURES)] of a ranking of the default ranker, in its order; the last hit is ahead of nothing."""
     reading = ranking.reading
     if reading is None:
         raise BadInput("only the default ranker's hits have features of confidence; use it")
     if not ranking.rows:
-        return np.zeros((0, len(TRAITS)))
+        return np.zeros((0, len(FEATURES)))
     n = len(ranking.rows)
     total = max(sum(reading.idf.values()), 1e-9)
     mass = total / float(np.log1p(2 * reading.documents))

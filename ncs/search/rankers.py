@@ -111,7 +111,7 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "ncs_postrank": ("ncs.search.baselines.postrank:PostrankRanker", {}),
     "transformers": ("ncs.search.baselines.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.search.baselines.endpoint:endpoint_ranker", {}),
-    "unif": ("unif.ranker:UnifRanker", {}),
+    "unif": ("ncs.search.unif:UnifRanker", {}),
     "rrf": ("ncs.search.fusion:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
     "hybrid": ("ncs.search.hybrid:HybridRanker", {}),
 }

@@ -133,23 +133,6 @@ class FileRoleTable:
             tuple(repositories),
         )
 
-    def files_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The file of each row; -1 for one without a path."""
-        files = self.file[rows]
-        return np.where(self.named[files], files, -1).astype(np.int64)
-
-    def repositories_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The repository of each row."""
-        return self.repository[self.file[rows]]
-
-    def roles_of(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """The role of each row's file."""
-        return self.role[self.file[rows]]
-
-    def outlines_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row is a class or the top level of a file."""
-        return self.outline[rows]
-
     def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """How well the name of each row's file is what the query's stems say, 0 to 1, [len(rows)].
 
@@ -259,7 +242,7 @@ class FileRoles:
         match = np.zeros(len(rows))
         for number, at, local in self._snapshot.split(rows):
             table = self._tables[number]
-            match[at] = table.title_match(words, table.file[local])
+            match[at] = table.title_match(words, local)
         return match
 
 

@@ -9,7 +9,7 @@ import pytest
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
 from ncs.search.aroma import cached_features, features, readable, similarity
-from ncs.search.aroma.syntax import SYNTAX, Syntax, declares
+from ncs.search.aroma_syntax import SYNTAX, Syntax, declares
 
 
 def names(code: str, language: str = "java") -> set[object]:

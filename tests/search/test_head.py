@@ -6,7 +6,6 @@ import json
 import shutil
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -25,9 +24,8 @@ from ncs.learn.tuning import told as tuning_told
 from ncs.search.feedback import Feedback
 from ncs.search.hybrid import HybridRanker
 from ncs.search.signals.head import FAR, HeadSignal, save_weight, weight_of
+from ncs.search.unif import UnifRanker
 from tests.heads import head
-from unif.head import Head
-from unif.ranker import UnifRanker
 
 pytestmark = pytest.mark.slow  # they ask an index of some of the standard library, built once
 
@@ -203,12 +201,3 @@ def test_tune_weighs_the_head_where_the_build_listens_to_it(folder: Path, tmp_pa
         assert reset(index)
     with Index.load(copied) as index:
         assert cast(HybridRanker, index.ranker()).weights.head == 0
-
-
-def test_a_head_that_learnt_from_a_ranker_has_nothing_to_tell_it(folder: Path, tmp_path: Path) -> None:
-    copied, given = shutil.copytree(folder, tmp_path / "index"), Head.load(folder.parent / "noise" / "head")
-    replace(given, about={"teacher": "hybrid"}).save(tmp_path / "taught")
-    add_rankers(copied, [f"unif:head={tmp_path / 'taught'}"])
-    assert told(copied) == (
-        "hybrid: weight 0 of the head: it learnt from a ranker's answers, and tells the default ranker nothing new"
-    )

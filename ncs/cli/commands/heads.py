@@ -1,30 +1,53 @@
-"""`ncs train` and `explain-attention`: learnt heads, whose command line is their own."""
+"""`ncs train` and `explain-attention`: learned heads; the options of `train` are those of `unif`."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ncs.cli.commands.options import FOUND, NOTHING_FOUND, IndexOption, open_index
+
+if TYPE_CHECKING:
+    from ncs.search.unif import UnifRanker
+
 
 def train(context: typer.Context) -> None:
-    """Learn a head from (question, code) pairs or from the index itself: unif, nbow, cnn, birnn, selfatt or mixed.
+    """Train a head on (question, code) pairs or on the index itself: unif, translation, or CodeSearchNet's encoders.
 
     Example: ncs train unif --index .ncs --pairs pairs.jsonl.gz --out HEAD; all options: ncs train unif --help
     """
-    raise typer.Exit(_unif("train", context))
+    code: int = import_module("unif.__main__").main(["train", *context.args])
+    raise typer.Exit(code)
 
 
-def explain_attention(context: typer.Context) -> None:
-    """Which words of the best hit a learnt head weighs, beside TF-IDF.
+def explain_attention(
+    text: Annotated[str, typer.Argument(help="A query, or a function's name: its first hit is shown.")],
+    index: IndexOption = None,
+    head: Annotated[
+        Path | None, typer.Option(help="A head or the run that made it; else the one the index was built with.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", help="Words.")] = 10,
+) -> None:
+    """Which words of the best hit a learned head weights, beside TF-IDF.
 
-    Example: ncs explain-attention "hide soft keyboard"; all options: ncs explain-attention --help
+    Example: ncs explain-attention "hide soft keyboard"
     """
-    raise typer.Exit(_unif("explain-attention", context))
+    from ncs.learn.heads import Head, word_weights
 
-
-def _unif(command: str, context: typer.Context) -> int:
-    """Learnt heads have a command line of their own, imported when it is asked for; it needs torch to train only."""
-
-    code: int = import_module("unif.__main__").main([command, *context.args])
-    return code
+    with open_index(index) as opened:
+        loaded = Head.load(head) if head else cast("UnifRanker", opened.ranker("unif")).head
+        hits = opened.ranker().search(text, 1)
+        if not hits:
+            typer.echo("no hits", err=True)
+            raise typer.Exit(NOTHING_FOUND)
+        row = hits[0][0]
+        document = opened.store.document(row)
+        lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
+        for each in word_weights(loaded, opened.words(), row)[:n]:
+            times = f" x {each.count}" if each.count > 1 else ""
+            lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
+    typer.echo("\n".join(lines))
+    raise typer.Exit(FOUND)

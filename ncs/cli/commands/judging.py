@@ -129,18 +129,18 @@ def tune(
     """
     from dataclasses import asdict
 
-    from ncs.learn import tuning
+    from ncs.build import tune as tuning
     from ncs.search.feedback import read_feedback
 
     if reset == (from_feedback is not None):
         raise BadInput("name a file with --from-feedback, or take back what was tuned with --reset")
     with open_index(index) as opened:
         if from_feedback is None:
-            console.say("back at the weights of the build" if tuning.reset(opened) else "nothing was tuned")
+            console.say("back at the weights of the build" if tuning.reset(opened.snapshot) else "nothing was tuned")
             return
-        tuned = tuning.tune(opened, read_feedback(from_feedback, opened.store, qrels=qrels), force=force)
+        tuned = tuning.tune(opened.snapshot, read_feedback(from_feedback, opened.documents, qrels=qrels), force=force)
         if as_json:
             console.show_json(asdict(tuned))
         else:
-            typer.echo(tuning.told(tuned))
+            typer.echo(tuning.summary(tuned))
     raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)

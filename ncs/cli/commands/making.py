@@ -57,10 +57,6 @@ def build(
         str | None,
         typer.Option(help="How vectors are searched: exact, pq.", show_default="auto: exact up to 300,000"),
     ] = None,
-    warm_start: Annotated[
-        str | None,
-        typer.Option(help="Learn word vectors from this code too: stdlib, a folder, an index; it is not searched."),
-    ] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Embedding size of fastText, as all below.")] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Skip-gram window.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the corpus.")] = None,
@@ -115,7 +111,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *learnt),
-        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors, warm_start=warm_start),
+        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
     )
     folder = index or Path(DEFAULT_NAME)
     publication = _publication(folder, store, quiet)
@@ -139,8 +135,9 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
-    from ncs.learn.head_calibration import told as head_told
+    from ncs.build.calibration import head_message
     from ncs.search.signals.head import NAME as HEAD
+    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -149,7 +146,7 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            console.say(head_told(folder_of(index)))
+            console.say(head_message(read_description(folder_of(index)).counts))
 
 
 def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | None:

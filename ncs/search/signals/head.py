@@ -6,10 +6,10 @@ and the covariance C of the document vectors, cosines to a unit question q have 
 
     value(d) = max(0, (q . d - q . m) / sqrt(q C q)) / FAR
 
-A head that translates (unif.translation) looks for each word of the question by itself too; what it says stands on the
-same scale, and is added.
+A head that translates (ncs.learn.translation) looks for each word of the question by itself too; what it says stands
+on the same scale, and is added.
 
-What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.learn.head_calibration).
+What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.build.calibration).
 """
 
 from __future__ import annotations
@@ -49,15 +49,11 @@ SAMPLE = 2_048
 
 @runtime_checkable
 class LearntVectors(Protocol):
-    """A ranker with vectors of its own for questions and documents: `unif.ranker.UnifRanker`."""
+    """A ranker with vectors of its own for questions and documents: `ncs.search.unif.UnifRanker`."""
 
     @property
     def vectors(self) -> Vectors:
         """Of the documents."""
-
-    @property
-    def taught(self) -> bool:
-        """Whether it learnt from what a ranker answers, and not from pairs alone."""
 
     def question(self, text: str) -> Matrix:
         """Unit vector [d]; zeros where it knows no word."""

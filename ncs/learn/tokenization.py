@@ -1,0 +1,170 @@
+"""Words into the token ids of learned heads: words or stems of a vocabulary, byte pairs, sub-tokens of source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from ncs.storage.postings import stem_all
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary
+
+FILE = "tokens.json"
+CACHE = 1 << 18
+"""Words whose ids are cached."""
+END = "</w>"
+"""Ends a word, so that its last piece differs from the same letters inside a word."""
+
+
+class Tokenizer:
+    """Makes ids 1 .. len(self) of words; unknown words are left out, so a row may become empty."""
+
+    kind: str
+
+    def __init__(self) -> None:
+        self._cached = lru_cache(CACHE)(self._lookup)
+
+    def __len__(self) -> int:
+        """The largest id."""
+        raise NotImplementedError
+
+    def _lookup(self, word: str) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        """Ids in the order of the words."""
+        return [id for word in words for id in self._cached(word)]
+
+    def save(self, folder: Path) -> None:
+        """Write `tokens.json` and what belongs to it."""
+        raise NotImplementedError
+
+    def _write(self, folder: Path, **about: object) -> None:
+        text = json.dumps({"kind": self.kind, **about}, ensure_ascii=False)
+        (folder / FILE).write_text(text + "\n", encoding="utf-8")
+
+
+class WordTokenizer(Tokenizer):
+    """One id a word: its place in a vocabulary plus one.
+
+    >>> WordTokenizer(Vocabulary.of(["file", "open"])).ids(["open", "file", "close"])
+    [2, 1]
+    """
+
+    kind = "words"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def _lookup(self, word: str) -> tuple[int, ...]:
+        id = self.vocabulary.id(word)
+        return () if id is None else (id + 1,)
+
+    def save(self, folder: Path) -> None:
+        """Write `tokens.json`, `vocabulary.txt` and `vocabulary.npy`."""
+        self.vocabulary.save(folder)
+        self._write(folder, buckets=0)
+
+
+class StemTokenizer(WordTokenizer):
+    """One id a stem: `plotting` and `plots` are one token.
+
+    >>> StemTokenizer(Vocabulary.of(["file", "open"])).ids(["opened", "files", "close"])
+    [2, 1]
+    """
+
+    kind = "stems"
+
+    def _lookup(self, word: str) -> tuple[int, ...]:
+        return super()._lookup(stem_all([word])[0])
+
+
+class BpeTokenizer(Tokenizer):
+    """Byte pair encoding (Sennrich et al. 2016): letters joined in the order in which the pairs were learned.
+
+    Learned with the library `tokenizers` (unif.tokenization), applied here, so that queries do not need it.
+    """
+
+    kind = "bpe"
+
+    def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.pieces, self.merges = list(pieces), [(left, right) for left, right in merges]
+        self._id = {piece: id for id, piece in enumerate(self.pieces, 1)}
+        self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def _lookup(self, word: str) -> tuple[int, ...]:
+        return tuple(self._id[piece] for piece in self.split(word) if piece in self._id)
+
+    def split(self, word: str) -> list[str]:
+        """The pieces of a word."""
+        pieces = [*word[:-1], word[-1:] + END]
+        while len(pieces) > 1:
+            best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self._rank)))
+            if best not in self._rank:
+                break
+            pieces = _merged(pieces, best)
+        return pieces
+
+    def save(self, folder: Path) -> None:
+        """Write `tokens.json`."""
+        self._write(folder, pieces=self.pieces, merges=self.merges)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """What `save` wrote; raises OSError, ValueError or KeyError for anything else."""
+    about = json.loads((folder / FILE).read_bytes())
+    kind = about.get("kind") if isinstance(about, Mapping) else None
+    if kind == "bpe" and isinstance(about["pieces"], list) and isinstance(about["merges"], list):
+        return BpeTokenizer(about["pieces"], about["merges"])
+    if kind not in ("words", "stems") or about.get("buckets"):
+        raise ValueError(f"{folder / FILE} describes no known tokens")
+    return (StemTokenizer if kind == "stems" else WordTokenizer)(Vocabulary.load(folder))
+
+
+def _merged(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """All occurrences of a pair made one piece, from the left."""
+    merged, at = [], 0
+    while at < len(pieces):
+        both = tuple(pieces[at : at + 2]) == pair
+        merged.append(pair[0] + pair[1] if both else pieces[at])
+        at += 1 + both
+    return merged
+
+
+def source_words(code: str, language: str) -> list[str]:
+    """The sub-tokens of code in source order, keywords too; comments and docstrings are left out.
+
+    >>> source_words('def openFile(path):  # opens it\\n    return open(path, "rb")', "python")
+    ['def', 'open', 'file', 'path', 'return', 'open', 'path', 'rb']
+    """
+    pattern = _PATTERNS[_STYLE_OF.get(language, "star")]
+    return tokenize(pattern.sub(lambda match: match[0] if match["comment"] is None else " ", code))
+
+
+_STRING = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|`(?:\\.|[^`\\])*`'
+_STAR = r"/\*.*?(?:\*/|\Z)"
+_COMMENTS = {
+    "star": _STAR + r"|//[^\n]*",
+    "hash": r"#[^\n]*",
+    "python": r'#[^\n]*|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'',
+    "php": _STAR + r"|//[^\n]*|#(?!\[)[^\n]*",
+    "dash": r"--\[\[.*?\]\]|--[^\n]*|" + _STAR + r"|\{-.*?-\}",
+}
+_PATTERNS = {name: re.compile(f"(?P<comment>{comment})|{_STRING}", re.DOTALL) for name, comment in _COMMENTS.items()}
+_STYLE_OF = {
+    "python": "python", "ruby": "hash", "bash": "hash", "elixir": "hash", "php": "php", "sql": "dash", "lua": "dash",
+    "haskell": "dash",
+}  # fmt: skip
+"""Every other language has C's comments."""

@@ -1,0 +1,204 @@
+"""A learned translation from words of queries to words of code, scored word by word without torch.
+
+A vector of a function is the mean of all it says; here every word of the query is looked for by itself, and words
+that stand for it count as it does. Of a word t of the query in a function d, whose words u have impacts w(u, d):
+
+    match(t, d) = sum over u of w(u, d) * exp(code_weight_u) * (max(0, cos(q_t, c_u)) ** power + same * [t is u])
+    score       = sum over t of exp(query_weight_t) * match / (match + half)  /  sum over t of exp(query_weight_t)
+
+The saturation by `half` is BM25's, the sum over u a translation model's (Berger and Lafferty 1999), whose table is the
+product of two matrices of word vectors. An impact is what BM25 gives a word in a function, but for idf, which heads
+learn:
+
+    w(u, d) = tf / (tf + K1 * (1 - B + B * length / mean length)),    tf and length of the fields by FIELD_WEIGHTS
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.types import FIELDS, Field
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.words import WordTable
+
+    Array = NDArray[np.float32]
+    Scores = NDArray[np.float64]
+
+K1, B = 1.2, 0.75
+FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
+"""Heads are trained with these, so they do not change when the ranker bm25 does."""
+READ: tuple[Field, ...] = tuple(field for field in FIELDS if FIELD_WEIGHTS[field] > 0)
+CHUNK = 1 << 14
+"""Functions counted at a time."""
+SAMPLE = 2_048
+"""Functions whose mean and deviation stand for those of all."""
+NAMES = {"query": "query", "code": "code", "query_weights": "asked", "code_weights": "counted"}
+"""Array -> its file."""
+SETTINGS = ("power", "half", "same")
+
+
+def weighted_counts(fields: Mapping[Field, Any]) -> Any:
+    """CSR [n, tokens] of float32: the counts of each field, CSR [n, tokens], added up by the fields' weights."""
+    total = sum(FIELD_WEIGHTS[field] * counts for field, counts in fields.items() if FIELD_WEIGHTS[field] > 0)
+    return total.tocsr().astype(np.float32)
+
+
+def lengths(counts: Any) -> Scores:
+    """How many words each row of weighted counts has, [n]."""
+    return np.asarray(counts.sum(axis=1), np.float64).ravel()
+
+
+def saturated(counts: Any, mean: float) -> Any:
+    """Impacts, 0 to 1, a CSR matrix of the same shape, where functions are `mean` words long."""
+    impacts = counts.copy()
+    limit = K1 * (1 - B + B * lengths(counts) / max(mean, 1e-9))
+    impacts.data = (counts.data / (counts.data + np.repeat(limit, np.diff(counts.indptr)))).astype(np.float32)
+    return impacts
+
+
+def document_counts(words: WordTable, start: int, stop: int, tokens_of: Any, without: Field | None = None) -> Any:
+    """Weighted counts [stop - start, tokens] of rows of an index; tokens_of: CSR [words of its vocabulary, tokens]."""
+    return weighted_counts({f: _field(words, f, start, stop) @ tokens_of for f in READ if f != without})
+
+
+def _field(words: WordTable, field: Field, start: int, stop: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    ids, offsets = words.select([field], start, stop)
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, offsets), shape=(stop - start, len(words.vocabulary)))
+    counts.sum_duplicates()
+    return counts
+
+
+def impacts_of(words: WordTable, tokens_of: Any) -> tuple[Any, float]:
+    """Of all functions of an index, CSR [n, tokens], and their mean length."""
+    from scipy.sparse import csr_matrix, vstack
+
+    starts = range(0, len(words), CHUNK)
+    parts = [document_counts(words, start, min(start + CHUNK, len(words)), tokens_of) for start in starts]
+    counts = vstack(parts or [csr_matrix((0, tokens_of.shape[1]), dtype=np.float32)], format="csr")
+    mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
+    return saturated(counts, mean), mean
+
+
+def impacts_without(words: WordTable, rows: Sequence[int], tokens_of: Any, mean: float, field: Field) -> Any:
+    """CSR [len(rows), tokens] of some functions of an index, without one field."""
+    from scipy.sparse import vstack
+
+    return saturated(vstack([document_counts(words, row, row + 1, tokens_of, field) for row in rows], "csr"), mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """query, code: unit vectors [V + 1, d] of tokens, row 0 of padding; *_weights: their logarithms [V + 1]."""
+
+    query: Array
+    code: Array
+    query_weights: Array
+    code_weights: Array
+    power: float
+    half: float
+    same: float
+
+    def scores(self, ids: Sequence[int], impacts: Any) -> Scores:
+        """Of functions, CSR [n, V] of impacts, to a query of these tokens, [n]; 0 for a query of none."""
+        from scipy.sparse import csr_matrix
+
+        query = np.unique(np.fromiter((id for id in ids if id > 0), np.int64))
+        if not len(query) or not impacts.shape[0]:
+            return np.zeros(impacts.shape[0])
+        present, places = np.unique(impacts.indices, return_inverse=True)
+        table = self.table(query, present + 1) * np.exp(self.code_weights[present + 1])  # [t, u]
+        narrow = csr_matrix((impacts.data, places, impacts.indptr), shape=(impacts.shape[0], table.shape[1]))
+        match = np.asarray(narrow @ table.T, np.float64)  # [n, t]
+        weights = np.exp(self.query_weights[query].astype(np.float64))
+        return np.asarray((match / (match + self.half)) @ (weights / weights.sum()), np.float64)
+
+    def table(self, query: NDArray[np.int64], code: NDArray[np.int64]) -> Array:
+        """How far each of the code's tokens, ascending, stands for each of the query's, [t, u]."""
+        table = np.maximum(np.asarray(self.query[query]) @ np.asarray(self.code[code]).T, 0) ** self.power
+        table[query[:, None] == code] += self.same
+        return np.asarray(table, np.float32)
+
+    def save(self, folder: Path) -> None:
+        """Write one `.npy` an array, and `translation.json`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, file in NAMES.items():
+            np.save(folder / f"{file}.npy", getattr(self, name))
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        (folder / "translation.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, tokens: int) -> Translation:
+        """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
+        settings: Mapping[str, float] = json.loads((folder / "translation.json").read_bytes())
+        arrays = [np.load(folder / f"{file}.npy", mmap_mode="r", allow_pickle=False) for file in NAMES.values()]
+        if any(len(array) != tokens + 1 or array.dtype != np.float32 for array in arrays):
+            raise ValueError("the translation is of other tokens")
+        return cls(*arrays, *(float(settings[name]) for name in SETTINGS))
+
+
+ARRAYS = ("data", "indices", "indptr")
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedFunctions:
+    """A translation over the functions of an index.
+
+    impacts: CSR [n, V]; mean: the functions' mean length; sample: impacts of SAMPLE functions, which stand for all.
+    """
+
+    translation: Translation
+    impacts: Any
+    mean: float
+    sample: Any
+
+    @classmethod
+    def of(cls, translation: Translation, impacts: Any, mean: float) -> TranslatedFunctions:
+        """Reads the sample, spread evenly."""
+        n = impacts.shape[0]
+        at = np.unique(np.linspace(0, max(0, n - 1), min(SAMPLE, n)).astype(np.int64))
+        return cls(translation, impacts, mean, impacts[at])
+
+    def standing(self, ids: Sequence[int], rows: NDArray[np.int64]) -> Scores:
+        """How many standard deviations these rows are above the mean of all functions, [len(rows)], 0 for no token."""
+        return self._standing(ids, self.impacts[rows])
+
+    def _standing(self, ids: Sequence[int], impacts: Any) -> Scores:
+        sample = self.translation.scores(ids, self.sample)
+        deviation = float(sample.std()) if len(sample) else 0.0
+        if deviation < 1e-9:
+            return np.zeros(impacts.shape[0])
+        return (self.translation.scores(ids, impacts) - float(sample.mean())) / deviation
+
+    def standing_without(self, ids: Sequence[int], words: WordTable, row: int, field: Field, tokens_of: Any) -> float:
+        """The standing of one function of the index, one field of it left out."""
+        return float(self._standing(ids, impacts_without(words, [row], tokens_of, self.mean, field))[0])
+
+    def save(self, folder: Path) -> None:
+        """Write `impacts.<array>.npy` and `impacts.json`; the translation is saved with its head."""
+        for name in ARRAYS:
+            np.save(folder / f"impacts.{name}.npy", getattr(self.impacts, name))
+        about = {"mean": self.mean, "shape": self.impacts.shape}
+        (folder / "impacts.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, translation: Translation) -> TranslatedFunctions:
+        """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
+        from scipy.sparse import csr_matrix
+
+        about = json.loads((folder / "impacts.json").read_bytes())
+        arrays = [np.load(folder / f"impacts.{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS]
+        n, tokens = about["shape"]
+        if len(arrays[2]) != n + 1 or tokens + 1 != len(translation.code):
+            raise ValueError("the impacts are of other functions or another head")
+        return cls.of(translation, csr_matrix(tuple(arrays), shape=(n, tokens), copy=False), float(about["mean"]))

@@ -1,0 +1,233 @@
+"""A learned head as a ranker: documents and queries encoded by its arrays, compared by cosine; torch is not needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.learn.heads import NAME, Head, tokens_of_words
+from ncs.learn.tfidf import CHUNK, centred
+from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without
+from ncs.progress import Track, silent
+from ncs.search.rankers import Ranker, statistics_of
+from ncs.search.signals.head import HeadSignal
+from ncs.storage.vectors import VectorIndex, Vectors, chosen
+from ncs.types import NCS_FIELDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.learn.embeddings import Embeddings
+    from ncs.storage.documents import DocumentTable
+    from ncs.storage.snapshot import Snapshot
+    from ncs.storage.words import WordTable
+    from ncs.types import Document, Field, Mask, Matrix
+
+    Scores = NDArray[np.float64]
+
+MEAN = "mean.npy"
+READ = 1_000
+"""Documents read from the store at a time."""
+TRANSLATED = 1_000
+"""The best by their vectors that a head with a translation scores word by word."""
+
+
+class UnifRanker(Ranker):
+    """Orders documents by the cosine of a learned code vector and a learned query vector.
+
+    head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
+    are ignored. A head that reads source needs an index that stores code.
+    centre: subtract the mean of all document vectors; None: as the head was trained.
+    The index keeps a copy of the head and does not need the given folder any more.
+    """
+
+    def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
+        self.name = name
+        self.config: Mapping[str, object] = {"head": head and str(head), "centre": centre}
+        self._copy: Path | None = None
+        self._head: Head | None = None
+        self._mean: Matrix | None = None
+        self._translated: TranslatedFunctions | None = None
+        self._signal: HeadSignal | None = None
+        self._tokens: tuple[WordTable, Any] | None = None
+        self._vectors: Vectors | None = None
+
+    def prepare(self, statistics: Path | None = None) -> None:
+        """Open the head, or where its folder is gone the copy that an index keeps; raises NcsError where it cannot."""
+        folder = None if statistics is None else statistics / self.name
+        try:
+            config = json.loads((folder / "config.json").read_bytes()) if folder else None
+        except (OSError, ValueError):
+            config = None
+        if folder and isinstance(config, dict) and config.get("head") == self.config["head"]:
+            self._copy = folder / NAME
+        self._open()
+
+    def _open(self) -> Head:
+        if not self.config["head"]:
+            raise BadInput(f"{self.name!r} needs a trained head; name its folder: {self.name}:head=HEAD")
+        folder = Path(str(self.config["head"]))
+        return Head.load(self._copy if self._copy and not folder.exists() else folder)
+
+    @property
+    def head(self) -> Head:
+        """What `fit` or `load` opened; raises BadInput before."""
+        if self._head is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        return self._head
+
+    @property
+    def vectors(self) -> Vectors:
+        """Of the documents; raises BadInput before `fit` or `load`."""
+        if self._vectors is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        return self._vectors
+
+    def question(self, text: str) -> Matrix:
+        """The unit vector [d] of a query, zeros where the head knows no word of it."""
+        return self.head.encode_query(text)
+
+    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+        """Unit vectors [n, d] of these documents, one field of each left out.
+
+        Of source code, which has no comments here, only a name can be left out, wherever it stands.
+        """
+        head = self.head
+        if head.reads == "source":
+            names = [document.name if field == "name" else "" for document in documents]
+            codes = [d.code.replace(name, "") if name else d.code for d, name in zip(documents, names, strict=True)]
+            return self._centred(head.encode_sources([(c, d.language) for c, d in zip(codes, documents, strict=True)]))
+        if self._translated:
+            impacts = impacts_without(words, rows, self._tokens_of(words), self._translated.mean, field)
+            return self._centred(head.code.bags(impacts))
+        fields = [name for name in NCS_FIELDS if name != field]
+        spelled = [[words.vocabulary.word(id) for f in fields for id in words.ids_of(row, f).tolist()] for row in rows]
+        return self._centred(head.code.vectors([head.code.tokens.ids(each) for each in spelled]))
+
+    @property
+    def translates(self) -> bool:
+        """Whether it scores the words of a query one by one too."""
+        return self._translated is not None
+
+    def closer(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
+        """The standing of these rows by the words of the query one by one; None for a head without a translation."""
+        return None if self._translated is None else self._translated.standing(self.head.query_ids(text), rows)
+
+    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
+        """The same of one document, one field of it left out; 0 for a head without a translation."""
+        if self._translated is None:
+            return 0.0
+        ids, tokens_of = self.head.query_ids(text), self._tokens_of(words)
+        return self._translated.standing_without(ids, words, row, field, tokens_of)
+
+    def _tokens_of(self, words: WordTable) -> Any:
+        """The head's tokens of an index's words, computed once for all queries of its calibration."""
+        if self._tokens is None or self._tokens[0] is not words:
+            self._tokens = words, tokens_of_words(self.head.code, words.vocabulary)
+        return self._tokens[1]
+
+    def _centred(self, vectors: Matrix) -> Matrix:
+        return vectors if self._mean is None else next(centred(iter([vectors]), self._mean))
+
+    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
+        """Encode all documents, where the head reads their words; raises BadInput where there is no head."""
+        self._head = head = self._open()
+        self._signal = self._mean = self._translated = None
+        if head.reads == "source":
+            return
+        tokens_of = tokens_of_words(head.code, words.vocabulary)
+        starts = range(0, len(words), CHUNK)
+        parts = track(starts, self.name, total=len(starts), unit="parts")
+        if head.translation:
+            impacts, mean = impacts_of(words, tokens_of)
+            self._translated = TranslatedFunctions.of(head.translation, impacts, mean)
+            vectors = (head.code.bags(impacts[start : start + CHUNK]) for start in parts)
+        else:
+            ends = ((start, min(start + CHUNK, len(words))) for start in parts)
+            vectors = (head.encode_documents(words, start, end, tokens_of) for start, end in ends)
+        self._keep(vectors, len(words))
+
+    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
+        """Encode all documents, where the head reads source; raises BadInput where the index stores no code."""
+        if self.head.reads == "source":
+            self._keep(self._encode_sources(documents, track), len(documents))
+
+    def _encode_sources(self, table: DocumentTable, track: Track) -> Iterator[Matrix]:
+        starts, code = range(0, len(table), READ), False
+        for start in track(starts, self.name, total=len(starts), unit="parts"):
+            documents = table.documents(range(start, min(start + READ, len(table))))
+            code = code or any(document.code for document in documents)
+            if not code:
+                raise BadInput(f"{self.name!r} needs code, which this index lacks; build it without --no-store-code")
+            yield self.head.encode_sources([(document.code, document.language) for document in documents])
+
+    def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
+        """Index vectors [n, d], which lie in a temporary file until their mean is known."""
+        dim, kind = self.head.code.dim, chosen("auto", n)
+        with TemporaryFile(prefix="ncs-unif-") as file:
+            for part in vectors:
+                file.write(np.ascontiguousarray(part, np.float32).tobytes())
+            file.flush()
+            whole = np.memmap(file, np.float32, "r", shape=(n, dim)) if n else np.zeros((0, dim), np.float32)
+            slices = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
+            centre = self.config["centre"]
+            if n and (self.head.about.get("centre") if centre is None else centre):
+                total = sum((whole[part].sum(axis=0, dtype=np.float64) for part in slices), np.zeros(dim))
+                self._mean = (total / n).astype(np.float32)
+            parts = (self._centred(np.asarray(whole[part])) for part in slices)
+            self._vectors = Vectors([VectorIndex.build(parts, dim, kind=kind)])
+
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the query.
+
+        A head with a translation reorders the best TRANSLATED of them by both standings.
+        """
+        vectors = self.vectors
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        query = self.question(text)
+        if not query.any():
+            return []
+        rows, scores = vectors.search(query[None], max(k, TRANSLATED) if self.translates else k, allowed=allowed)
+        rows, scores = rows[0][rows[0] >= 0], scores[0][rows[0] >= 0]
+        if not self.translates:
+            return list(zip(rows.tolist(), scores.tolist(), strict=True))
+        self._signal = self._signal or HeadSignal.of(self)
+        standing = self._signal.standing(query, rows, text)
+        order = np.lexsort((rows, -standing))[:k]
+        return list(zip(rows[order].tolist(), standing[order].tolist(), strict=True))
+
+    def save(self, statistics: Path, segment: Path) -> None:
+        """The head, the mean and the configuration; vectors, and of a head that translates the words of documents."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        self.vectors.save(segment / self.name)
+        self.head.save(folder / NAME)
+        if self._mean is not None:
+            np.save(folder / MEAN, self._mean)
+        if self._translated is not None:
+            self._translated.save(segment / self.name)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
+        folder, own = statistics_of(snapshot, self.name), snapshot.segments[0].path / self.name
+        try:
+            config = json.loads((folder / "config.json").read_bytes())
+            head, vectors = Head.load(folder / NAME), Vectors.open(snapshot, self.name)
+            mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
+            translated = TranslatedFunctions.load(own, head.translation) if head.translation else None
+        except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
+            reason = str(error).partition(";")[0]  # without the remedy for a head that stands alone
+            raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
+        dim = vectors.dim
+        if not isinstance(config, dict) or head.code.dim != dim or (mean is not None and len(mean) != dim):
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+        self.config, self._head, self._vectors, self._mean = config, head, vectors, mean
+        self._translated, self._signal = translated, None

@@ -1,0 +1,72 @@
+"""The model of confidence against scikit-learn, and the files that keep it and tuned weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.learn import confidence
+from ncs.learn.confidence import DEFAULT, FEATURES, Model, load_model, load_weights, save_model, save_weights
+
+
+def test_the_model_is_the_one_scikit_learn_fits() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.random((600, len(FEATURES)))
+    true = np.array([2.0, 1.0, 3.0, 1.5, 2.5, 1.0, 2.0, 3.0])
+    right = rng.random(600) < 1 / (1 + np.exp(8 - features @ true))
+    ours = confidence.fit(features, right, towards=Model(0.0, (0.0,) * len(FEATURES)), strength=2.0)
+    theirs = LogisticRegression(C=0.5, tol=1e-8, max_iter=1000).fit(features, right)
+    np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-2)
+    np.testing.assert_allclose(ours.probabilities(features), theirs.predict_proba(features)[:, 1], atol=1e-3)
+
+
+def test_a_feature_that_speaks_against_being_right_is_not_counted() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.random((400, len(FEATURES)))
+    assert confidence.fit(features, features[:, 0] < 0.5, strength=0.01).coefficients[0] == 0
+
+
+def test_a_weight_of_two_is_the_same_as_a_hit_that_is_there_twice() -> None:
+    rng = np.random.default_rng(2)
+    features, right = rng.random((60, len(FEATURES))), rng.random(60) < 0.3
+    twice = np.repeat(np.arange(60), np.where(np.arange(60) < 20, 2, 1))
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    weighted = confidence.fit(features, right, weights=weights)
+    repeated = confidence.fit(features[twice], right[twice])
+    assert weighted.intercept == pytest.approx(repeated.intercept, abs=1e-3)
+    assert weighted.coefficients == pytest.approx(repeated.coefficients, abs=1e-3)
+    probabilities = weighted.probabilities(features)
+    error = confidence.reliability(probabilities, right, weights=weights).error
+    assert error == pytest.approx(confidence.reliability(probabilities[twice], right[twice]).error, abs=1e-4)
+
+
+def test_a_model_and_tuned_weights_come_back_and_are_defaults_where_there_are_none(tmp_path: Path) -> None:
+    assert load_model(tmp_path) == DEFAULT
+    assert load_weights(tmp_path) == {}
+    model = Model(-3.0, tuple(map(float, range(len(FEATURES)))))
+    save_model(model, tmp_path)
+    save_weights({"meaning": 0.4}, tmp_path)
+    assert (load_model(tmp_path), load_weights(tmp_path)) == (model, {"meaning": 0.4})
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"weights": {"meaning": "x"}, "model": {"coefficients": [1]}}'])
+def test_damaged_files_are_refused_with_their_remedy(tmp_path: Path, content: str) -> None:
+    for name in (confidence.BUILT, confidence.TUNED):
+        (tmp_path / name).write_text(content)
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        load_model(tmp_path)
+    with pytest.raises(IndexDamaged, match="ncs tune --reset"):
+        load_weights(tmp_path)
+
+
+def test_a_least_confidence_must_be_one_and_the_ranker_must_give_one() -> None:
+    assert confidence.is_sure(0.5, 0.5)
+    assert not confidence.is_sure(0.4, 0.5)
+    with pytest.raises(BadInput, match="from 0 to 1"):
+        confidence.is_sure(0.5, 50)
+    with pytest.raises(BadInput, match="gives no confidence"):
+        confidence.is_sure(None, 0.5)

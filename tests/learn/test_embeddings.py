@@ -1,0 +1,402 @@
+"""Word vectors: what is learnt from, how, and what happens where it cannot be."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from ncs.config import FastTextConfig, LsaConfig
+from ncs.errors import BadInput, IndexDamaged
+from ncs.learn import fasttext, fasttext_worker
+from ncs.learn.embeddings import (
+    CROSSOVER,
+    Choice,
+    Embeddings,
+    carried_over,
+    choose,
+    retraining_advice,
+    share_without_vector,
+    unit_rows,
+)
+from ncs.storage.snapshot import Description
+from ncs.storage.words import WordTable
+from tests.waiting import until
+from tests.words import id_of, table, topics
+
+T = TypeVar("T")
+LINUX = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for processes in /proc")
+QUICK = FastTextConfig(dim=16, epochs=3, least_words=0, min_count=1)
+
+
+def cosine(embeddings: Embeddings, words: WordTable, a: str, b: str) -> float:
+    unit = unit_rows(embeddings.vectors)
+    return float(unit[id_of(words, a)] @ unit[id_of(words, b)])
+
+
+@pytest.mark.slow
+def test_words_of_one_topic_are_nearer_than_words_of_two() -> None:
+    words = topics()
+    embeddings = Embeddings.train(words, FastTextConfig(dim=16))
+    assert (embeddings.method, len(embeddings.vectors)) == ("fasttext", len(words.vocabulary))
+    within = [cosine(embeddings, words, "file", other) for other in ("read", "folder", "disk")]
+    across = [cosine(embeddings, words, "file", other) for other in ("socket", "port", "packet")]
+    assert min(within) > max(across)
+
+
+@pytest.mark.slow
+def test_two_trainings_give_the_same_bytes_and_another_seed_gives_others() -> None:
+    words = topics(100)
+    first, second = Embeddings.train(words, QUICK), Embeddings.train(words, QUICK)
+    other = Embeddings.train(words, replace(QUICK, seed=1))
+    assert first.vectors.tobytes() == second.vectors.tobytes() != other.vectors.tobytes()
+
+
+def test_the_text_is_a_document_a_line_in_field_order_without_numbers_and_repetitions(tmp_path: Path) -> None:
+    words = table(
+        "literals: not found 404; calls: get get get url; name: load page; types: string; doc: loads the the page",
+        "name: 1 2 3; types: only",
+        "name: héllo",
+    )
+    everything = np.array([not word.isnumeric() for word in words.vocabulary])
+    fasttext._write_text(tmp_path / "text", words, everything)
+    assert (tmp_path / "text").read_text(encoding="utf-8") == "loads the page load page get url not found\nhéllo\n"
+
+
+@pytest.mark.slow
+def test_words_after_the_first_1024_of_a_document_are_learnt_from() -> None:
+    draw = np.random.default_rng(0)
+    start = " ".join(draw.choice(["alpha", "beta", "gamma", "delta"], 6000))
+    end = " ".join(draw.choice(["red", "green", "blue", "grey"], 6000))
+    words = table(start + " " + end)
+    embeddings = Embeddings.train(words, FastTextConfig(dim=8))
+    assert cosine(embeddings, words, "red", "green") > cosine(embeddings, words, "red", "alpha") + 0.3
+
+
+@pytest.mark.slow
+def test_rare_words_and_numbers_have_no_vector() -> None:
+    words = table(*["open file 404", "read file", "open read 404"] * 10_000, "once twice")
+    embeddings = Embeddings.train(words, FastTextConfig(dim=8, epochs=1, least_words=0, min_count=3))
+    has = {word: bool(embeddings.vectors[id].any()) for id, word in enumerate(words.vocabulary)}
+    assert has == {"open": True, "file": True, "read": True, "404": False, "once": False, "twice": False}
+    assert embeddings.notes == ()
+
+
+@pytest.mark.slow
+def test_a_small_corpus_is_read_more_often_with_a_lower_least_count_and_says_so() -> None:
+    words = table("open file", "read file once")
+    embeddings = Embeddings.train(words, FastTextConfig(dim=8, epochs=4, min_count=5))
+    assert embeddings.vectors.any(axis=1).all()
+    assert embeddings.notes == (
+        "The corpus is small: fastText read it 100 times, not 4.",
+        "The corpus is small: words in 1 or more places were learnt, not 5.",
+    )
+
+
+@pytest.mark.slow
+def test_with_sub_words_rare_words_have_vectors_near_words_spelt_alike() -> None:
+    words = table(*["hide keyboard window", "open file stream"] * 10_000, "keyboards streaming")
+    config = FastTextConfig(dim=16, epochs=1, least_words=0, min_count=5, min_n=3, max_n=6, buckets=5_000)
+    embeddings = Embeddings.train(words, config)
+    assert embeddings.vectors.any(axis=1).all()
+    assert cosine(embeddings, words, "keyboards", "keyboard") > cosine(embeddings, words, "keyboards", "file")
+    assert embeddings.vectors.tobytes() == Embeddings.train(words, config).vectors.tobytes()
+
+
+@pytest.mark.slow
+def test_training_that_diverges_is_repeated_slower_and_noted() -> None:
+    embeddings = Embeddings.train(
+        topics(100), FastTextConfig(dim=8, epochs=5, least_words=0, min_count=1, learning_rate=100)
+    )
+    assert np.isfinite(embeddings.vectors).all()
+    assert "fastText diverged" in " ".join(embeddings.notes)
+
+
+@pytest.mark.slow
+def test_training_that_always_diverges_leaves_it_to_lsa() -> None:
+    embeddings = Embeddings.train(
+        topics(100), FastTextConfig(dim=8, epochs=5, least_words=0, min_count=1, learning_rate=1e30)
+    )
+    assert embeddings.method == "lsa"
+    assert embeddings.vectors.any(axis=1).all()
+    assert embeddings.notes == ("FastText diverged at every learning rate: word vectors are from LSA instead.",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [FastTextConfig(dim=8), FastTextConfig(dim=8, min_n=2, max_n=4), LsaConfig(dim=8)])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        (),
+        ("",),
+        ("types: only",),
+        ("word",),
+        ("word word word",),
+        ("1 2 3",),
+        ("hide keyboard", "show keyboard", "read file"),
+        ("hide soft keyboard",) * 300,
+        (" ".join(["0", "end"] * 3000),),
+        ("end " * 5000,),
+    ],
+)
+def test_no_corpus_is_too_poor(documents: tuple[str, ...], config: FastTextConfig | LsaConfig) -> None:
+    words = table(*documents)
+    embeddings = Embeddings.train(words, config)
+    assert embeddings.vectors.shape[0] == len(words.vocabulary)
+    assert embeddings.vectors.dtype == np.float32
+    assert np.isfinite(embeddings.vectors).all()
+    assert (embeddings.method == "none") == (not embeddings.vectors.any())
+    assert embeddings.method != "none" or embeddings.notes
+
+
+@pytest.mark.slow
+def test_training_starts_from_pretrained_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.vec"
+    path.write_text("3 4\nfile 1 2 3 4\nelsewhere 9 9 9 9\nread -1 0.5 0.25 1e-3\n")
+    still = FastTextConfig(dim=4, least_words=0, min_count=1, learning_rate=1e-9, pretrained=str(path))
+    words = table("read file", "open file")
+    vectors = Embeddings.train(words, still).vectors
+    np.testing.assert_allclose(vectors[id_of(words, "file")], [1, 2, 3, 4], atol=1e-5)
+    np.testing.assert_allclose(vectors[id_of(words, "read")], [-1, 0.5, 0.25, 1e-3], atol=1e-5)
+    assert np.abs(vectors[id_of(words, "open")]).max() <= 1 / 4
+
+
+@pytest.mark.slow
+def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
+    from fasttext import train_unsupervised
+
+    (tmp_path / "text").write_text("read file close file\n" * 200)
+    first = tmp_path / "first.vec"  # without it fastText may start from NaN
+    first.write_text("4 2\nread 0.1 0.2\nfile 0.3 -0.1\nclose 0 0.1\n</s> 0 0\n")
+    options = {"dim": 2, "minn": 0, "maxn": 0, "thread": 1, "verbose": 0, "pretrainedVectors": str(first)}
+    model = train_unsupervised(str(tmp_path / "text"), **options)
+    path = tmp_path / "model.bin"
+    model.save_model(str(path))
+    words = table("read file", "open file")
+    still = FastTextConfig(dim=2, least_words=0, min_count=1, learning_rate=1e-9, pretrained=str(path))
+    vectors = Embeddings.train(words, still).vectors
+    for word in ("read", "file"):
+        np.testing.assert_allclose(vectors[id_of(words, word)], model.get_word_vector(word), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("2 5\nfile 1 2 3 4 5\n", "vectors of 5 dimensions, not 4"),
+        ("file 1 2 3 4\n", "does not begin with"),
+        ("", "does not begin with"),
+        ("2 4\nfile 1 2 3\n", ":2 is not a word and 4 numbers"),
+        ("2 4\nother 1 2\nfile 1 2 x 4\n", ":3 is not a word and 4 numbers"),
+        ("1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
+    ],
+)
+def test_pretrained_vectors_that_do_not_fit_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "vectors.vec"
+    path.write_text(content)
+    with pytest.raises(BadInput, match=message):
+        Embeddings.train(table("read file", "open file"), FastTextConfig(dim=4, pretrained=str(path)))
+
+
+def test_missing_and_foreign_pretrained_files_are_refused(tmp_path: Path) -> None:
+    words = table("read file", "open file")
+    with pytest.raises(BadInput, match="no pretrained vectors at"):
+        Embeddings.train(words, FastTextConfig(pretrained=str(tmp_path / "none.vec")))
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(BadInput, match="is no fastText model"):
+        Embeddings.train(words, FastTextConfig(pretrained=str(tmp_path / "model.bin")))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"dim": 0},
+        {"epochs": 0},
+        {"min_count": 0},
+        {"threads": 0},
+        {"min_n": 3},
+        {"learning_rate": 0.0},
+        {"sample": 0.0},
+    ],
+)
+def test_values_that_fasttext_cannot_run_with_are_refused(values: dict[str, float]) -> None:
+    with pytest.raises(BadInput, match=r"fastText needs|sub-words need"):
+        FastTextConfig(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fasttext_worker, "JOB", "elsewhere.json")  # what the worker looks for is not there
+    embeddings = Embeddings.train(topics(100), QUICK)
+    assert embeddings.method == "lsa"
+    assert "FileNotFoundError" in embeddings.notes[0]
+    assert embeddings.notes[0].endswith("word vectors are from LSA instead.")
+
+
+@pytest.mark.slow
+@LINUX
+def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> None:
+    def interrupted(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        for item in items:
+            yield item
+            started.extend(tmp_path.iterdir())
+            assert working_in(started[0])
+            raise KeyboardInterrupt
+
+    started: list[Path] = []
+
+    with pytest.raises(KeyboardInterrupt):
+        Embeddings.train(topics(2_000), FastTextConfig(epochs=1_000), track=interrupted, folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert started
+    assert working_in(started[0]) == []
+
+
+@pytest.mark.slow
+@LINUX
+def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import os, pathlib, signal, sys; from tests.words import topics\n"
+        "from ncs.config import FastTextConfig; from ncs.learn.embeddings import Embeddings\n"
+        "def kill(items, stage, **more):\n"
+        "    for item in items: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "config = FastTextConfig(epochs=1000, least_words=0)\n"
+        "Embeddings.train(topics(2000), config, track=kill, folder=pathlib.Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
+    assert done.returncode == -signal.SIGKILL
+    (room,) = tmp_path.iterdir()
+    until(lambda: not working_in(room))
+
+
+def working_in(folder: Path) -> list[str]:
+    """Processes whose working folder this is (Linux)."""
+    return [str(link) for link in Path("/proc").glob("[0-9]*/cwd") if leads_to(link, folder)]
+
+
+def leads_to(link: Path, folder: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(str(folder))  # it says so where the folder is deleted
+    except OSError:  # another user's process, or one that has just ended
+        return False
+
+
+@pytest.mark.slow
+def test_progress_counts_each_percent_once_to_a_hundred(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    def track(items: Iterable[int], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[int]:
+        assert (stage, total, unit) == ("training embeddings", 100, "%")
+        for item in items:
+            told.append(item)
+            yield item
+
+    Embeddings.train(topics(2_000), FastTextConfig(epochs=30, least_words=0), track=track)  # type: ignore[arg-type]
+    assert told == list(range(1, 101))
+
+
+@pytest.mark.parametrize("power", [0, 0.5])
+def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix_times_their_values_to_a_power(power: float) -> None:
+    words = topics(60)
+    embeddings = Embeddings.train(words, LsaConfig(dim=3, iterations=30, power=power))
+    counts = np.zeros((len(words), len(words.vocabulary)))
+    for row in range(len(words)):
+        np.add.at(counts[row], words.ids_of(row, "doc"), 1)
+    idf = np.log((1 + len(words)) / (1 + (counts > 0).sum(axis=0))) + 1
+    with np.errstate(divide="ignore"):
+        weights = np.where(counts > 0, 1 + np.log(counts), 0) * idf
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    _, values, right = np.linalg.svd(weights)
+    right = (right[:3] * values[:3, None] ** power).T
+    vectors = embeddings.vectors.astype(np.float64)
+    np.testing.assert_allclose(np.abs(vectors), np.abs(right), atol=1e-4)
+    assert embeddings.method == "lsa"
+
+
+def test_saved_embeddings_come_back_memory_mapped(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    Embeddings(vectors, "fasttext", ("It was so.",)).save(tmp_path)
+    loaded = Embeddings.load(tmp_path)
+    assert isinstance(loaded.vectors, np.memmap)
+    assert loaded.vectors.tobytes() == vectors.tobytes()
+    assert (loaded.method, loaded.notes) == ("fasttext", ("It was so.",))
+
+
+@pytest.mark.parametrize("name", ["embeddings.npy", "embeddings.json"])
+@pytest.mark.parametrize("content", [b"", b"x", b"{}", b"[]", None])
+def test_damaged_embeddings_are_refused(tmp_path: Path, name: str, content: bytes | None) -> None:
+    Embeddings(np.ones((5, 3), np.float32), "fasttext").save(tmp_path)
+    (tmp_path / name).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        Embeddings.load(tmp_path)
+
+
+def test_nearest_words_are_those_of_highest_cosine_without_itself_and_words_without_vectors() -> None:
+    words = table("a b c d e")
+    vectors = np.array([[1, 0], [3, 4], [0, 0], [2, 0], [-1, 0.1]], np.float32)
+    near = Embeddings(vectors, "fasttext").nearest(words.vocabulary, 0, 10)
+    assert near is not None
+    assert [word for word, _ in near] == ["d", "b", "e"]
+    np.testing.assert_allclose([similarity for _, similarity in near], [1, 0.6, -0.995037], atol=1e-6)
+    assert Embeddings(vectors, "fasttext").nearest(words.vocabulary, 2, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "documents", "repositories", "config", "method"),
+    [
+        ("auto", CROSSOVER - 1, 5, FastTextConfig(), LsaConfig),
+        ("auto", CROSSOVER, 1, FastTextConfig(), FastTextConfig),
+        ("auto", 700, 7, FastTextConfig(), FastTextConfig),
+        ("auto", 10, 1, FastTextConfig(seed=1), FastTextConfig),
+        ("lsa", CROSSOVER, 9, FastTextConfig(seed=1), LsaConfig),
+        ("fasttext", 10, 1, FastTextConfig(), FastTextConfig),
+    ],
+)
+def test_size_and_repositories_of_a_corpus_choose_what_learns_unless_it_is_said(
+    choice: Choice, documents: int, repositories: int, config: FastTextConfig, method: type
+) -> None:
+    owners = np.arange(documents, dtype=np.int32) % repositories
+    assert isinstance(choose(choice, owners, config, LsaConfig()), method)
+
+
+def test_a_corpus_of_one_large_and_many_tiny_repositories_counts_as_one() -> None:
+    owners = np.concatenate([np.zeros(900, np.int32), np.arange(1, 31, dtype=np.int32)])
+    assert isinstance(choose("auto", owners, FastTextConfig(), LsaConfig()), LsaConfig)
+
+
+def test_vectors_are_carried_over_by_word_and_new_words_have_none(tmp_path: Path) -> None:
+    old, new = table("open read file"), table("file open write write")
+    vectors = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    old.save(tmp_path)
+    Embeddings(vectors, "lsa").save(tmp_path)
+    carried = carried_over(tmp_path, new)
+    assert carried.method == "lsa"
+    assert carried.vectors[id_of(new, "file")].tolist() == vectors[id_of(old, "file")].tolist()
+    assert not carried.vectors[id_of(new, "write")].any()
+    assert share_without_vector(new, carried) == 0.5
+
+
+def test_training_anew_is_advised_where_words_or_documents_are_new() -> None:
+    def advice(documents: int, now: float) -> str | None:
+        training = {"documents": 100, "without_vector": 0.01, "without_vector_now": now}
+        return retraining_advice(Description(1, "", "", (), counts={"documents": documents, "training": training}))
+
+    assert advice(150, 0.03) is None
+    assert (
+        advice(100, 0.04) == "3.0% of the words are newer than the word vectors; learn them with: ncs update --retrain"
+    )
+    assert advice(151, 0.01) == "word vectors were learnt from 100 documents of 151; learn again: ncs update --retrain"
+
+
+def test_the_distribution_that_provides_fasttext_is_named() -> None:
+    name, version = fasttext.distribution() or ("", "")
+    assert name.startswith("fasttext")
+    assert version[0].isdigit()

@@ -1,0 +1,1 @@
+"""Tests of learned heads: their training with torch, and what serves them without."""

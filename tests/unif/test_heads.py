@@ -1,0 +1,225 @@
+"""A head of plain arrays, made by hand: its tokens, its arithmetic, its files, and the ranker that serves it."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.extract import extract
+from ncs.index import BuildConfig, Index
+from ncs.learn.heads import Head, Tower, tokens_of_words, word_weights
+from ncs.learn.tokenization import BpeTokenizer, StemTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
+from ncs.search.unif import UnifRanker
+from ncs.text.vocabulary import Vocabulary
+from tests.heads import WORDS, head, tower
+from tests.words import table
+from unif.tokenization import learn_bpe, learn_words
+
+SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+TEXTS = [
+    ["low", "lower", "lowest", "newer", "newest", "wider", "widest", "slow", "slower"],
+    ["how", "to", "open", "a", "file", "and", "read", "lines", "of", "it", "lowest", "new"],
+    ["read", "the", "newest", "file", "slowly", "lower", "the", "new", "window", "ümlaut", "64"],
+] * 3
+
+
+def test_byte_pairs_are_applied_as_the_library_that_learned_them_does() -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra unif")
+    bpe = learn_bpe(TEXTS, size=60)
+    model = tokenizers.models.BPE(
+        vocab={piece: id for id, piece in enumerate(bpe.pieces)}, merges=bpe.merges, end_of_word_suffix="</w>"
+    )
+    theirs = tokenizers.Tokenizer(model)
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    assert len(bpe) == 60
+    words = [*TEXTS[0], *TEXTS[1], *TEXTS[2], "lowlowlow", "w", "newish", "rereread", "eseseses"]
+    for word in words:
+        assert bpe.ids([word]) == [id + 1 for id in theirs.encode(word).ids], word
+    assert {len(bpe.ids([word])) for word in words} >= {1, 2, 3}
+
+
+def test_byte_pairs_merge_the_first_learned_pair_first() -> None:
+    bpe = BpeTokenizer(["a", "b", "c</w>", "ab", "bc</w>"], [("b", "c</w>"), ("a", "b")])
+    assert bpe.split("abc") == ["a", "bc</w>"]
+    assert bpe.split("abab") == ["ab", "a", "b</w>"]
+    assert bpe.ids(["abc", "xc", ""]) == [1, 5, 3]  # x is unknown, and an empty word has no letters
+
+
+def test_the_most_frequent_words_are_learned_and_rare_ones_are_not() -> None:
+    words = learn_words([["a", "a", "a", "b", "b", "b", "c", "c"], ["b", "d"]], size=2, min_count=2)
+    assert list(words.vocabulary) == ["a", "b"]
+    assert list(learn_words([["x", "y", "y"]], min_count=2).vocabulary) == ["y"]
+    assert words.ids(["c", "b", "a", "d", "b"]) == [2, 1, 2]
+
+
+def test_saved_tokens_are_read_back_and_damaged_ones_refused(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.of(["file", "open"])
+    all_kinds: list[Tokenizer] = [
+        WordTokenizer(vocabulary), StemTokenizer(vocabulary), BpeTokenizer(["a", "b", "ab"], [("a", "b")])
+    ]  # fmt: skip
+    for at, tokens in enumerate(all_kinds):
+        (tmp_path / str(at)).mkdir()
+        tokens.save(tmp_path / str(at))
+        loaded = load_tokenizer(tmp_path / str(at))
+        assert (loaded.kind, len(loaded)) == (tokens.kind, len(tokens))
+        assert loaded.ids(["opened", "ab", "file"]) == tokens.ids(["opened", "ab", "file"])
+    for wrong in (
+        "[]",
+        '{"kind": "pickle"}',
+        '{"kind": "bpe", "pieces": 3, "merges": []}',
+        '{"kind": "words", "buckets": 9}',
+    ):
+        (tmp_path / "0" / "tokens.json").write_text(wrong)
+        with pytest.raises(ValueError, match=r"tokens\.json"):
+            load_tokenizer(tmp_path / "0")
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "words"),
+    [
+        ("java", 'int a; // no\n/* not\nthis */ say("// yes"); /** doc */ c()', "int a say yes c"),
+        ("python", 'def f(x):\n    """No: doc."""\n    return "#yes"  # no\n', "def f x return yes"),
+        ("python", "x = '''no\n'no' '''; y", "x y"),
+        ("ruby", 'puts "a # b" # no\n', "puts a b"),
+        ("php", "f($a); # no\n// no\n#[Yes] g('/* yes */');", "f a yes g yes"),
+        ("sql", "select a -- no\nfrom b /* no */", "select a from b"),
+        ("haskell", "f x = y -- no\n{- no -} g", "f x y g"),
+        ("javascript", "let s = `// yes ${a}`; // no", "let s yes a"),
+        ("java", "a /* never closed", "a"),
+    ],
+)
+def test_comments_are_no_sub_tokens_and_strings_are(language: str, code: str, words: str) -> None:
+    assert source_words(code, language) == words.split()
+
+
+def expected(tower: Tower, ids: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The mean weighted by a softmax of the words' scores, by the definition; ids from 0."""
+    rows = np.array(ids) + 1
+    weights = np.exp(tower.arrays["scores"][rows, 0].astype(np.float64))
+    mean = weights @ tower.arrays["table"][rows]
+    return np.asarray(mean / np.linalg.norm(mean))
+
+
+def test_a_document_is_the_softmax_weighted_mean_of_its_words() -> None:
+    made = head()
+    words = table("open file file", "", "other words", "close; calls: socket open")
+    tokens_of = tokens_of_words(made.code, words.vocabulary)
+    vectors = made.encode_documents(words, 0, 4, tokens_of)
+    np.testing.assert_allclose(vectors[0], expected(made.code, [2, 1, 1]), atol=1e-6)
+    np.testing.assert_allclose(vectors[3], expected(made.code, [0, 3, 2]), atol=1e-6)
+    assert not vectors[1:3].any()
+    np.testing.assert_array_equal(made.encode_documents(words, 3, 4, tokens_of), vectors[3:])
+
+
+def test_a_query_uses_the_other_table_and_all_words_of_the_head() -> None:
+    made = head()
+    np.testing.assert_allclose(made.encode_query("closeFile, please"), expected(made.query, [0, 1]), atol=1e-6)
+    assert not made.encode_query("nothing known").any()
+    assert not made.encode_query("").any()
+
+
+def test_scores_of_any_size_give_finite_vectors() -> None:
+    one = tower(np.eye(4, 5, dtype=np.float32), [3000, -3000, -3000, 0], WordTokenizer(Vocabulary.of(WORDS)))
+    made, words = Head(one, one), table("file open", "close file")
+    vectors = made.encode_documents(words, 0, 2, tokens_of_words(one, words.vocabulary))
+    np.testing.assert_allclose(vectors, [[0, 0.5**0.5, 0.5**0.5, 0, 0], [1, 0, 0, 0, 0]], atol=1e-6)
+
+
+def test_word_weights_are_the_shares_of_the_softmax_and_of_tfidf() -> None:
+    made, words = head(), table("open file file unknown", "open", "open close")
+    weights = word_weights(made, words, 0)
+    exp = {word: math.exp(made.code.arrays["scores"][1 + WORDS.index(word), 0]) for word in ("open", "file")}
+    attention = {"open": exp["open"], "file": 2 * exp["file"], "unknown": 0}
+    tfidf = {"open": 0, "file": (1 + math.log(2)) * math.log(3), "unknown": math.log(3)}  # open stands everywhere
+    assert [each.word for each in weights] == sorted(attention, key=lambda word: -attention[word])
+    for each in weights:
+        assert each.attention == pytest.approx(attention[each.word] / sum(attention.values()), rel=1e-5)
+        assert each.tfidf == pytest.approx(tfidf[each.word] / sum(tfidf.values()), rel=1e-5)
+        assert each.count == (2 if each.word == "file" else 1)
+    with pytest.raises(BadInput, match="does not weight words"):
+        word_weights(replace(made, reads="source"), table("open"), 0)
+
+
+def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
+    made = replace(head(), about={"seed": 1})
+    made.save(tmp_path / "head")
+    for loaded in (Head.load(tmp_path / "head"), Head.load(tmp_path)):
+        assert loaded.about == {"seed": 1}
+        for ours, theirs in ((made.query, loaded.query), (made.code, loaded.code)):
+            assert ours.settings == theirs.settings
+            assert theirs.tokens.ids(["zzz", *WORDS]) == [1, 2, 3, 4]
+            for name, array in ours.arrays.items():
+                np.testing.assert_array_equal(array, theirs.arrays[name])
+
+
+def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no trained head.*ncs train unif"):
+        Head.load(tmp_path)
+    head().save(tmp_path)
+    np.save(tmp_path / "code" / "table.npy", np.zeros((4, 6), np.float32))
+    with pytest.raises(IndexDamaged, match=r"table.npy has another shape or type.*train it again"):
+        Head.load(tmp_path)
+    (tmp_path / "code" / "table.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(IndexDamaged, match="cannot read the head"):
+        Head.load(tmp_path)
+    about = json.loads((tmp_path / "head.json").read_text())
+    (tmp_path / "head.json").write_text(json.dumps({**about, "format": 1}))
+    with pytest.raises(IndexDamaged, match="from another version of ncs; train it again"):
+        Head.load(tmp_path)
+    (tmp_path / "head.json").write_text(json.dumps({"format": about["format"]}))
+    with pytest.raises(IndexDamaged, match="cannot read the head"):
+        Head.load(tmp_path)
+
+
+def test_an_index_built_with_a_head_answers_without_its_run_and_without_torch(tmp_path: Path) -> None:
+    head().save(tmp_path / "run" / "head")
+    config = BuildConfig(rankers=(f"unif:head={tmp_path / 'run'}",))
+    with Index.of(extract(SOURCE, "python"), tmp_path / "index", config=config) as index:
+        before = index.search("close the socket", ranker="unif", functions_only=True)
+    assert [hit.document.name for hit in before]
+    for path in (tmp_path / "run" / "head").rglob("*.*"):
+        path.unlink()
+    script = (
+        "import sys; sys.modules['torch'] = sys.modules['tokenizers'] = sys.modules['unif'] = None\n"
+        "from ncs.index import Index\n"
+        f"index = Index.load({str(tmp_path / 'index')!r}, verify=True)\n"
+        "print([(h.document.name, h.score) for h in"
+        " index.search('close the socket', ranker='unif', functions_only=True)])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([(hit.document.name, hit.score) for hit in before])
+
+
+def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> None:
+    replace(head(), reads="source").save(tmp_path / "head")
+    documents = list(extract(SOURCE, "python"))
+    with Index.of(documents, tmp_path / "index") as index:
+        ranker = index.fitted("unif", head=str(tmp_path))
+        row = next(row for row in range(len(index)) if index.store.document(row).name == "open_file")
+        cosine = expected(head().query, [1]) @ expected(head().code, [2, 1, 2])  # open file path open path
+        assert dict(ranker.search("file", 5))[row] == pytest.approx(cosine, abs=1e-6)
+    bare = Index.of(documents, tmp_path / "bare", config=BuildConfig(store_code=False))
+    with bare, pytest.raises(BadInput, match="build it without --no-store-code"):
+        bare.fitted("unif", head=str(tmp_path))
+
+
+def test_wrong_use_of_the_ranker_is_reported_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="'unif' needs a trained head; name its folder: unif:head=HEAD"):
+        UnifRanker().prepare()
+    with pytest.raises(BadInput, match="there is no trained head in"):
+        UnifRanker(head=str(tmp_path)).prepare()
+    head().save(tmp_path / "head")
+    ranker = UnifRanker(head=str(tmp_path))
+    ranker.fit(table("open file", "close socket"))
+    ranker.save(tmp_path)
+    (tmp_path / "unif" / "head" / "code" / "table.npy").unlink()
+    with pytest.raises(IndexDamaged, match=r"cannot read .*unif .*table.npy.*; build the index again"):
+        UnifRanker().load(tmp_path)

@@ -1,0 +1,214 @@
+"""Every encoder: against arithmetic by hand, against finite differences, against numpy, which serves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+import pytest
+
+from ncs.learn import encoders
+from ncs.learn.heads import Head, tokens_of_words
+from ncs.learn.tokenization import BpeTokenizer, WordTokenizer
+from ncs.text.vocabulary import Vocabulary
+from tests.words import table
+from unif.config import Encoder, Pooling, TrainConfig
+from unif.tokenization import Inputs, reads_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ncs.types import Matrix
+
+torch = pytest.importorskip("torch", reason="needs the extra unif")
+
+from unif.networks import BODIES, ENCODERS, GROUP, Bag, Towers, create, export  # noqa: E402
+from unif.networks import Sequence as SequenceTower  # noqa: E402
+
+WORDS = ("close", "file", "open", "read", "socket", "write")
+TEXTS = ["open file file", "socket", "", "write read open close socket file open", "zzz", "read " * 40 + "file open"]
+LONG = ["close " * 199 + "file open open", *TEXTS[:3]]
+OTHERS = [
+    TrainConfig(encoder=name, pooling=pooling, dropout=0.2)
+    for name in get_args(Encoder)
+    if name != "unif"
+    for pooling in get_args(Pooling)
+]
+CONFIGS = [TrainConfig(), *OTHERS]
+every = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.encoder}-{config.pooling}")
+
+
+def numbers(*shape: int, seed: int = 0) -> Matrix:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def inputs(config: TrainConfig, vectors: Matrix | None = None) -> Inputs:
+    """Over six words, each one token; queries of the encoders with byte pairs can say single letters too."""
+    words = WordTokenizer(Vocabulary.of(WORDS))
+    if reads_of(config.encoder) == "fields":
+        return Inputs(words, words, "fields", numbers(6, 7) if vectors is None else vectors)
+    pieces = sorted({letter + end for word in WORDS for letter in word for end in ("", "</w>")})
+    return Inputs(BpeTokenizer([*pieces, "ea"], [("e", "a")]), words, "source", np.zeros((0, 128), np.float32))
+
+
+def moved(config: TrainConfig, seed: int = 0) -> Towers:
+    """A network with every parameter away from its start; only the row of padding stays zero."""
+    towers = create(config, inputs(config)).eval()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for parameter in towers.parameters():
+            parameter.data += torch.randn_like(parameter) * (1 if config.encoder == "unif" else 0.1)
+    for tower in (towers.query, towers.code):
+        tower.table.weight.data[0] = 0
+    return towers
+
+
+def ids(*rows: Sequence[int]) -> Tensor:
+    longest = max(map(len, rows))
+    padded: Tensor = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.int64)
+    return padded
+
+
+def test_every_encoder_is_there_and_every_body_has_its_twin_in_numpy() -> None:
+    assert set(ENCODERS) == set(get_args(Encoder))
+    assert set(BODIES) == set(encoders.BODIES)
+
+
+def test_unif_is_the_published_formula() -> None:
+    start = numbers(6, 4)
+    towers = create(TrainConfig(), inputs(TrainConfig(), start))
+    assert isinstance(towers.code, Bag)
+    a = towers.code.attention.detach().numpy()
+    assert np.all(np.abs(a) <= 4**-0.5)
+    words = start[[2, 0, 2]]  # the ids 3 1 3
+    document = np.exp(words @ a) @ words
+    vectors = towers.code(ids([3, 1, 3], [5])).detach().numpy()
+    np.testing.assert_allclose(vectors[0], document / np.linalg.norm(document), atol=1e-6)
+    np.testing.assert_allclose(vectors[1], start[4] / np.linalg.norm(start[4]), atol=1e-6)
+    mean = start[[2, 0]].mean(axis=0)
+    np.testing.assert_allclose(towers.query(ids([3, 1])).detach().numpy()[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_the_gradient_of_attention_is_the_one_computed_by_hand() -> None:
+    """Words e1 = (1, 0), e2 = (0, 1), a = 0: weights 1/2 each, pooled = (w, 1 - w), w = sigmoid(a1 - a2).
+
+    The cosine with (1, 0) is w / sqrt(w^2 + (1 - w)^2); its derivative by w at 1/2 is sqrt(2), and dw/da = (1/4, -1/4).
+    """
+    bag = Bag(torch.eye(2), "attention")
+    bag.attention.data.zero_()
+    bag(ids([1, 2]))[0, 0].backward()
+    assert bag.attention.grad is not None
+    np.testing.assert_allclose(bag.attention.grad.numpy(), [math.sqrt(2) / 4, -math.sqrt(2) / 4], atol=1e-6)
+
+
+@every
+def test_gradients_are_those_of_finite_differences(config: TrainConfig) -> None:
+    towers = moved(config).double()
+    query, code = ids([1, 2], [3, 0]), ids([4, 2, 2], [6, 5, 0])
+
+    def loss() -> Tensor:
+        product: Tensor = towers.query(query) * towers.code(code)
+        return product.sum()
+
+    torch.autograd.backward(loss())
+    draw = torch.Generator().manual_seed(1)
+    tables = [tower.table.weight for tower in (towers.query, towers.code)]
+    for parameter in (each for each in towers.parameters() if each is not towers.log_scale):
+        assert parameter.grad is not None
+        slope, start = parameter.grad, parameter.data.clone()
+        way = torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
+        if any(parameter is table for table in tables):
+            assert not slope[0].any()  # padding learns nothing
+            way[0] = 0
+        values = []
+        for step in (1e-6, -1e-6):
+            parameter.data = start + step * way
+            values.append(loss().item())
+        parameter.data = start
+        assert (slope * way).sum().item() == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-5, rel=1e-4)
+
+
+@every
+def test_rows_without_words_are_zeros_with_finite_gradients(config: TrainConfig) -> None:
+    towers = moved(config).train()
+    for tower in (towers.query, towers.code):
+        towers.zero_grad()
+        vectors = tower(ids([0, 0, 0], [], [2, 1]))
+        assert not vectors[:2].any()
+        assert vectors[2].norm().item() == pytest.approx(1, abs=1e-6)
+        vectors.sum().backward()
+        assert all(torch.isfinite(p.grad).all() for p in tower.parameters() if p.grad is not None)
+        assert tower(torch.zeros(3, 0, dtype=torch.int64)).tolist() == [[0.0] * vectors.shape[1]] * 3
+        assert tower(torch.zeros(0, 5, dtype=torch.int64)).shape == (0, vectors.shape[1])
+
+
+@every
+def test_padding_changes_nothing_wherever_it_stands(config: TrainConfig) -> None:
+    towers = moved(config)
+    for tower in (towers.query, towers.code):
+        torch.testing.assert_close(tower(ids([1, 0, 4, 0, 0], [2, 3, 4, 5, 6]))[:1], tower(ids([1, 4])))
+
+
+@every
+def test_what_numpy_serves_is_what_torch_computes(config: TrainConfig, tmp_path: Path) -> None:
+    towers, given = moved(config, 1), inputs(config)
+    export(towers, given, {}).save(tmp_path)
+    head = Head.load(tmp_path)
+    query, code = ([tokens.ids(text.split()) for text in TEXTS] for tokens in (given.query, given.code))
+    with torch.no_grad():
+        np.testing.assert_allclose(head.encode_queries(TEXTS), towers.query(ids(*query)).numpy(), atol=1e-5)
+        right = towers.code(ids(*code)).numpy()
+        long = [given.code.ids(text.split()) for text in LONG]
+        np.testing.assert_allclose(head.code.vectors(long), towers.code(ids(*long)).numpy(), atol=1e-5)
+    np.testing.assert_allclose(head.code.vectors(code), right, atol=1e-5)
+    if head.reads == "source":
+        np.testing.assert_allclose(head.encode_sources([(text, "java") for text in TEXTS]), right, atol=1e-5)
+    else:
+        words = table(*TEXTS)
+        tokens_of = tokens_of_words(head.code, words.vocabulary)
+        np.testing.assert_allclose(head.encode_documents(words, 0, len(TEXTS), tokens_of), right, atol=1e-5)
+    assert right[0].any()
+    assert not right[2].any()
+
+
+@pytest.mark.parametrize("kind", sorted(BODIES))
+def test_a_batch_encoded_by_length_gives_each_text_the_vector_it_has_alone(kind: str) -> None:
+    torch.manual_seed(1)
+    tower = SequenceTower(torch.randn(9, 16), kind, 20, pooling="weighted", dropout=0.0).eval()
+    draw = np.random.default_rng(1)
+    rows = [draw.integers(1, 10, draw.integers(0, 24)).tolist() for _ in range(70)]
+    assert len(rows) > 2 * GROUP
+    torch.testing.assert_close(tower(ids(*rows)), torch.cat([tower(ids(row)) for row in rows]), rtol=0, atol=1e-6)
+
+
+def test_the_recurrent_body_is_torchs_own_gru_over_packed_rows() -> None:
+    torch.manual_seed(2)
+    body = BODIES["birnn"](16, 20, 0.0).eval()
+    lengths = torch.tensor([7, 1, 12, 3])
+    x, present = torch.randn(4, 12, 16), torch.arange(12) < lengths[:, None]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    assert isinstance(body.gru, torch.nn.GRU)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(body.gru(packed)[0], batch_first=True)
+    torch.testing.assert_close(body(x, present)[present], expected[present], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_a_sequence_encoder_reads_the_order_and_no_more_than_its_longest_text(kind: str) -> None:
+    tower = SequenceTower(torch.from_numpy(numbers(6, 128)), kind, 4, pooling="mean", dropout=0.0)
+    one, other, longer = (tower(ids(row)) for row in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4, 5]))
+    assert (one - other).norm().item() > 1e-3
+    torch.testing.assert_close(one, longer)
+
+
+@pytest.mark.parametrize("config", OTHERS[::3], ids=lambda config: config.encoder)
+def test_the_seed_decides_what_is_random_and_dropout_is_for_training_only(config: TrainConfig) -> None:
+    seeds = (config, config, TrainConfig(encoder=config.encoder, pooling=config.pooling, seed=1))
+    same, again, other = (create(each, inputs(each)).eval() for each in seeds)
+    text = ids([1, 2, 3])
+    torch.testing.assert_close(same.code(text), again.code(text))
+    assert not torch.equal(same.code(text), other.code(text))
+    same.train()
+    assert not torch.equal(same.code(text), same.code(text))

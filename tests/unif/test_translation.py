@@ -1,0 +1,364 @@
+"""Heads with a translation: scores by hand, the ranker that serves them, training, lists judged by known answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.index import BuildConfig, Index
+from ncs.learn.heads import Head, Tower, tokens_of_words
+from ncs.learn.tokenization import StemTokenizer
+from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of, saturated
+from ncs.progress import Track
+from ncs.search.aroma import features, similarity
+from ncs.search.bm25 import WEIGHTS
+from ncs.search.head_signal import HeadSignal
+from ncs.search.unif import UnifRanker
+from ncs.storage.postings import stem_all
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary
+from ncs.types import Document
+from unif.config import TranslationConfig
+from unif.data import ReadStats
+from unif.sources import PairFile, Sources
+from unif.translation_data import SparsePairs, read_rows, write_rows
+
+torch = pytest.importorskip("torch", reason="needs the extra unif")
+
+from unif.judged_lists import MIN_HITS, AnsweredQuestion, drop_entries, judge_lists, read_answers  # noqa: E402
+from unif.translation import Training, TranslationModel, VectorModel, export, start_vectors, train  # noqa: E402
+
+STEMS = ("close", "file", "keyboard", "open", "read", "socket", "word", "write")
+TEXTS = {
+    "openFile": "opens a file and reads all words",
+    "closeSocket": "closes the socket; sockets are closed twice",
+    "readWords": "reads words of a file, word by word",
+    "hideKeyboard": "hides the keyboard",
+    "writeFile": "writes words into an open file",
+}
+QUERY = "how to close sockets"
+
+
+def translation(seed: int = 0, dim: int = 4) -> Translation:
+    draw, n = np.random.default_rng(seed), len(STEMS) + 1
+    tables = [draw.normal(size=(n, dim)).astype(np.float32) for _ in range(2)]
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in tables]
+    weights = [draw.normal(size=n).astype(np.float32) for _ in range(2)]
+    return Translation(unit[0], unit[1], weights[0], weights[1], 3.0, 0.4, 0.7)
+
+
+def head(seed: int = 0) -> Head:
+    draw, tokens = np.random.default_rng(seed + 9), StemTokenizer(Vocabulary.of(STEMS))
+    towers = []
+    for _ in range(2):
+        arrays = {
+            name: draw.normal(size=(len(STEMS) + 1, d)).astype(np.float32) for name, d in (("table", 4), ("scores", 1))
+        }
+        towers.append(Tower("bag", tokens, arrays, {"pooling": "scores", "longest": None}))
+    return Head(towers[0], towers[1], "fields", {}, translation(seed))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    documents = [
+        Document(
+            id=name, repository="", path="", start_line=1, end_line=3, language="java", kind="method", name=name,
+            qualified_name=name, words={"name": (name,), "doc": (doc,), "calls": (name[:4],)}, code="",
+        )
+        for name, doc in TEXTS.items()
+    ]  # fmt: skip
+    config = BuildConfig(deduplicate=False)
+    return Index.of(documents, tmp_path_factory.mktemp("translation") / "index", config=config)
+
+
+def by_loop(
+    each: Translation, ids: Sequence[int], impacts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+) -> list[float]:
+    """The formula of the module, word by word."""
+    scores = []
+    for row in impacts:
+        total = weights = 0.0
+        for t in set(ids):
+            match = 0.0
+            for u in range(len(row)):
+                near = max(0.0, float(each.query[t] @ each.code[u + 1])) ** each.power
+                match += row[u] * math.exp(each.code_weights[u + 1]) * (near + each.same * (t == u + 1))
+            weights += math.exp(each.query_weights[t])
+            total += math.exp(each.query_weights[t]) * match / (match + each.half)
+        scores.append(total / weights)
+    return scores
+
+
+def test_scores_are_those_of_the_formula_word_by_word() -> None:
+    draw, each = np.random.default_rng(3), translation()
+    impacts = draw.random((6, len(STEMS))) * (draw.random((6, len(STEMS))) < 0.5)
+    scores = each.scores([2, 5, 2, 8], csr_matrix(impacts))
+    np.testing.assert_allclose(scores, by_loop(each, [2, 5, 8], impacts), rtol=1e-5)
+    assert not each.scores([], csr_matrix(impacts)).any()
+    assert not each.scores([0], csr_matrix(impacts)).any()
+    assert each.scores([1], csr_matrix((0, len(STEMS)))).shape == (0,)
+    assert not each.scores([1], csr_matrix((2, len(STEMS)))).any()
+
+
+def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:
+    words = index.words()
+    impacts, _ = impacts_of(words, tokens_of_words(head().code, words.vocabulary))
+    counts = np.zeros((len(TEXTS), len(STEMS)))
+    for row, (name, doc) in enumerate(TEXTS.items()):
+        for text, times in ((name, 3), (doc, 1), (name[:4], 1)):
+            for stem in stem_all(tokenize(text)):
+                if stem in STEMS:
+                    counts[row, STEMS.index(stem)] += times
+    lengths = counts.sum(axis=1, keepdims=True)
+    expected = counts / np.maximum(counts + K1 * (1 - B + B * lengths / lengths.mean()), 1e-9)
+    np.testing.assert_allclose(impacts.toarray(), expected, rtol=1e-6)
+    assert saturated(csr_matrix(counts.astype(np.float32)), 3.0).shape == impacts.shape
+    assert FIELD_WEIGHTS == WEIGHTS
+
+
+def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, tmp_path: Path) -> None:
+    head().save(tmp_path / "run" / "head")
+    ranker, rows = UnifRanker(head=str(tmp_path / "run")), np.arange(len(TEXTS))
+    ranker.fit(index.words())
+    cosines = (ranker.vectors.rows(rows) @ ranker.question(QUERY)).astype(np.float64)
+    impacts, _ = impacts_of(index.words(), tokens_of_words(ranker.head.code, index.words().vocabulary))
+    words = translation().scores([1, 6], impacts)
+    expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
+    hits = dict(ranker.search(QUERY, 5))
+    np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
+    np.testing.assert_allclose(HeadSignal.of(ranker).standing(ranker.question(QUERY), rows, QUERY), expected, atol=1e-4)
+    assert [row for row, _ in ranker.search(QUERY, 2)] == np.argsort(-expected)[:2].tolist()
+    ranker.save(tmp_path)
+    again = UnifRanker()
+    again.load(tmp_path)
+    assert dict(again.search(QUERY, 5)) == pytest.approx(hits, abs=1e-5)
+
+
+def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: Index, tmp_path: Path) -> None:
+    head().save(tmp_path / "run" / "head")
+    ranker = UnifRanker(head=str(tmp_path / "run"))
+    ranker.fit(index.words())
+    whole = ranker.closer(QUERY, np.array([3, 1]))
+    assert whole is not None
+    assert ranker.closer_without(QUERY, index.words(), 3, "literals") == pytest.approx(float(whole[0]))  # it has none
+    assert ranker.closer_without(QUERY, index.words(), 1, "doc") != pytest.approx(float(whole[1]))
+    rest = ranker.without(index.words(), [3], index.store.documents([3]), "literals")
+    np.testing.assert_allclose(rest[0], ranker.vectors.rows(np.array([3]))[0], atol=1e-5)
+
+
+def test_queries_lose_stop_words_and_repetition_and_words_are_stems() -> None:
+    assert head().query_ids("how to close the sockets and close a file") == [1, 6, 2]
+    assert not head().encode_query("unheard").any()
+
+
+def test_a_saved_translation_is_read_back_and_a_cut_one_is_refused(tmp_path: Path) -> None:
+    head().save(tmp_path / "head")
+    again = Head.load(tmp_path).translation
+    assert again is not None
+    impacts = csr_matrix(np.eye(len(STEMS)))
+    np.testing.assert_array_equal(again.scores([3, 4], impacts), translation().scores([3, 4], impacts))
+    np.save(tmp_path / "head" / "translation" / "asked.npy", np.zeros(3, np.float32))
+    with pytest.raises(IndexDamaged, match="train it again"):
+        Head.load(tmp_path)
+
+
+VERBS = {"open": "load", "close": "shut", "read": "fetch", "write": "store", "sort": "order", "count": "sum"}
+NOUNS = ("file", "socket", "word", "list", "mail", "string", "table", "image")
+CONFIG = TranslationConfig(dim=8, batch=64, epochs=4, passes=2, rate=0.01, valid=0.1)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A question has another verb than the code; some functions have a doc comment."""
+    lines: list[object] = []
+    for query, said in VERBS.items():
+        for noun in NOUNS:
+            for turn in range(6):
+                doc = f'    """Will {said} the {noun}."""\n' if turn % 3 == 0 else ""
+                code = f"def {said}_{noun}(x{turn}):\n{doc}    return {said}{turn}({noun})\n"
+                lines.append({"query": f"How to {query} the {noun}. More of it", "code": code, "language": "python"})
+    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
+    bad = ["{", json.dumps({"query": "asked", "code": "def f(): pass", "language": "python"})]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "\n".join(bad) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def pairs(file: Path, tmp_path_factory: pytest.TempPathFactory) -> SparsePairs:
+    stats = ReadStats()
+    return write_rows(read_rows(Sources((PairFile(file),)), stats), tmp_path_factory.mktemp("sparse") / "pairs", stats)
+
+
+def test_a_question_is_its_first_sentence_and_names_are_numbered(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "left.jsonl").write_text('{"query": "How to open the file. More of it"}\n')
+    stats = ReadStats()
+    sources = Sources((PairFile(file),), leave_out=tmp_path / "left.jsonl")
+    pairs = write_rows(read_rows(sources, stats), tmp_path / "pairs", stats)
+    assert (stats.questions, stats.rows, stats.left_out, stats.bad, stats.wordless) == (47, 6 * 47, 6, 1, 1)
+    spelled = list(pairs.stems)
+    assert sorted(spelled[id] for id in pairs.query[0].indices) == ["open", "socket"]  # `More of it` is left out
+    assert len(np.unique(pairs.name)) == 47
+    assert pairs.documented.sum() == 2 * 47
+    name = spelled.index("load")
+    assert pairs.code[0, name] > pairs.nameless[0, name] > 0
+
+
+def test_torch_and_numpy_give_one_score(pairs: SparsePairs) -> None:
+    weights = torch.from_numpy(np.log(pairs.idf)).float()
+    vectors = VectorModel(*start_vectors(pairs, np.arange(len(pairs)), CONFIG), weights)
+    words = TranslationModel(vectors, CONFIG)
+    words.code_weights.weight.data.normal_()
+    served = export(vectors, words, pairs, CONFIG, {})
+    query, code = pairs.query[:5], pairs.code[100:120]
+    ids = [(query[row].indices + 1).tolist() for row in range(5)]
+    assert served.translation is not None
+    with torch.no_grad():
+        cosines = vectors(query, code).numpy() / float(vectors.log_scale.exp())
+        by_word = words(query, code).numpy() / float(words.log_scale.exp())
+    np.testing.assert_allclose(served.query.vectors(ids) @ served.code.bags(code).T, cosines, atol=1e-5)
+    np.testing.assert_allclose([served.translation.scores(each, code) for each in ids], by_word, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_training_learns_which_verbs_stand_for_each_other_and_a_seed_repeats_it(file: Path, tmp_path: Path) -> None:
+    heads = [train(tmp_path / name, Sources((PairFile(file),)), CONFIG).head for name in "ab"]
+    first, second = (each.translation for each in heads)
+    assert first is not None
+    assert second is not None
+    np.testing.assert_array_equal(first.query, second.query)
+    np.testing.assert_array_equal(heads[0].code.arrays["table"], heads[1].code.arrays["table"])
+    tokens = heads[0].query.tokens
+    said = np.array([tokens.ids([word])[0] for word in VERBS.values()])
+    for place, verb in enumerate(VERBS):
+        near = first.table(np.array(tokens.ids([verb])), np.sort(said))[0]
+        assert np.sort(said)[near.argmax()] == said[place], verb
+    curve = [json.loads(line) for line in (tmp_path / "a" / "curve.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in curve] == list(range(1 + CONFIG.epochs + CONFIG.passes))
+    assert curve[CONFIG.epochs]["loss"] < curve[1]["loss"]
+    assert curve[-1]["mrr"] >= curve[0]["mrr"] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epoch", [0, 1, CONFIG.epochs, CONFIG.epochs + 1])
+def test_a_training_that_was_stopped_resumes_as_if_it_had_not_been(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
+) -> None:
+    whole = train(tmp_path / "whole", Sources((PairFile(file),)), CONFIG)
+    run_epoch = Training._epoch
+
+    def stopped(self: Training, number: int, track: Track) -> dict[str, float]:
+        if number == epoch + 1:
+            raise KeyboardInterrupt
+        return run_epoch(self, number, track)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "_epoch", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "run", Sources((PairFile(file),)), CONFIG)
+    again = train(tmp_path / "run", Sources((PairFile(file),)), CONFIG)
+    assert again.best_epoch == whole.best_epoch
+    for path in sorted(path for path in (tmp_path / "whole" / "head").rglob("*") if path.is_file()):
+        assert (tmp_path / "run" / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes(), path.name
+
+
+def test_validation_shares_no_question_and_no_name_with_training(pairs: SparsePairs) -> None:
+    learning, valid = pairs.split(0.1, 0)
+    assert len(valid) == 6 * 5
+    assert not set(pairs.question[learning]) & set(pairs.question[valid])
+    assert not set(pairs.name[learning]) & set(pairs.name[valid])
+    with pytest.raises(BadInput, match="nothing is left"):
+        pairs.split(1.0, 0)
+
+
+def test_no_row_of_an_epoch_comes_twice_and_dropped_entries_leave_the_others(pairs: SparsePairs) -> None:
+    draw, every = np.random.default_rng(0), np.arange(len(pairs))
+    drawn = np.concatenate(list(pairs.batches(every, 16, 0.5, 1.0, draw)))
+    assert len(drawn) == len(np.unique(drawn)) == len(pairs) // 16 * 16
+    assert pairs.documented[np.concatenate(list(pairs.batches(every, 16, 0.5, 0.0, draw)))].all()
+    kept, code = drop_entries(pairs.code, 0.25, np.random.default_rng(1)).toarray(), pairs.code.toarray()
+    assert 0.7 < np.count_nonzero(kept) / np.count_nonzero(code) < 0.8
+    assert (kept[kept > 0] == code[kept > 0]).all()
+
+
+def test_what_cannot_be_trained_is_an_error_of_one_line(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from unif.__main__ import main
+
+    options = ["--pairs", str(file), "--epochs", "1", "--batch", "64", "-q", "--out", str(tmp_path / "head")]
+    assert main(["train", "translation", *options]) == 2  # of fewer words than it has dimensions
+    assert "more than 128" in capsys.readouterr().err
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(BadInput, match="one process"):
+        train(tmp_path, Sources((PairFile(file),)), CONFIG)
+
+
+ANSWER = "imm.hideSoftInputFromWindow(view.getWindowToken(), 0); view.clearFocus(); done.set(true);"
+GREEK = ("Alpha", "Beta", "Gamma", "Delta", "Kappa", "Sigma")
+
+
+@pytest.fixture(scope="module")
+def keyboards(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """All names say keyboard; every fourth function does what the answer does."""
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "src").mkdir()
+    for at in range(40):
+        word = f"{GREEK[at % len(GREEK)]}{GREEK[at // len(GREEK) % len(GREEK)]}"
+        body = ANSWER if at % 4 == 0 else f"keyboard.draw{word}(canvas, {at}); keyboard.show{word}();"
+        code = f"class C{at} {{\n  void keyboardHide{word}() {{\n    {body}\n    log.write{word}({at});\n  }}\n}}\n"
+        (folder / "src" / f"C{at}.java").write_text(code)
+    return Index.build(folder / "src", folder / "index", config=BuildConfig(deduplicate=False))
+
+
+def lines(path: Path, *rows: tuple[str, str]) -> Path:
+    rendered = (json.dumps({"query": query, "code": code, "language": "java"}) for query, code in rows)
+    path.write_text("\n".join(rendered) + "\n\n")
+    return path
+
+
+def test_answers_of_one_question_come_together_and_short_ones_are_left_out(tmp_path: Path) -> None:
+    other = ANSWER.replace("view", "field")
+    rows = [("Hide keyboard", ANSWER), ("hide  Keyboard!", other), ("Exit", "finish();"), ("Left out", ANSWER)]
+    answered = read_answers([lines(tmp_path / "a.jsonl", *rows)], frozenset({"left out"}))
+    assert answered == [AnsweredQuestion("Hide keyboard", ((ANSWER, "java"), (other, "java")))]
+    (tmp_path / "bad.jsonl").write_text('{"query": 1}\n')
+    with pytest.raises(BadInput, match=r"bad\.jsonl:1"):
+        read_answers([tmp_path / "bad.jsonl"])
+
+
+def test_functions_are_judged_by_what_they_hold_of_the_answer(keyboards: Index) -> None:
+    (judged,) = judge_lists(keyboards, [AnsweredQuestion("hide keyboard", ((ANSWER, "java"),))])
+    assert len(judged.rows) == len(judged.scores) == len(judged.shares) >= MIN_HITS
+    for document, share in zip(keyboards.store.documents(judged.rows.tolist()), judged.shares, strict=True):
+        assert share == pytest.approx(similarity(features(document.code, "java"), features(ANSWER, "java")))
+        assert (share > 0.8) == ("hideSoftInputFromWindow" in document.code)
+    unlike = (
+        "long[] a = {1L, 2L}; do { a[0] <<= 1; } while (a[0] < a[1] ? a[1] > 7L : a.length == 2); assert a[0] != 3L;"
+    )
+    questions = [AnsweredQuestion("hide keyboard", ((unlike, "java"),)), AnsweredQuestion("zzz", ((ANSWER, "java"),))]
+    with pytest.raises(BadInput, match="2 questions"):
+        judge_lists(keyboards, questions)
+
+
+@pytest.mark.slow
+def test_a_head_learns_what_the_lists_lack(keyboards: Index, tmp_path: Path) -> None:
+    pairs = [(f"how to {word.lower()} the thing", f"void make{word}() {{ thing.{word.lower()}(); }}") for word in GREEK]
+    questions = [(f"{verb} keyboard {word.lower()}", ANSWER) for verb in ("hide", "show", "remove") for word in GREEK]
+    files = [PairFile(lines(tmp_path / "pairs.jsonl", *pairs * 4, *questions))]
+    config = TranslationConfig(dim=8, batch=8, epochs=1, rounds=20)
+    right = {row for row in range(len(keyboards)) if "hideSoft" in keyboards.store.document(row).code}
+    hits = []
+    for name, answers in (("plain", ()), ("lists", (lines(tmp_path / "answers.jsonl", *questions),))):
+        train(tmp_path / name, Sources(files, answers=answers), config, index=keyboards)
+        ranker = UnifRanker(head=str(tmp_path / name))
+        ranker.fit(keyboards.words())
+        hits.append(sum(row in right for row, _ in ranker.search("close keyboard", 10)))
+    assert hits[1] > hits[0] + 2
+    assert len((tmp_path / "lists" / "curve.jsonl").read_text().splitlines()) == 1 + 1 + config.passes + config.rounds

@@ -1,0 +1,261 @@
+"""The default ranker's lists judged by known answers, and the last stage of a translation, which learns what they lack.
+
+Questions with answers (a Stack Exchange dump) label the functions of any index: a function answers as far as it holds
+the structural features of the answer (ncs.search.aroma; Cambronero et al. 2019). Each list has the default ranker's
+scores s and the share h of an answer that each function holds. The head is trained where it will serve, added to s with
+the weight that it will have (ncs.search.head_signal):
+
+    loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
+         + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), random functions of the index among them
+
+so a list that is right already has no gradient, and the second term keeps the head good alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
+
+from corpora.jsonl import parse_row, read_lines
+from ncs.errors import BadInput
+from ncs.learn.encoders import token_counts
+from ncs.learn.tokenization import StemTokenizer
+from ncs.learn.translation import impacts_of
+from ncs.progress import Track, silent
+from ncs.search.aroma import Feature, Features, features, readable
+from ncs.search.head_signal import FAR
+from ncs.search.hybrid import HybridRanker
+from ncs.search.pairs import normalised
+from ncs.text.stopwords import content_words
+from ncs.text.tokens import tokenize
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.index import Index
+    from ncs.storage.words import WordTable
+    from ncs.text.vocabulary import Vocabulary
+    from ncs.types import Mask
+
+    Ids = NDArray[np.int32]
+
+DEPTH, MIN_HITS = 200, 20
+"""Functions of a list that are judged, and how many it needs."""
+MIN_FEATURES = 25
+"""Of an answer: what has fewer, as `finish();`, stands in functions of all kinds."""
+MAX_ANSWERS = 3
+"""Of a question, the first of the file; a function counts by the nearest."""
+SHARE = 0.25
+"""Of an answer that a function holds which answers; a list needs one that does, and one that does not."""
+WEIGHT = 0.3
+SOFT, LOOSE, ALONE = 0.1, 0.7, 0.3
+NO_GAIN, FULL_GAIN = 0.15, 0.6
+"""Shares of an answer that are worth nothing (what random functions hold) and as much as all of it."""
+FIRST, DRAWN, RANDOM, BATCH = 16, 32, 512, 16
+"""Of a list the first and of its rest the drawn ones in a step; random functions of the index; lists."""
+RATE, DROPOUT = 1e-3, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """A question and the code of its answers, each with its language."""
+
+    text: str
+    answers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedList:
+    """The default ranker's rows for a question, best first, their scores before saturation, and the share of an answer
+    that each holds, all [n]."""
+
+    text: str
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+
+def read_answers(files: Iterable[Path], left_out: frozenset[str] = frozenset()) -> list[AnsweredQuestion]:
+    """The questions of JSON lines with query, code and language, in the order of the files.
+
+    Answers of MIN_FEATURES only. left_out: normalized questions. Raises BadInput for a bad file or line.
+    """
+    texts: dict[str, str] = {}
+    answers: dict[str, dict[tuple[str, str], None]] = {}
+    for path in files:
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                continue
+            row = parse_row(line, f"{path}:{number}")
+            text, code, language = row.text("query"), row.text("code"), row.text("language", "")
+            key = normalised(text)
+            if not key or key in left_out or not readable(language):
+                continue
+            if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:
+                texts.setdefault(key, text)
+                if sum(features(code, language).values()) >= MIN_FEATURES:
+                    each[code, language] = None
+    return [AnsweredQuestion(texts[key], tuple(each)) for key, each in answers.items() if each]
+
+
+def judge_lists(index: Index, questions: Sequence[AnsweredQuestion], *, track: Track = silent) -> list[JudgedList]:
+    """The default ranker's lists without a head, judged; those that show no difference are left out.
+
+    About 20 milliseconds a question. Raises BadInput for an index without code, and where nothing is left.
+    """
+    if not index.manifest.config.get("store_code", True):
+        raise BadInput(f"{index.folder} stores no code to judge; build it without --no-store-code")
+    ranker, allowed = index.fitted("hybrid", head=0.0, fold=False), index.functions()
+    assert isinstance(ranker, HybridRanker)
+    judge = _Judge(index, questions)
+    lists = (_judge(ranker, judge, each, allowed) for each in track(questions, "judging", unit="questions"))
+    useful = [each for each in lists if each is not None]
+    if not useful:
+        raise BadInput(f"no list of {len(questions)} questions holds both what answers and what does not; give others")
+    return useful
+
+
+def _judge(ranker: HybridRanker, judge: _Judge, question: AnsweredQuestion, allowed: Mask) -> JudgedList | None:
+    ranking = ranker.rank(question.text, DEPTH, allowed=allowed)
+    if len(ranking.rows) < MIN_HITS:
+        return None
+    shares = judge.shares(ranking.rows, question)
+    if (shares >= SHARE).all() or not (shares >= SHARE).any():
+        return None
+    scores = np.array(ranking.scores) / np.maximum(ranking.factors["saturation"], 1e-9)
+    return JudgedList(question.text, np.array(ranking.rows, np.int64), scores, shares)
+
+
+class _Judge:
+    """Functions are read once; of each the features that any answer has are cached, by number, some 300 bytes."""
+
+    def __init__(self, index: Index, questions: Sequence[AnsweredQuestion]) -> None:
+        self._store = index.store
+        self._rows: dict[int, tuple[Ids, Ids]] = {}
+        self._numbers: dict[Feature, int] = {}
+        for question in questions:
+            for code, language in question.answers:
+                for feature in features(code, language):
+                    self._numbers.setdefault(feature, len(self._numbers))
+
+    def shares(self, rows: Sequence[int], question: AnsweredQuestion) -> NDArray[np.float64]:
+        """The share of the nearest answer that each function holds (ncs.search.aroma.similarity), [len(rows)]."""
+        fresh = [row for row in rows if row not in self._rows]
+        for row, document in zip(fresh, self._store.documents(fresh), strict=True):
+            own = features(document.code, document.language) if readable(document.language) else {}
+            self._rows[row] = self._known(own)
+        best = np.zeros(len(rows))
+        wanted = np.zeros(len(self._numbers), np.int32)
+        for code, language in question.answers:
+            ids, counts = self._known(features(code, language))
+            wanted[ids] = counts
+            shared = [np.minimum(wanted[own], times).sum() for own, times in map(self._rows.__getitem__, rows)]
+            best = np.maximum(best, np.array(shared) / max(1, int(counts.sum())))
+            wanted[ids] = 0
+        return best
+
+    def _known(self, own: Features) -> tuple[Ids, Ids]:
+        """Numbers and counts of those features that an answer has."""
+        known = [(number, count) for each, count in own.items() if (number := self._numbers.get(each)) is not None]
+        ids, counts = np.array(known, np.int32).reshape(-1, 2).T
+        return ids, counts
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is learned from. queries: the stems of each list's question, CSR [lists, V]; impacts: of all functions of
+    the index, CSR [n, V]; functions: rows that are no classes and no top-level code."""
+
+    lists: Sequence[JudgedList]
+    queries: Any
+    impacts: Any
+    functions: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, lists: Sequence[JudgedList], words: WordTable, stems: Vocabulary, functions: NDArray[np.int64]
+    ) -> Material:
+        """Lists without a known stem in their question are left out."""
+        tokens = StemTokenizer(stems)
+        impacts, _ = impacts_of(words, token_counts([tokens.ids([word]) for word in words.vocabulary], len(tokens)))
+        spelled = [sorted(set(tokens.ids(content_words(tokenize(each.text))))) for each in lists]
+        known = [at for at, ids in enumerate(spelled) if ids]
+        queries = token_counts([spelled[at] for at in known], len(tokens))
+        return cls([lists[at] for at in known], queries, impacts, functions)
+
+
+def drop_entries(rows: Any, share: float, draw: np.random.Generator) -> Any:
+    """CSR with a share of its entries left out at random."""
+    from scipy.sparse import csr_matrix
+
+    kept = draw.random(rows.nnz) >= share
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[kept]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
+    return csr_matrix((rows.data[kept].astype(np.float32), rows.indices[kept], ends), rows.shape)
+
+
+def train_on_lists(
+    networks: Sequence[nn.Module], material: Material, rounds: int, draw: np.random.Generator
+) -> Iterator[dict[str, float]]:
+    """Rounds over the lists, of each its loss and speed.
+
+    networks: each scores functions, CSR [b, V], to queries, CSR [a, V], as [a, b]; the head's score is the sum of how
+    far each stands above random functions, in standard deviations.
+    """
+    tables = [m.weight for network in networks for m in network.modules() if isinstance(m, nn.Embedding)]
+    optimizer = torch.optim.SparseAdam(tables, lr=RATE)
+    for _ in range(rounds):
+        start, total, steps = time.perf_counter(), 0.0, 0
+        order = draw.permutation(len(material.lists))
+        for at in range(0, len(order), BATCH):
+            loss = _loss(networks, material, order[at : at + BATCH], draw)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()  # type: ignore[no-untyped-call]
+            total, steps = total + float(loss.detach()), steps + 1
+        yield {"loss": total / max(1, steps), "lists_per_s": len(order) / (time.perf_counter() - start)}
+
+
+def _loss(
+    networks: Sequence[nn.Module], material: Material, batch: NDArray[np.int64], draw: np.random.Generator
+) -> Tensor:
+    lists = [material.lists[at] for at in batch]
+    picked = [_pick(len(each.rows), draw) for each in lists]
+    others = draw.choice(material.functions, RANDOM)
+    rows = np.concatenate([*(each.rows[at] for each, at in zip(lists, picked, strict=True)), others])
+    standing = _standing(networks, material.queries[batch], drop_entries(material.impacts[rows], DROPOUT, draw))
+    total, start = standing.new_zeros(()), 0
+    for place, (each, at) in enumerate(zip(lists, picked, strict=True)):
+        own, rest = standing[place, start : start + len(at)], standing[place, -RANDOM:]
+        start += len(at)
+        gains = torch.from_numpy(np.clip((each.shares[at] - NO_GAIN) / (FULL_GAIN - NO_GAIN), 0, 1)).float()
+        if gains.sum() > 0:
+            gains = gains / gains.sum()
+            fused = (torch.from_numpy(each.scores[at]).float() + WEIGHT * own / FAR) / SOFT
+            alone = F.log_softmax(torch.cat([own, rest]) * LOOSE, 0)[: len(at)]
+            total = total - (gains * F.log_softmax(fused, 0)).sum() - ALONE * (gains * alone).sum()
+    return total / len(lists)
+
+
+def _standing(networks: Sequence[nn.Module], queries: Any, impacts: Any) -> Tensor:
+    """[lists, rows]; the last RANDOM rows stand for all functions."""
+    total = torch.zeros(())
+    for network in networks:
+        scores = network(queries, impacts)
+        random = scores[:, -RANDOM:].detach()
+        total = total + (scores - random.mean(1, keepdim=True)) / random.std(1, keepdim=True).clamp(min=1e-6)
+    return total
+
+
+def _pick(n: int, draw: np.random.Generator) -> NDArray[np.int64]:
+    """Places in a list of n, ascending: the first FIRST, and DRAWN of the rest."""
+    rest = np.arange(min(FIRST, n), n)
+    return np.concatenate([np.arange(min(FIRST, n)), np.sort(draw.choice(rest, min(DRAWN, len(rest)), replace=False))])
