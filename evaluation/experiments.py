@@ -317,7 +317,7 @@ def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tupl
 
     Of a ranker made of others, the sum over its parts; (None, None) where nothing is embedded.
     """
-    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(ranker)]
+    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(index, ranker)]
     known = [each for each in times if each is not None]
     if not known:
         return None, None
@@ -326,20 +326,19 @@ def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tupl
 
 def saved_bytes(index: Index, ranker: Ranker) -> int | None:
     """Bytes of the files that this ranker, and its parts, saved in the index; None for none."""
-    names = {ranker.name, *(part.name for part in _parts(ranker))}
+    names = {ranker.name, *(part.name for part in _parts(index, ranker))}
     files = (path for path in index.folder.rglob("*") if names & set(path.relative_to(index.folder).parts[:-1]))
     return sum(path.stat().st_size for path in files if path.is_file()) or None
 
 
-def _parts(ranker: Ranker) -> Iterator[Ranker]:
+def _parts(index: Index, ranker: Ranker) -> Iterator[Ranker]:
     """The ranker itself, or the rankers it is made of: several (fusions), or one whose ranking it changes."""
-    several: Sequence[Ranker] = getattr(ranker, "rankers", ())
-    one: Ranker | None = getattr(ranker, "part", None)
-    parts = [*several, *([one] if one is not None else [])]
-    if not parts:
+    one = [ranker.config["part"]] if "part" in ranker.config else []
+    names = cast(Sequence[str], ranker.config.get("parts", one))
+    if not names:
         yield ranker
-    for part in parts:
-        yield from _parts(part)
+    for name in names:
+        yield from _parts(index, index.ranker(name))
 
 
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
