@@ -110,11 +110,15 @@ def serve(
     ):
         overview = session.overview()
         judged = sum(overview["annotators"].values())
-        say(f"ncs: {overview['pairs']:,} functions for {overview['queries']:,} queries, {judged:,} judgments so far, all in "
-            f"{request.file}")  # fmt: skip
+        size = f"{_count(overview['pairs'], 'function')} for {_count(overview['queries'], 'query', 'queries')}"
+        say(f"ncs: {size}, {_count(judged, 'judgment')} so far, all in {request.file}")
         say(f"ncs: judge at http://{settings.host}:{listening.getsockname()[1]}")
         run(create_app(session, settings, token), listening, quiet=settings.quiet)
     say("ncs: stopped")
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def write(request: Request, say: Callable[[str], None], *, to: Path | None, runs: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Judgments: answers of people in SQLite, which pair comes next, grades as qrels, and how far annotators agree.
 
 The database is not the index's: an index can be built again, people's judgments cannot. Every answer is a transaction
-of its own, on disk before it is confirmed (rollback journal, synchronous EXTRA), so that a kill loses nothing confirmed.
+of its own, on disk before it is confirmed (rollback journal, synchronous EXTRA): a kill loses nothing confirmed.
 Agreement is Cohen's kappa with squared weights, as CodeSearchNet reports it (section 3).
 """
 

@@ -97,7 +97,7 @@ def test_queries_are_read_from_every_form(tmp_path: Path, name: str, text: str, 
         ("q.jsonl", '{"text": "\\ud800"}', "q.jsonl:1: half a surrogate pair, which is not Unicode; correct that line"),
         ("q.jsonl", "[]", "q.jsonl:1: not a JSON object; correct that line"),
         ("q.csv", "text\na\n", "q.csv:1: the only column must be called query"),
-        ("q.txt", "x" * 2001, "q.txt:1: a query of 2,001 characters; shorten it to 2,000 to 2,000"),
+        ("q.txt", "x" * 2001, "q.txt:1: a query of 2,001 characters; shorten it to 2,000"),
         ("q.txt", "\udcff", "q.txt is damaged"),
     ],
 )

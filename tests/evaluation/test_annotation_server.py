@@ -233,7 +233,7 @@ def test_the_answer_before_the_kill_is_there_when_it_starts_again_and_undo_takes
         server.process.send_signal(signal.SIGKILL)
         assert server.process.wait() == -signal.SIGKILL
     with annotating(at) as server:
-        assert "1 judgments so far" in server.said[0]
+        assert "1 judgment so far" in server.said[0]
         state = httpx.get(f"{server.url}/api/next?annotator=ada", timeout=LONG).json()
         assert state["progress"]["judged"] == 1
         back = httpx.post(f"{server.url}/api/undo", json={"annotator": "ada"}, timeout=LONG).json()["pair"]
