@@ -10,6 +10,7 @@ from ncs.index import Filters, Index
 from ncs.learn.confidence import is_sure
 from ncs.search.highlight import matched_words
 from ncs.search.ranking import Ranking
+from ncs.storage.snapshot import FORMAT
 from ncs.storage.vectors import read_about
 from ncs.text.stopwords import STOP_WORDS
 from ncs.text.tokens import tokenize
@@ -85,7 +86,7 @@ def _corrections(ranking: Ranking) -> dict[str, str]:
 
 def not_ready(index: Index) -> list[str]:
     """What a first build has still to learn, as a sentence for people; nothing once it is complete."""
-    pending = index.manifest.counts.get("pending")
+    pending = index.description.counts.get("pending")
     return [str(pending)] if pending else []
 
 
@@ -232,16 +233,16 @@ def _place(at: Location) -> dict[str, Any]:
 
 def describe(index: Index) -> dict[str, Any]:
     """What is in an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
-    manifest = index.manifest
+    description = index.description
     return {
         "index": str(index.folder),
-        "format": manifest.format,
-        "created": manifest.created,
+        "format": FORMAT,
+        "created": description.created,
         "documents": len(index),
-        **{name: value for name, value in manifest.counts.items() if name != "documents"},
-        "bytes": {name: entry["bytes"] for name, entry in sorted(manifest.files.items())},
-        "config": manifest.config,
-        "vectors": asdict(read_about(index.data / "ncs_centred")),
-        "versions": manifest.versions,
-        "notes": list(manifest.notes),
+        **{name: value for name, value in description.counts.items() if name != "documents"},
+        "bytes": {name: entry["bytes"] for name, entry in sorted(description.files.items())},
+        "config": description.config,
+        "vectors": asdict(read_about(index.snapshot.segments[0].path / "ncs_centred")),
+        "versions": description.versions,
+        "notes": list(description.notes),
     }

@@ -47,8 +47,8 @@ def test_a_ranker_added_answers_as_one_that_was_built_and_the_others_stay(tmp_pa
     assert answers(one, "hybrid") == before
     assert answers(one, "two_field")
     with Index.load(one) as index:
-        assert index.manifest.config["rankers"] == [f"unif:head={trained}", "two_field"]
-        seconds = index.manifest.counts["seconds"]
+        assert index.description.config["rankers"] == [f"unif:head={trained}", "two_field"]
+        seconds = index.description.counts["seconds"]
         assert isinstance(seconds, dict)
         assert {"unif", "two_field", "bm25"} <= set(seconds)
 
@@ -61,7 +61,7 @@ def test_a_ranker_added_again_is_made_anew(tmp_path: Path, trained: Path) -> Non
     add_rankers(folder, [f"unif:head={tmp_path / 'second'}"])
     assert answers(folder, "unif") != first
     with Index.load(folder) as index:
-        assert index.manifest.config["rankers"] == [f"unif:head={tmp_path / 'second'}"]
+        assert index.description.config["rankers"] == [f"unif:head={tmp_path / 'second'}"]
 
 
 def test_an_index_stays_as_it_was_where_a_ranker_fails(tmp_path: Path, trained: Path) -> None:

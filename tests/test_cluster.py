@@ -18,15 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from ncs.build.building import make
+
 from ncs.build.file_cache import made_by
 from ncs.build.request import Recipe
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import why_unread
 from ncs.index import Index
-from ncs.config import FastTextConfig
 from ncs.scale.dask import build as cluster_build
 from ncs.scale.dask.job import Job
 from ncs.scale.dask.parts import Part

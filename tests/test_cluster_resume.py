@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from ncs.build.building import make
+
 from ncs.build.file_cache import made_by
 from ncs.scale.dask.job import Job, do
 from ncs.scale.dask.kept import Kept

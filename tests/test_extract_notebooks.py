@@ -182,7 +182,7 @@ def test_a_broken_notebook_is_counted_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "sources" / "a.ipynb").write_bytes(SAMPLE.read_bytes())
     (tmp_path / "sources" / "b.ipynb").write_bytes(SAMPLE.read_bytes()[:500])
     with Index.build(tmp_path / "sources", tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.manifest.counts["failed_files"] == ["sources/b.ipynb"]
+        assert built.description.counts["failed_files"] == ["sources/b.ipynb"]
         assert built.search("hide", 1)[0].document.path == "a.ipynb"
 
 
@@ -195,5 +195,5 @@ def test_a_large_picture_keeps_no_notebook_out(tmp_path: Path) -> None:
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources" / "a.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}}))
     with Index.build(tmp_path / "sources", tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.manifest.counts["skipped"] == {}
+        assert built.description.counts["skipped"] == {}
         assert [hit.document.name for hit in built.search("hide", 3)] == ["hide"]

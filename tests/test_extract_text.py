@@ -306,8 +306,8 @@ def test_a_build_says_how_many_files_of_which_kind_were_text_and_may_leave_them_
     ):
         Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1)
     with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.manifest.counts["text_files"] == {"perl": 2, "toml": 1}
-        assert built.manifest.counts["skipped"] == {"other language": 1}
+        assert built.description.counts["text_files"] == {"perl": 2, "toml": 1}
+        assert built.description.counts["skipped"] == {"other language": 1}
     assert not without_texts("a.pl")
 
 

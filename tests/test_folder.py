@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
 from ncs.storage import manifest as manifests
-from ncs.storage.folder import DEFAULT_NAME, Hold, Manifest, find_index, new_generation, open_folder, reading
+from ncs.storage.snapshot import DEFAULT_NAME, Hold, Manifest, find_index, new_generation, open_folder, reading
 
 
 def build(folder: Path, text: str = "one") -> Manifest:

@@ -41,7 +41,7 @@ def test_exact_duplicates_are_kept_once_with_their_copies_listed(index: Index) -
     assert [(copy.repository, copy.path, copy.start_line) for copy in hit.copies] == [
         ("copy", "src/Keyboards.java", 11)
     ]
-    assert index.manifest.counts["copies"] == 3  # two functions and their class
+    assert index.description.counts["copies"] == 3  # two functions and their class
     assert np.count_nonzero(index.functions()) == 6
     assert {hit.document.kind for hit in index.search("keyboard file", functions_only=True)} == {"method", "function"}
 

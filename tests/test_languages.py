@@ -179,8 +179,8 @@ def test_without_their_grammar_files_are_read_as_text_and_one_note_says_so(
     (tmp_path / "b.kt").write_text("fun show(view: View) {\n    view.open()\n    view.draw()\n}\n")
     monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "kotlin"))
     with Index.build(tmp_path, tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.manifest.counts["text_files"] == {"kotlin": 1, "rust": 1}
-        assert [note for note in built.manifest.notes if "languages" in note] == [
+        assert built.description.counts["text_files"] == {"kotlin": 1, "rust": 1}
+        assert [note for note in built.description.notes if "languages" in note] == [
             "files (1 of kotlin, 1 of rust) were read as plain text; to read their functions,"
             " pip install 'neural-code-search[languages]'"
         ]

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from ncs.errors import BadInput, IndexDamaged
 from ncs.storage import postings as lexical
 from ncs.storage import postings_builder as lexical_build
-from ncs.storage.postings import Postings, stem
+from ncs.storage.postings import Postings
 from ncs.storage.postings_builder import build
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem
 from ncs.types import FIELDS, Field
 
 Words = Mapping[Field, Sequence[str]]

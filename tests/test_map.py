@@ -87,7 +87,7 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_without_changes_keeps_it
         found = Map.load(index.data)
         assert found is not None
         assert np.array_equal(found.places, made.places)
-        assert len(found.rows) == rows == index.manifest.counts["map"]
+        assert len(found.rows) == rows == index.description.counts["map"]
         (index.data / "map" / "places.npy").write_bytes(b"nothing")
         with pytest.raises(IndexDamaged, match="ncs map"):
             Map.load(index.data)
@@ -98,7 +98,7 @@ def places(index: Index) -> dict[tuple[str, str, str], list[int]]:
     drawn = Map.load(index.data)
     assert drawn is not None
     assert drawn.rows.tolist() == sorted(set(drawn.rows.tolist()))
-    at = index.store.locations(drawn.rows.tolist())
+    at = index.documents.locations(drawn.rows.tolist())
     return {
         (one.repository, one.path, one.qualified_name): xy for one, xy in zip(at, drawn.places.tolist(), strict=True)
     }
@@ -115,7 +115,7 @@ def test_an_update_carries_the_map_over_though_lines_move_and_new_functions_get_
     file.write_text("// a line more\n" + file.read_text().replace("showSoftKeyboard", "revealSoftKeyboard"))
     with Index.update(tmp_path / "index")[0] as index:
         after = places(index)
-        assert len(after) == len(VectorIndex.load(index.data / VECTORS).filled()) == index.manifest.counts["map"]
+        assert len(after) == len(VectorIndex.load(index.data / VECTORS).filled()) == index.description.counts["map"]
     assert before.keys() - after.keys() <= {(repository, path, old)}
     assert {name: after[name] for name in before.keys() & after.keys()} == {
         name: before[name] for name in before.keys() & after.keys()
@@ -134,8 +134,8 @@ def test_a_map_of_which_most_has_gone_is_dropped_and_that_is_said(tmp_path: Path
     (repos / "other.py").write_text("def other_thing(path):\n    return path.strip()\n")
     with Index.build(repos, tmp_path / "index") as index:
         assert Map.load(index.data) is None
-        assert "map" not in index.manifest.counts
-        assert [note for note in index.manifest.notes if "draw it anew with: ncs map" in note]
+        assert "map" not in index.description.counts
+        assert [note for note in index.description.notes if "draw it anew with: ncs map" in note]
 
 
 def test_the_command_draws_and_the_server_shows_every_point_with_its_place(folder: Path) -> None:

@@ -132,7 +132,7 @@ def test_what_can_be_filtered_by_in_milvus_itself_is_what_the_documents_say(buil
         assert found[0]["payload"]["lines"] == [1, 1]
         assert found[0]["payload"]["apis"] == ["size"]
         stored = client.query(done.collection, filter="key >= 0", output_fields=["id"], limit=1000)
-        assert sorted(each["id"] for each in stored) == sorted(index.store.ids(range(len(index))))
+        assert sorted(each["id"] for each in stored) == sorted(index.documents.ids(range(len(index))))
 
 
 UNFINISHED = """
@@ -270,8 +270,8 @@ def test_postings_turned_round_are_each_documents_own() -> None:
 def test_a_filter_names_documents_or_what_they_have_in_common(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = Keys.kept(Index.load(built).data)
     with Index.load(built) as index:
-        narrowing = Narrowing(keys, index.store, Places.load(index.data))
-        mask = index.store.mask(language="java", repository="r[1-4]")
+        narrowing = Narrowing(keys, index.documents, Places.load(index.data))
+        mask = index.documents.mask(language="java", repository="r[1-4]")
         assert mask is not None
         assert narrowing.said(None) == "key >= 0"
         assert narrowing.said(mask) == f"key in {keys.of(np.flatnonzero(mask)).tolist()}"
@@ -291,12 +291,12 @@ def test_keys_are_found_again_and_do_not_hang_on_other_documents(built: Path, tm
         assert len(np.unique(keys.of(rows))) == len(index)
         assert keys.rows(keys.of(rows)).tolist() == rows.tolist()
         assert keys.rows(keys.of(rows) + 1).tolist() == [-1] * len(index)
-        known = dict(zip(index.store.ids(rows.tolist()), keys.of(rows).tolist(), strict=True))
+        known = dict(zip(index.documents.ids(rows.tolist()), keys.of(rows).tolist(), strict=True))
     root = sources(tmp_path / "src", 1)
     (root / "r0" / "pack" / "aaa.py").write_text("def entirely_new(x):\n    return novel(x)\n")
     with Index.build(root, tmp_path / "other", config=BuildConfig(embeddings="lsa")) as index:
         keys, rows = Keys.kept(index.data), np.arange(len(index))
-        others = dict(zip(index.store.ids(rows.tolist()), keys.of(rows).tolist(), strict=True))
+        others = dict(zip(index.documents.ids(rows.tolist()), keys.of(rows).tolist(), strict=True))
     assert {id: key for id, key in others.items() if id in known} == known
     assert len(others) == len(known) + 1
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from ncs.build.delta import making, room_of
+from ncs.storage.generations import write_lock
+
 from ncs.config import BuildConfig
 from ncs.errors import IndexBusy, IndexVersion, NcsError, StoreLost
 from ncs.index import Index
@@ -23,7 +24,6 @@ from ncs.scale.milvus.collection import answering, collections
 from ncs.scale.milvus.index import MilvusIndex
 from ncs.scale.milvus.publish import Publication, Published, publish
 from ncs.scale.milvus.target import Target, connected
-from ncs.storage.generations import write_lock
 from tests.milvus_lite import server
 from tests.test_delta import edit
 from tests.test_milvus import QUESTIONS, free_port, sources, there
@@ -73,7 +73,7 @@ class Kept:
     def equal(self) -> None:
         """The store holds the documents of the folder, and readers find what the folder says."""
         with Index.load(self.folder) as ours, MilvusIndex.open(self.folder, self.target) as theirs:
-            assert self.ids() == sorted(ours.store.ids(range(len(ours))))
+            assert self.ids() == sorted(ours.documents.ids(range(len(ours))))
             for text in QUESTIONS:
                 assert theirs.search(text) == ours.search(text), text
                 assert theirs.search(text, ranker="bm25") == ours.search(text, ranker="bm25")
@@ -110,7 +110,7 @@ def test_an_update_sends_what_changed_and_deletes_what_went(
 
     some.write_text("\n\n" + code)  # all lines are others: so are all ids
     with Index.load(kept.folder) as index:
-        held = sum(id.startswith("r1/pack/file_1.py:") for id in index.store.ids(range(len(index))))
+        held = sum(id.startswith("r1/pack/file_1.py:") for id in index.documents.ids(range(len(index))))
     done = kept.update()
     assert (done.written, done.deleted) == (held, held)
     kept.equal()

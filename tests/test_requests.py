@@ -60,7 +60,7 @@ def test_the_command_builds_them_and_query_asks_them(tmp_path: Path) -> None:
         assert found.exit_code == 0, found.output
         assert "hideSoftKeyboard" in found.output
     with Index.load(folder, verify=True) as index:
-        assert index.manifest.config["rankers"] == ["two_field", "ncs_postrank:depth=100"]
+        assert index.description.config["rankers"] == ["two_field", "ncs_postrank:depth=100"]
         assert index.ranker("ncs_postrank").config["depth"] == 100
         with pytest.raises(BadInput, match="built without 'ncs_enhanced'"):
             index.search("hide", ranker="ncs_enhanced")

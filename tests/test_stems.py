@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.text.stems import stem_all
-from ncs.text.stems import Stems
+from ncs.text.stems import Stems, stem_all
 from ncs.text.vocabulary import Vocabulary
 
 WORDS = ["abilities", "ability", "dying", "file", "filed", "files", "hide", "hiding", "only", "open", "opener", "ties"]

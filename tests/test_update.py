@@ -13,19 +13,18 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from ncs.build.building import make
+from ncs.learn.word_vectors import PENDING
 
 from ncs.answer import Answer, ask
 from ncs.build import file_cache as reuse
 from ncs.build import first_segment as early
-from ncs.build.building import make
 from ncs.build.request import Recipe
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, SourceError
 from ncs.index import Index
-from ncs.config import FastTextConfig
-from ncs.learn.word_vectors import PENDING
 from ncs.storage.files import FileEntry, FileTable
-from ncs.storage.manifest import read_manifest
+from ncs.storage.snapshot import read_description
 from ncs.types import NCS_FIELDS, Document
 from tests import corpus, gitrepo
 from tests.command import ncs
@@ -77,7 +76,7 @@ def edit(root: Path, rng: random.Random) -> None:
 
 
 def documents(index: Index) -> list[Document]:
-    return index.store.documents(range(len(index)))
+    return index.documents.documents(range(len(index)))
 
 
 def assert_equal(updated: Index, anew: Index) -> None:
@@ -88,13 +87,13 @@ def assert_equal(updated: Index, anew: Index) -> None:
     assert _without_stamps(left) == _without_stamps(right)
     assert np.array_equal(left.rows, right.rows)
     assert np.array_equal(left.copies, right.copies)
-    names, others = (sorted(manifest.files) for manifest in (anew.manifest, updated.manifest))
+    names, others = (sorted(manifest.files) for manifest in (anew.description, updated.description))
     assert names == others
     for name in names:
         if name != "documents.sqlite" and not name.startswith("files/"):  # bytes depend on how rows were batched
             assert (updated.data / name).read_bytes() == (anew.data / name).read_bytes(), name
     for key in ("documents", "copies", "files", "source_bytes", "broken", "broken_files", "repositories", "languages"):
-        assert updated.manifest.counts[key] == anew.manifest.counts[key], key
+        assert updated.description.counts[key] == anew.description.counts[key], key
 
 
 def _without_stamps(table: FileTable) -> list[FileEntry]:
@@ -182,12 +181,12 @@ def test_the_copy_takes_over_with_its_own_comment_when_the_original_goes(tmp_pat
 def test_where_nothing_changed_nothing_is_written(tmp_path: Path) -> None:
     root = corpus.write(tmp_path / "repos")
     with Index.build(root, tmp_path / "idx", config=QUICK) as index:
-        before = index.manifest
+        before = index.description
     (root / "tools" / "notes.bin").write_bytes(b"\0")
     updated, changes = Index.update(tmp_path / "idx")
     assert not changes
     assert changes.unchanged == before.counts["files"]
-    assert updated.manifest == before
+    assert updated.description == before
 
 
 def test_a_file_that_changed_within_the_grain_of_the_clock_is_seen(tmp_path: Path) -> None:
@@ -223,7 +222,7 @@ def test_new_words_have_no_vector_until_a_retraining_and_the_share_is_told(tmp_p
     with updated:
         assert updated.neighbours("zugzwang") is None
         ids, _ = updated.words().select(NCS_FIELDS)
-        training = updated.manifest.counts["training"]
+        training = updated.description.counts["training"]
         assert isinstance(training, dict)
         new = np.count_nonzero(ids == updated.words().vocabulary.id("zugzwang"))
         assert new == 3
@@ -349,7 +348,7 @@ def test_a_build_that_ended_among_its_files_is_finished_by_the_next(
     else:
         Index.update(tmp_path / "idx")[0].close()
     with Index.load(tmp_path / "idx") as index, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
-        assert "pending" not in index.manifest.counts
+        assert "pending" not in index.description.counts
         assert_equal(index, fresh)
 
 
@@ -364,7 +363,7 @@ def test_where_the_first_files_hold_no_function_all_are_waited_for(
 
 def assert_same_files(one: Path, other: Path) -> None:
     """Every file of both: the same bytes."""
-    assert read_manifest(one).files == read_manifest(other).files
+    assert read_description(one).files == read_description(other).files
 
 
 def test_an_update_goes_on_with_a_build_that_ended_before_its_vectors_were_learnt(
@@ -377,6 +376,6 @@ def test_an_update_goes_on_with_a_build_that_ended_before_its_vectors_were_learn
     updated, changes = Index.update(tmp_path / "idx")
     with updated, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
         assert not changes
-        assert "pending" not in updated.manifest.counts
+        assert "pending" not in updated.description.counts
         assert_equal(updated, fresh)
     assert not Index.update(tmp_path / "idx")[1]

@@ -16,15 +16,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from ncs.storage.folder import new_generation
 
 from ncs.build.watch import AGAIN, LOOK, Follower, watch
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.config import FastTextConfig
-from ncs.storage.folder import new_generation
-from ncs.storage.manifest import read_manifest
+from ncs.storage.snapshot import read_description
 from tests.waiting import LONG, put, until
 
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
@@ -44,7 +43,7 @@ def project(tmp_path: Path) -> Path:
 
 def names(folder: Path) -> list[str]:
     with Index.load(folder) as index:
-        return sorted(document.qualified_name for document in index.store.documents(range(len(index))))
+        return sorted(document.qualified_name for document in index.documents.documents(range(len(index))))
 
 
 def find(folder: Path, name: str) -> None:
@@ -135,12 +134,12 @@ def test_an_index_in_the_watched_folder_is_not_updated_because_it_was_updated(tm
     with watching(project / ".ncs") as said:
         put(project / "lib" / "dogs.py", "def pat_dog(dog):\n    return dog.pat()\n", tmp_path)
         until(lambda: len(said) > 1)
-        generation = read_manifest(project / ".ncs").generation
+        generation = read_description(project / ".ncs").generation
         (project / "private").mkdir()
         (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
         time.sleep(3 * LOOK / 1000)
     assert [line.partition(":")[0] for line in said if not line.startswith("note")][1:] == ["changed"]
-    assert read_manifest(project / ".ncs").generation == generation
+    assert read_description(project / ".ncs").generation == generation
 
 
 def test_a_stale_index_is_updated_before_the_first_edit(project: Path) -> None:
@@ -248,13 +247,13 @@ def test_what_git_and_builds_note_for_themselves_makes_no_update(project: Path) 
     clock = Clock()
     follower = Follower(project / ".ncs", lambda line: None, clock)
     follower.step([])
-    generation = read_manifest(project / ".ncs").generation
+    generation = read_description(project / ".ncs").generation
     (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
     clock.now = 100
     follower.step([str(project / ".git" / "index.lock"), str(project / ".ncs" / "manifest.json")])
-    assert read_manifest(project / ".ncs").generation == generation
+    assert read_description(project / ".ncs").generation == generation
     follower.step([str(project / ".gitignore")])
-    assert read_manifest(project / ".ncs").generation != generation
+    assert read_description(project / ".ncs").generation != generation
 
 
 def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
@@ -272,7 +271,7 @@ def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
 
 def test_a_long_update_is_announced_with_what_it_takes(project: Path, tmp_path: Path) -> None:
     assert "made anew" not in Follower(project / ".ncs", print).greeting()
-    manifest = read_manifest(project / ".ncs")
+    manifest = read_description(project / ".ncs")
     seconds = {"extract": 100.0, "embeddings": 50.0, "bm25": 4.0, "calibration": 9.0}
     slow = replace(manifest, counts={**manifest.counts, "seconds": seconds})
     (tmp_path / "slow").mkdir()

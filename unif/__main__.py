@@ -21,7 +21,7 @@ from ncs.cli.output import tracker
 from ncs.errors import MissingExtra
 from ncs.exit_status import ending
 from ncs.index import Index
-from ncs.storage.folder import find_index
+from ncs.storage.snapshot import find_index
 from unif.config import CHOICES, Encoder, Stage, TrainConfig, TranslationConfig, settings_of
 from unif.sources import PairFile, Sources
 

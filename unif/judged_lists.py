@@ -3,7 +3,7 @@
 Questions with answers (a Stack Exchange dump) label the functions of any index: a function answers as far as it holds
 the structural features of the answer (ncs.search.aroma; Cambronero et al. 2019). Each list has the default ranker's
 scores s and the share h of an answer that each function holds. The head is trained where it will serve, added to s with
-the weight that it will have (ncs.search.head_signal):
+the weight that it will have (ncs.search.signals.head):
 
     loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), random functions of the index among them
@@ -31,9 +31,9 @@ from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import impacts_of
 from ncs.progress import Track, silent
 from ncs.search.aroma import Feature, Features, features, readable
-from ncs.search.head_signal import FAR
 from ncs.search.hybrid import HybridRanker
 from ncs.search.pairs import normalised
+from ncs.search.signals.head import FAR
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 
@@ -111,7 +111,7 @@ def judge_lists(index: Index, questions: Sequence[AnsweredQuestion], *, track: T
 
     About 20 milliseconds a question. Raises BadInput for an index without code, and where nothing is left.
     """
-    if not index.manifest.config.get("store_code", True):
+    if not index.description.config.get("store_code", True):
         raise BadInput(f"{index.folder} stores no code to judge; build it without --no-store-code")
     ranker, allowed = index.fitted("hybrid", head=0.0, fold=False), index.functions()
     assert isinstance(ranker, HybridRanker)
@@ -138,7 +138,7 @@ class _Judge:
     """Functions are read once; of each the features that any answer has are cached, by number, some 300 bytes."""
 
     def __init__(self, index: Index, questions: Sequence[AnsweredQuestion]) -> None:
-        self._store = index.store
+        self._store = index.documents
         self._rows: dict[int, tuple[Ids, Ids]] = {}
         self._numbers: dict[Feature, int] = {}
         for question in questions:

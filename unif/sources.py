@@ -56,12 +56,12 @@ class IndexSource:
     @classmethod
     def of(cls, index: Index) -> IndexSource:
         """Raises BadInput for an index whose words have no vectors."""
-        words, vectors = index.words(), np.array(Embeddings.load(index.data).vectors)
+        words, vectors = index.words(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
         has = np.asarray(vectors.any(axis=1))
         if not has.any():
             raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")
         vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has[at])
-        return cls(words, index.store, vocabulary, vectors[has])
+        return cls(words, index.documents, vocabulary, vectors[has])
 
     def digest(self) -> str:
         """Of the words and their vectors."""
@@ -222,7 +222,7 @@ def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Ite
     """Of the functions of an index the doc comment with the rest, and the name with the body, as one question."""
     words, spelled = index.words, list(index.words.vocabulary)
     for row, repository in enumerate(
-        track(_repositories(index.store), "own pairs", total=len(words), unit="functions")
+        track(_repositories(index.documents), "own pairs", total=len(words), unit="functions")
     ):
         doc, name = ([spelled[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
         body = [spelled[id] for field in BODY for id in words.ids_of(row, field)]
@@ -235,10 +235,10 @@ def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Ite
 
 def own_sources(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
     """The same for encoders of source code: the doc comment with the source, which contains the name."""
-    n = len(index.store)
+    n = len(index.documents)
     for start in track(range(0, n, BLOCK), "own pairs", total=-(-n // BLOCK), unit="parts"):
         rows = range(start, min(start + BLOCK, n))
-        for row, document in zip(rows, index.store.documents(rows), strict=True):
+        for row, document in zip(rows, index.documents.documents(rows), strict=True):
             doc = field_tokens("doc", document.words.get("doc", ()))
             if len(doc) >= MIN_DOC:
                 code = source_words(document.code, document.language)

@@ -316,7 +316,7 @@ class Training:
     def _validate(self, part: int) -> float:
         """Mean reciprocal rank of a question's function among CANDIDATES.
 
-        In the second part both standings are added, as they are served (ncs.search.head_signal).
+        In the second part both standings are added, as they are served (ncs.search.signals.head).
         """
         pairs, ranks = self.pairs, []
         for rows in np.array_split(self.valid, max(1, round(len(self.valid) / CANDIDATES))):

@@ -136,7 +136,7 @@ def runs_of(
 
     languages: all of the Challenge's that the index has. Raises BadInput where it has none, or its ids are no URLs.
     """
-    there = cast("Mapping[str, int]", index.manifest.counts["languages"])
+    there = cast("Mapping[str, int]", index.description.counts["languages"])
     asked = [language for language in languages or LANGUAGES if language in there]
     if not asked:
         raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(there)}")

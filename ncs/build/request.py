@@ -129,7 +129,7 @@ def find_changes(
     seconds: how long to look at most; where that was too short, removed files are not known.
     """
     from ncs.build.file_cache import FileCache
-    from ncs.sources import Scope, Skipped, repository_names
+    from ncs.sources import Scope, Skipped, SourceFile, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
@@ -137,7 +137,8 @@ def find_changes(
     entries = {(entry.repository, entry.path): entry for entry in cache.entries}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
-    added, changed, files, unchanged, complete = [], [], [], 0, True
+    added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
+    files, unchanged, complete = list[SourceFile](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
     for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
         name = file.repository, file.path
@@ -154,5 +155,9 @@ def find_changes(
     gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
     removed = [name for name in entries if name in gone]
     unchanged += 0 if scope is None else len(entries) - len(removed)
-    shown = (tuple(f"{repository}/{path}" for repository, path in names) for names in (added, changed, removed))
-    return Difference(Changes(*shown, unchanged), files, [*changed, *removed], complete, began)
+    changes = Changes(_joined(added), _joined(changed), _joined(removed), unchanged)
+    return Difference(changes, files, [*changed, *removed], complete, began)
+
+
+def _joined(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{repository}/{path}" for repository, path in names)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ncs.search.ranking import Ranking
     from ncs.storage.definitions import Symbol
     from ncs.storage.document_facts import DocumentFacts
-    from ncs.storage.vectors import VectorIndex
+    from ncs.storage.vectors import Vectors
     from ncs.storage.words import WordReader
     from ncs.types import Matrix
 
@@ -238,7 +238,7 @@ def _nearest(word: str, vectors: Matrix, encoder: TfidfEncoder) -> tuple[int, fl
     return best, float(cosines[best])
 
 
-def cosine_shares(text: str, encoder: TfidfEncoder, vectors: VectorIndex, rows: Rows) -> dict[str, Scores]:
+def cosine_shares(text: str, encoder: TfidfEncoder, vectors: Vectors, rows: Rows) -> dict[str, Scores]:
     """stem -> what it adds to the cosine of each row, [len(rows)]; the sum is the cosine.
 
     A query's vector is a sum over its words, divided by its length: each word's part of it has a product with the

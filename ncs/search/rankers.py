@@ -36,7 +36,7 @@ class Internals:
     title: float = 0.0
 
 
-class Ranker(Protocol):
+class Ranker:
     """Orders the documents of an index for a query. Classes inherit from it, and with that what they do not do.
 
     Scores order, nothing more: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
@@ -50,7 +50,7 @@ class Ranker(Protocol):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows among the allowed ones, ordered by (-score, row); raises BadInput for k < 1."""
-        ...
+        raise NotImplementedError
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False

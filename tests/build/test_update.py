@@ -1,4 +1,4 @@
-"""After an update everything that a build would index is found, nothing that is gone, and old readers are undisturbed."""
+"""After an update all that a build would index is found, nothing that is gone, and old readers are undisturbed."""
 
 from __future__ import annotations
 

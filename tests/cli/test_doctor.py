@@ -77,8 +77,8 @@ def test_new_changed_and_removed_files_are_counted_with_the_command_that_reads_t
 
 def test_a_look_that_is_cut_short_says_so_and_names_no_file_removed(home: Path) -> None:
     with Index.load(home / ".ncs") as index:
-        recipe = recipe_of(index.manifest, index.folder)
-        known = known_files(index.data, index.manifest, index.store, recipe.config)
+        recipe = recipe_of(index.description, index.folder)
+        known = known_files(index.data, index.description, index.documents, recipe.config)
         changes, whole = changes_since(recipe, index.data, known, 0.0)
     assert (whole, changes.removed, changes.unchanged) == (False, (), 1)
     done = doctor("--seconds", "0")
@@ -167,7 +167,7 @@ def test_word_vectors_of_a_smaller_corpus_are_to_be_learnt_anew(home: Path) -> N
 
 def test_an_index_of_documents_at_hand_cannot_be_updated(tmp_path: Path, built: Path) -> None:
     with Index.load(built / ".ncs") as index:
-        documents = index.store.documents(list(range(len(index))))
+        documents = index.documents.documents(list(range(len(index))))
     Index.of(documents, tmp_path / "own", config=BuildConfig(deduplicate=False)).close()
     assert found(tmp_path / "own", "sources")[0].level == "note"
 

@@ -125,7 +125,7 @@ def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Pa
         gitrepo.repository(tmp_path / "all" / owner / "app", {"a.py": f"def of_{owner}(x):\n    return x.{owner}\n"})
     with Index.build(tmp_path / "all", tmp_path / "idx") as index:
         originals = SourceLocator(index.data)
-        for document in index.store.documents(range(len(index))):
+        for document in index.documents.documents(range(len(index))):
             file = tmp_path / "all" / document.name.removeprefix("of_") / "app" / "a.py"
             assert originals.of(document.repository, document.path) == file
             assert originals.name_of(file) == f"{document.repository}/{document.path}"

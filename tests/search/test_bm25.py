@@ -14,9 +14,9 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.search.bm25 import WEIGHTS, Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.text.stems import stem_all
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem_all
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field

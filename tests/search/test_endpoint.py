@@ -155,7 +155,7 @@ def test_numbers_that_are_none_are_refused(server: Server, index: Index) -> None
     ]
     ranker = endpoint_ranker(url=server.url)
     with closing(ranker.model), pytest.raises(NcsError, match="gave no vectors of numbers"):  # type: ignore[type-var]
-        ranker.fit_documents(index.store)
+        ranker.fit_documents(index.documents)
 
 
 def test_fewer_dimensions_are_asked_for_and_checked(server: Server) -> None:

@@ -144,7 +144,7 @@ def test_questions_of_an_evaluation_are_not_learnt_from_however_they_are_written
 def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(index: Index, tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.jsonl")
     config = BuildConfig(deduplicate=False, rankers=(f"ncs_enhanced:pairs={path},least_weight=0.1,part=bm25",))
-    documents = index.store.documents(range(len(index)))
+    documents = index.documents.documents(range(len(index)))
     with Index.of(documents, tmp_path / "index", config=config) as built:
         path.unlink()
         loaded = built.ranker("ncs_enhanced")

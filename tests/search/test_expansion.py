@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ncs.search.expansion import Expansion, expand
-from ncs.storage.postings import Postings, stem
+from ncs.storage.postings import Postings
 from ncs.storage.postings_builder import build
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem
 from ncs.types import FIELDS, Field
 
 DOCUMENTS: Sequence[Mapping[Field, Sequence[str]]] = (

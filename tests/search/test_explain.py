@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncs.answer import ask, hit_as_dict
+from ncs.config import FastTextConfig
 from ncs.extract import extract
 from ncs.index import BuildConfig, Index
-from ncs.config import FastTextConfig
 from ncs.search.expansion import K3
 from ncs.search.explain import explain, match_words, query_parts
 from ncs.search.explain_table import reading_lines, reasons_lines
@@ -174,7 +174,7 @@ def test_the_nearest_word_is_the_one_of_the_highest_cosine_among_all_the_documen
     length = np.linalg.norm(vectors, axis=1)
     seen = 0
     for row in range(0, len(index), 37):
-        document = index.store.document(row)
+        document = index.documents.document(row)
         spellings = {field: field_tokens(field, document.words.get(field, ())) for field in FIELDS}
         for word in match_words(["index", "folder", "zzz"], table, row, encoder):
             same = {each for words in spellings.values() for each in words if stem(each) == stem(word["word"])}
@@ -201,7 +201,7 @@ def test_shared_names_are_used_by_the_hit_and_counted_in_the_repositories_of_the
     evidence, explanation = results.ranking.evidence, results.explanation
     assert evidence is not None
     assert explanation is not None
-    pool = index.store.documents(evidence.pool.tolist())
+    pool = index.documents.documents(evidence.pool.tolist())
     gates = explanation.reading["gates"]
     assert (gates["candidates"], gates["repositories"]) == (len(pool), len({each.repository for each in pool}))
     assert gates["effective"] == pytest.approx(1 / gates["inside"], rel=1e-5)
@@ -219,7 +219,7 @@ def uses(document: Document, name: str) -> bool:
 
 def test_a_test_counts_less_by_its_role_and_a_second_hit_of_a_file_by_saturation(index: Index) -> None:
     hits = explained(index, index.ranker("hybrid"), "rankers ordered by score and row", 200)
-    documents = index.store.documents([row for row, _ in hits])
+    documents = index.documents.documents([row for row, _ in hits])
     assert any(document.path.startswith("tests/") for document in documents)
     before: Counter[tuple[str, str]] = Counter()
     for document, (_, hit) in zip(documents, hits, strict=True):
@@ -313,7 +313,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_share_is_cut(index: Index, na
 
 def test_lines_with_numbers_are_the_files_own_and_only_outlines_have_none(index: Index) -> None:
     numbered_kinds, plain_kinds = set(), set()
-    for document in index.store.documents(range(len(index))):
+    for document in index.documents.documents(range(len(index))):
         hit = hit_as_dict(Hit(1, 1.0, document), "")
         if not numbered(hit):
             plain_kinds.add(document.kind)

@@ -11,14 +11,14 @@ from typing import cast
 
 import numpy as np
 import pytest
+from ncs.learn.head_calibration import LEAST, WEIGHT, decided, told, why
+from ncs.learn.learning import Gain
 
 from ncs.build.add_ranker import add_rankers
+from ncs.config import FastTextConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import BuildConfig, Index
 from ncs.learn.confidence import TUNED, Learnt
-from ncs.config import FastTextConfig
-from ncs.learn.head_calibration import LEAST, WEIGHT, decided, told, why
-from ncs.learn.learning import Gain
 from ncs.learn.tuning import reset, tune
 from ncs.learn.tuning import told as tuning_told
 from ncs.search.feedback import Feedback
@@ -85,7 +85,7 @@ def test_shares_with_a_head_add_up_and_its_own_candidates_are_found(index: Index
 
 
 def test_noise_is_not_listened_to(index: Index) -> None:
-    weighed = cast("dict[str, dict[str, object]]", index.manifest.counts["calibration"])["head"]
+    weighed = cast("dict[str, dict[str, object]]", index.description.counts["calibration"])["head"]
     stands = cast("dict[str, dict[str, float]]", weighed["stands"])
     assert stands["all"]["questions"] >= LEAST
     assert stands["all"]["high"] < 0
@@ -116,12 +116,12 @@ def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index
     ranker = cast(UnifRanker, index.ranker("unif"))
     words = index.words()
     empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
-    documents = index.store.documents(empty)
+    documents = index.documents.documents(empty)
     np.testing.assert_allclose(
         ranker.without(words, empty, documents, "doc"), ranker.vectors.vectors(np.array(empty)), atol=1e-5
     )
     full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
-    there = ranker.without(words, full, index.store.documents(full), "doc")
+    there = ranker.without(words, full, index.documents.documents(full), "doc")
     assert not np.allclose(there, ranker.vectors.vectors(np.array(full)), atol=1e-3)
 
 
@@ -142,7 +142,7 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(index: Inde
     again.load(tmp_path)
     assert again.search(QUESTION, 5) == moved.search(QUESTION, 5) != plain.search(QUESTION, 5)
     empty = [row for row in range(len(index)) if not len(index.words().ids_of(row, "doc"))][:5]
-    left = again.without(index.words(), empty, index.store.documents(empty), "doc")
+    left = again.without(index.words(), empty, index.documents.documents(empty), "doc")
     np.testing.assert_allclose(left, again.vectors.vectors(np.array(empty)), atol=1e-5)
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
 from ncs.search.signals.naming import OPPOSITES, direction, directions
-from ncs.text.stems import stem_all
 from ncs.storage.uses import References, ReferencesBuilder, batch_references
-from ncs.text.stems import Stems
+from ncs.text.stems import Stems, stem_all
 from ncs.types import Document
 from tests.words import table
 

@@ -132,9 +132,9 @@ def test_filters_hold_for_the_place_that_is_shown(home: Path) -> None:
 
 def test_an_index_document_is_asked_for_like_any_function(home: Path) -> None:
     with Index.load(home / ".ncs") as index:
-        row = index.store.row_of(f"{HIDE}:11")
+        row = index.documents.row_of(f"{HIDE}:11")
         assert row is not None
-        assert names(index, index.store.document(row), 1) == ["copy/hideSoftKeyboard"]
+        assert names(index, index.documents.document(row), 1) == ["copy/hideSoftKeyboard"]
 
 
 def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
     (tmp_path / "Q.java").write_text(f"class Q {{ void f() {body} }}")
     function = function_at(tmp_path / "Q.java", 1)
     with Index.build(tmp_path / "r", tmp_path / "i") as index:
-        first, second = similar(function, index.ranker("bm25").postings, index.store, 3)  # type: ignore[attr-defined]
+        first, second = similar(function, index.ranker("bm25").postings, index.documents, 3)  # type: ignore[attr-defined]
     assert first.share == second.share > 0.7
     assert [first.document.qualified_name, second.document.qualified_name] == ["B.f", "A.f"]
     assert first.reverse > second.reverse
@@ -161,7 +161,7 @@ def test_candidates_share_most_words_by_idf_whatever_their_length(home: Path) ->
         terms = {term.stem: term.documents for term in postings.terms(sorted(words)) if term.documents}
         shared = {}
         for row in range(len(index)):
-            held = index.store.document(row)
+            held = index.documents.document(row)
             stems = {
                 term.stem for f, s in held.words.items() if f != "path" for term in postings.terms(field_tokens(f, s))
             }

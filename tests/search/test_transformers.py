@@ -190,9 +190,9 @@ def test_a_model_that_gives_no_numbers_or_other_dimensions_is_refused(index: Ind
 
     ranker = DenseRanker("transformers", {"model": "m"}, lambda config: Broken(), needs="model")
     with pytest.raises(NcsError, match="m gave no vectors of numbers"):
-        ranker.fit_documents(index.store)
+        ranker.fit_documents(index.documents)
     Broken.value = 1.0
-    ranker.fit_documents(index.store)
+    ranker.fit_documents(index.documents)
     with pytest.raises(BadInput, match="now gives 5 dimensions, the index has 4"):
         ranker.search("file", 1)
 

@@ -315,8 +315,8 @@ def test_votes_become_lines_that_tune_reads(client: TestClient, folder: Path) ->
     assert client.post("/api/feedback", json={**votes[0], "vote": "sideways"}).status_code == 422
     assert client.post("/api/feedback", json={**votes[0], "query": " \n "}).status_code == 422
     with Index.load(folder) as index:
-        found = read_feedback(folder.parent / "votes.tsv", index.store)
-        row = index.store.row_of(hit["id"])
+        found = read_feedback(folder.parent / "votes.tsv", index.documents)
+        row = index.documents.row_of(hit["id"])
         assert [(one.text, one.rows, one.wrong) for one in found] == [
             ("# hide the keyboard now", (row,), ()),
             ("read a file", (), (row,)),

@@ -135,7 +135,9 @@ def test_votes_survive_kill_9_and_the_server_starts_again_on_its_port(folder: Pa
         assert post(server, "/api/feedback", body).status_code == 200
         assert get(server, ASK).json()["hits"]
     with Index.load(folder) as index:
-        assert [one.text for one in read_feedback(votes, index.store)] == [f"question {number}" for number in range(21)]
+        assert [one.text for one in read_feedback(votes, index.documents)] == [
+            f"question {number}" for number in range(21)
+        ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncs.learn.word_vectors import PENDING
 
 from ncs.index import Index
-from ncs.learn.word_vectors import PENDING
 from ncs.serve.mcp.projects import BUILDING, Project
 from ncs.serve.mcp.settings import Settings
 from tests import corpus
@@ -98,11 +98,11 @@ def test_a_build_that_ended_before_its_time_is_finished_by_the_next_server(large
 
     asyncio.run(asked(lambda said: BUILDING not in said.json["notes"]))
     with Index.load(large / ".ncs") as index:
-        if "pending" not in index.manifest.counts:
+        if "pending" not in index.description.counts:
             pytest.skip("the build was quicker than the end of its server")
     asyncio.run(asked(lambda said: said.json["notes"] == []))
     with Index.load(large / ".ncs") as index:
-        assert "pending" not in index.manifest.counts
+        assert "pending" not in index.description.counts
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
@@ -123,7 +123,7 @@ def test_a_build_ends_with_its_server_however_that_ends(large: Path, end: str) -
     wait_until(lambda: not processes(str(large)))
     if (large / ".ncs" / "manifest.json").exists():  # what was read before answers by words
         with Index.load(large / ".ncs") as index:
-            assert "pending" in index.manifest.counts
+            assert "pending" in index.description.counts
 
 
 @pytest.mark.slow

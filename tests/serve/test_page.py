@@ -286,8 +286,8 @@ def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does
     lines = site.votes.read_text().splitlines()
     assert sorted(lines) == sorted([f"hide soft keyboard\t{ids[0]}", f"# down\thide soft keyboard\t{ids[1]}"])
     with Index.load(site.demo) as index:
-        (vote,) = read_feedback(site.votes, index.store)
-        right, wrong = (index.store.row_of(id) for id in ids[:2])
+        (vote,) = read_feedback(site.votes, index.documents)
+        right, wrong = (index.documents.row_of(id) for id in ids[:2])
         assert (vote.text, vote.rows, vote.wrong) == ("hide soft keyboard", (right,), (wrong,))
     page = seen.open("#index=evil&q=open+window")
     settled(page, "open window", index="evil")

@@ -47,7 +47,7 @@ def test_a_head_given_to_a_build_or_added_later_answers(
         hits.append(capsys.readouterr().out)
     assert hits[0] == hits[1]
     with Index.load(one) as index:
-        assert index.manifest.config["rankers"] == [f"unif:head={tmp_path / 'run'}"]
+        assert index.description.config["rankers"] == [f"unif:head={tmp_path / 'run'}"]
 
 
 def test_explain_attention_shows_the_words_of_the_first_hit(

@@ -203,7 +203,7 @@ def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> N
     documents = list(extract(SOURCE, "python"))
     with Index.of(documents, tmp_path / "index") as index:
         ranker = index.fitted("unif", head=str(tmp_path))
-        row = next(row for row in range(len(index)) if index.store.document(row).name == "open_file")
+        row = next(row for row in range(len(index)) if index.documents.document(row).name == "open_file")
         cosine = expected(head().query, [1]) @ expected(head().code, [2, 1, 2])  # open file path open path
         assert dict(ranker.search("file", 5))[row] == pytest.approx(cosine, abs=1e-6)
     bare = Index.of(documents, tmp_path / "bare", config=BuildConfig(store_code=False))

@@ -188,7 +188,7 @@ def test_every_encoder_learns_what_a_word_of_a_query_means_and_answers(tmp_path:
     with Index.of(documents, tmp_path / "index", config=BuildConfig(outside=False)) as index:
         trained = train(index, tmp_path / "run", Sources((PairFile(path),)), config, device="cpu")
         ranker = index.fitted("unif", head=str(tmp_path / "run"))
-        names = [index.store.document(row).name for row in range(len(index))]
+        names = [index.documents.document(row).name for row in range(len(index))]
         right = [names[ranker.search(f"please {VERBS[v]} {t}", 1)[0][0]] == f"{v}_{t}" for v, t in both]
     assert trained.curve[-1]["loss"] < 0.8 * trained.curve[1]["loss"]
     assert trained.best_mrr >= trained.curve[0]["mrr"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ncs.search.head_signal import HeadSignal
 from scipy.sparse import csr_matrix
 
 from ncs.errors import BadInput, IndexDamaged
@@ -19,7 +20,6 @@ from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of,
 from ncs.progress import Track
 from ncs.search.aroma import features, similarity
 from ncs.search.bm25 import WEIGHTS
-from ncs.search.head_signal import HeadSignal
 from ncs.search.unif import UnifRanker
 from ncs.storage.postings import stem_all
 from ncs.text.tokens import tokenize
@@ -149,7 +149,7 @@ def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: I
     assert whole is not None
     assert ranker.closer_without(QUERY, index.words(), 3, "literals") == pytest.approx(float(whole[0]))  # it has none
     assert ranker.closer_without(QUERY, index.words(), 1, "doc") != pytest.approx(float(whole[1]))
-    rest = ranker.without(index.words(), [3], index.store.documents([3]), "literals")
+    rest = ranker.without(index.words(), [3], index.documents.documents([3]), "literals")
     np.testing.assert_allclose(rest[0], ranker.vectors.rows(np.array([3]))[0], atol=1e-5)
 
 

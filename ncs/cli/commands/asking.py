@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +34,7 @@ from ncs.search.rankers import RANKERS
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
+    from ncs.index import Index
     from ncs.search.locate_source import SourceLocator
 
 
@@ -86,7 +86,7 @@ def query(
             functions_only=functions_only, code=_needed(chosen, no_code, opened), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def similar(
@@ -117,7 +117,7 @@ def similar(
             asked, place, max(k, opened or 0),
             language=language, repository=repository, path=path, kind=kind, code=_needed(chosen, no_code, opened),
         )  # fmt: skip
-        _show(answer, asked.data, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
 
 
 def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
@@ -126,12 +126,12 @@ def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
 
 
 def _show(
-    answer: Answer, data: Path, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
+    answer: Answer, index: Index, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
 ) -> None:
     """Hits in the form asked for, or one of them in an editor; notes on stderr; then the command ends."""
     from ncs.search.locate_source import SourceLocator
 
-    locator = SourceLocator(data)
+    locator = SourceLocator(index.snapshot)
     try:
         if opened is None:
             shown = console.show(answer, form, locator, code=code, whole=whole, quiet=quiet)

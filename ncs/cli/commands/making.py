@@ -97,9 +97,9 @@ def build(
         return
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
-    from ncs.index import BuildConfig, Index
-    from ncs.config import FastTextConfig
-    from ncs.storage.folder import DEFAULT_NAME
+    from ncs.config import BuildConfig, FastTextConfig
+    from ncs.index import Index
+    from ncs.storage.snapshot import DEFAULT_NAME
 
     learning = given(
         dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
@@ -123,11 +123,10 @@ def build(
         force=force,
         track=console.tracker(quiet),
         scheduler=scheduler,
-        ready=publication.ready if publication else None,
         **given(give_up=give_up, memory=size_of(memory) if memory else None),
     ) as built:
         if not quiet:
-            console.say_built(built.manifest, folder, verbose)
+            console.say_built(built.description, folder, verbose)
     _finish(publication, quiet)
     if draw:
         _draw(folder, quiet)
@@ -189,11 +188,10 @@ def update(
         retrain=retrain,
         workers=workers,
         track=console.tracker(quiet),
-        ready=publication.ready if publication else None,
     )
     with updated:
         if not quiet:
-            console.say_updated(updated.manifest, changes, verbose)
+            console.say_updated(updated.description, changes, verbose)
     _finish(publication, quiet)
 
 

@@ -18,10 +18,10 @@ FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
 def _counted(name: str) -> list[str]:
     """The keys of one of the counts of the index that is meant, for completion; none where there is no index."""
     from ncs.errors import NcsError
-    from ncs.storage.manifest import read_manifest
+    from ncs.storage.snapshot import read_description
 
     try:
-        counts: Mapping[str, Any] = read_manifest(folder_of(None)).counts
+        counts: Mapping[str, Any] = read_description(folder_of(None)).counts
     except (NcsError, OSError):
         return []
     return sorted(counts.get(name) or {})
@@ -110,7 +110,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 def folder_of(index: Path | None) -> Path:
     """The index that is meant: the one named, else $NCS_INDEX, else the nearest; raises IndexNotFound."""
-    from ncs.storage.folder import find_index
+    from ncs.storage.snapshot import find_index
 
     named = index or (Path(os.environ["NCS_INDEX"]) if os.environ.get("NCS_INDEX") else None)
     return named or find_index(Path.cwd())

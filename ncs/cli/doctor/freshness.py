@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ncs.build.file_cache import made_by
-from ncs.build.request import changes_since, known_files, recipe_of, roots_of
+from ncs.build.request import find_changes, request_of, roots_of
 from ncs.cli.doctor.findings import Finding, typed
 from ncs.errors import NcsError
 
@@ -21,7 +21,7 @@ SECONDS = 5.0
 def freshness(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
     """What has changed since the index was built or updated."""
     update = typed("ncs", "update", "-i", index.folder)
-    roots = roots_of(index.manifest)
+    roots = roots_of(index.description)
     if not roots:
         yield Finding("note", "sources", "the index does not say which files it was made of: it cannot be updated")
         return
@@ -30,16 +30,16 @@ def freshness(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
         text = f"gone: {', '.join(missing)}; what was indexed still answers"
         yield Finding("todo", "sources", text, typed("ncs", "build", "SOURCES", "-i", index.folder))
         return
-    if cast("dict[str, object]", index.manifest.counts["sources"])["made_by"] != made_by():
+    if cast("dict[str, object]", index.description.counts["sources"])["made_by"] != made_by():
         text = "another version of ncs or its grammars read the files; the next update reads all of them anew"
         yield Finding("note", "sources", text, update)
     try:
-        recipe = replace(recipe_of(index.manifest, index.folder), force=True)
-        known = known_files(index.data, index.manifest, index.store, recipe.config)
-        found, whole = changes_since(recipe, index.data, known, seconds)
+        request = replace(request_of(index.description, index.folder), force=True)
+        difference = find_changes(index.snapshot, request, seconds=seconds)
     except NcsError as error:
         yield Finding("todo", "sources", str(error), update)
         return
+    found, whole = difference.changes, difference.complete
     looked = f"{found.unchanged + len(found.added) + len(found.changed):,} files looked at"
     limit = "" if whole else f" in {seconds:g} s; more may have"
     kinds = {"new": found.added, "changed": found.changed, "removed": found.removed}
@@ -48,4 +48,4 @@ def freshness(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
         first = next(path for paths in kinds.values() for path in paths)
         yield Finding("todo", "sources", f"stale: {said} ({first} ...); {looked}{limit}", update)
     else:
-        yield Finding("ok", "sources", f"nothing changed since {index.manifest.created}; {looked}{limit}")
+        yield Finding("ok", "sources", f"nothing changed since {index.description.created}; {looked}{limit}")

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ncs.build.building import SPACE
+from ncs.build.pipeline import SPACE
 from ncs.cli.doctor.findings import Finding, typed
 from ncs.errors import IndexFolderError, IndexNotFound
 from ncs.index import Index
+from ncs.learn.confidence import TUNED
 from ncs.learn.embeddings import retraining_advice
-from ncs.storage.folder import find_index
-from ncs.storage.manifest import TUNED
+from ncs.storage.snapshot import find_index
 
 SHOWN = 3
 """Files of a kind that are named."""
@@ -48,22 +48,22 @@ def diagnose(folder: Path | None, *, seconds: float | None = None) -> Iterator[F
 
 def holdings(index: Index) -> Iterator[Finding]:
     """Documents, what was left out, word vectors, weights of one's own."""
-    counts: Mapping[str, Any] = index.manifest.counts
+    counts: Mapping[str, Any] = index.description.counts
     folder, update = index.folder, typed("ncs", "update", "-i", index.folder)
     repositories = len(counts["repositories"])
     said = f"{len(index):,} documents of {repositories:,} {'repository' if repositories == 1 else 'repositories'}"
     said += f" in {', '.join(f'{name} {n:,}' for name, n in counts['languages'].items())}"
-    yield Finding("ok", "index", f"{folder}: {said}; of {index.manifest.created}")
+    yield Finding("ok", "index", f"{folder}: {said}; of {index.description.created}")
     if pending := counts.get("pending"):
         yield Finding("todo", "index", f"{pending}; wait for the build, or begin it again", update)
-    if advice := retraining_advice(index.manifest):
+    if advice := retraining_advice(index.description):
         text, _, _ = advice.partition("; learn")
         yield Finding("todo", "vectors", text, f"{update} --retrain")
     else:
         yield Finding("ok", "vectors", f"word vectors by {counts.get('embeddings', 'none')}")
-    if (index.data / TUNED).exists():
+    if (index.folder / TUNED).exists():
         yield Finding("ok", "weights", "tuned to your questions; undo with: ncs tune --reset")
-    yield from left_out(counts, [str(note) for note in index.manifest.notes])
+    yield from left_out(counts, [str(note) for note in index.description.notes])
 
 
 def left_out(counts: Mapping[str, Any], notes: list[str]) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def left_out(counts: Mapping[str, Any], notes: list[str]) -> Iterator[Finding]:
 
 def disk(index: Index) -> Iterator[Finding]:
     """Whether an update could write."""
-    folder, counts = index.folder, index.manifest.counts
+    folder, counts = index.folder, index.description.counts
     if not os.access(folder, os.W_OK):
         text = f"{folder} is read-only: it answers, and cannot be updated; build one where you may write"
         yield Finding("note", "disk", text, typed("ncs", "build", *_roots(counts), "-i", "FOLDER"))
@@ -99,9 +99,6 @@ def disk(index: Index) -> Iterator[Finding]:
     free, needed = shutil.disk_usage(folder).free, SPACE * (size if isinstance(size, int) else 0)
     said = f"{free / 1e6:,.0f} MB free; an update may take {needed / 1e6:,.0f} MB"
     yield Finding("ok", "disk", said) if free >= needed else Finding("todo", "disk", said, typed("df", "-h", folder))
-    if any(folder.glob("data-*.part")):
-        text = "a build is running, or was killed: what it left goes with the next one"
-        yield Finding("note", "disk", text, typed("ncs", "update", "-i", folder))
 
 
 def _roots(counts: Mapping[str, Any]) -> list[str]:

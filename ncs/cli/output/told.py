@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ncs.answer import Answer
-    from ncs.build.ingest import Changes
-    from ncs.storage.folder import Manifest
+    from ncs.build.request import Changes
+    from ncs.storage.snapshot import Description
 
 
 def say_notes(answer: Answer) -> None:
@@ -30,7 +30,7 @@ def _documents(counts: Mapping[str, Any]) -> str:
     return f"{functions}, {outside:,} classes and top-level blocks" if outside else functions
 
 
-def say_built(manifest: Manifest, folder: Path, verbose: bool) -> None:
+def say_built(manifest: Description, folder: Path, verbose: bool) -> None:
     """What a build came to, on stderr."""
     counts: Mapping[str, Any] = manifest.counts
     n = len(counts["repositories"])
@@ -66,7 +66,7 @@ def _drift(described: Mapping[str, Any]) -> str:
     return said + (f"; {late:,} documents newer than what is counted" if late else "")
 
 
-def say_updated(manifest: Manifest, changes: Changes, verbose: bool) -> None:
+def say_updated(manifest: Description, changes: Changes, verbose: bool) -> None:
     """What an update came to, on stderr."""
     from ncs.learn.embeddings import retraining_advice
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.document_facts import DocumentFacts
-    from ncs.storage.file_roles import Places
+    from ncs.storage.file_roles import FileRoles
     from ncs.storage.uses import Uses
 
     Scores = NDArray[np.float64]
@@ -119,7 +119,7 @@ def consensus_signal(evidence: Evidence, uses: Uses, rows: Rows, weight: float) 
 
 def file_signal(
     evidence: Evidence,
-    places: Places,
+    places: FileRoles,
     idf: Mapping[str, float],
     rows: Rows,
     base: Scores,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.vectors import Vectors
-    from ncs.storage.words import WordReader
+    from ncs.storage.words import WordTable
     from ncs.types import Document, Field, Mask, Matrix
 
     Scores = NDArray[np.float64]
@@ -58,7 +58,7 @@ class LearntVectors(Protocol):
     def question(self, text: str) -> Matrix:
         """Unit vector [d]; zeros where it knows no word."""
 
-    def without(self, words: WordReader, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out."""
 
     @property
@@ -69,7 +69,7 @@ class LearntVectors(Protocol):
         """How far these rows stand above all documents, in standard deviations, by each word of the question alone;
         None where the head has but vectors."""
 
-    def closer_without(self, text: str, words: WordReader, row: int, field: Field) -> float:
+    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
         """The same of one document, one field of it left out; 0 where the head has but vectors."""
 
 

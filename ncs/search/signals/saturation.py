@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def saturated(
     k: int,
     *,
     factor: float = SATURATION,
-    clusters: NDArray[np.int32] | None = None,
+    clusters: NDArray[np.integer[Any]] | None = None,
 ) -> list[tuple[int, float]]:
     """The best k positions and their scores, where the n-th further one of a file counts factor**n of its score.
 
@@ -45,7 +45,7 @@ def _greedy(
     k: int,
     order: NDArray[np.int64],
     factor: float,
-    clusters: NDArray[np.int32] | None,
+    clusters: NDArray[np.integer[Any]] | None,
 ) -> list[tuple[int, float]]:
     """`saturated` among some positions, best first."""
     left: dict[int, list[int]] = {}  # of each file, its positions, the best last
