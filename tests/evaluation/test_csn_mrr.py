@@ -23,7 +23,7 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
     monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=5, seed=seed))
     found = csn_mrr.reciprocal_ranks(reader, held, seed=3)
     among = drawn({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
-    from unif.reading import code_words
+    from unif.sources import code_words
 
     rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
     cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
