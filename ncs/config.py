@@ -27,7 +27,7 @@ class FastTextConfig:
 
     dim: int = 100
     window: int = 5
-    epochs: int = 5
+    epochs: int = 1
     least_words: int = 3_000_000
     min_count: int = 5
     min_n: int = 0

@@ -190,7 +190,7 @@ def collect_garbage(folder: Path) -> None:
     try:
         current = read_description(folder)
     except NcsError:
-        if not (folder / SNAPSHOT).exists() and not (folder / OLD).exists():
+        if not (folder / SNAPSHOT).exists():  # of format 2, or a first build that failed
             for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
                 shutil.rmtree(folder / kind, ignore_errors=True)
         return

@@ -93,13 +93,13 @@ class Description:
             if not isinstance(content.get(key), kind):
                 raise ValueError(f"{key} is missing or of the wrong kind")
         segments = tuple(_segment(entry) for entry in content["segments"])
-        names = [content["statistics"], *(name for name, _ in segments), *filter(None, [content["tombstones"]])]
+        names = [content["statistics"], *(name for name, _ in segments), *filter(None, [content.get("tombstones")])]
         if not segments or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
             raise ValueError("names a file outside the folder")
         for path, entry in content["files"].items():
             _check_entry(path, entry)
         notes = tuple(map(str, content["notes"]))
-        return cls(**{**{key: content[key] for key in _KINDS}, "segments": segments, "notes": notes})
+        return cls(**{**{key: content.get(key) for key in _KINDS}, "segments": segments, "notes": notes})
 
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {

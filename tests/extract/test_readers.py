@@ -1,4 +1,4 @@
-"""Scripts without an extension are read as what their first line says, and nothing else without one is read."""
+"""What reads a file: its extension, its name, or the first line of a script; scripts in PHP pages."""
 
 from __future__ import annotations
 

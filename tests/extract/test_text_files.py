@@ -151,13 +151,6 @@ def test_of_code_every_definition_is_a_document_with_the_comment_above_as_docume
 
 
 @every_kind
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing(kind: str) -> None:
-    source = (TWO.get(kind, "{0}: 1\n  a: 2\n").format("hide") + "\n\n# x\n").encode()
-    for other in (source.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + source):
-        assert checked(other, kind) == checked(source, kind)
-
-
-@every_kind
 @pytest.mark.parametrize(
     "source", [b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"{}()"]
 )
@@ -285,17 +278,7 @@ def test_prose_data_lock_files_and_secrets_are_not_read(path: str) -> None:
     assert reader_of(path) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "reader"),
-    [("Rakefile", "ruby"), ("a/Gemfile", "ruby"), ("SConstruct", "python"), ("PKGBUILD", "bash"), ("BUILD", "bazel"),
-     ("bin/build", "script"), ("Dockerfile.dev", "dockerfile"), ("Makefile", "make"), ("makefile.am", "make"),
-     ("a.mk", "make"),
-     ("CMakeLists.txt", "cmake"), ("pom.xml", "xml"), ("package.json", "json"), ("ci.yml", "yaml"), ("a.HTML", "page")],
-)  # fmt: skip
-def test_names_without_an_extension_are_known(path: str, reader: str | None) -> None:
-    assert reader_of(path) == reader
-
-
+@pytest.mark.slow
 def test_a_build_says_how_many_files_of_which_kind_were_text_and_may_leave_them_out(tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()
@@ -311,6 +294,7 @@ def test_a_build_says_how_many_files_of_which_kind_were_text_and_may_leave_them_
     assert not without_texts("a.pl")
 
 
+@pytest.mark.slow
 def test_settings_stand_behind_the_function_that_says_the_same(tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()

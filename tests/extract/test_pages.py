@@ -52,10 +52,6 @@ def test_what_stands_outside_functions_is_named_like_the_component() -> None:
     assert found == [("module", "Keyboard", 15)]
 
 
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
-    assert documents(b"\xef\xbb\xbf" + VUE.replace(b"\n", b"\r\n")) == documents(VUE)
-
-
 @pytest.mark.parametrize(
     ("opening", "language"),
     [

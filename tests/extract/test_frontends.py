@@ -1,7 +1,4 @@
-"""tree-sitter and javalang on the same Java: where they agree, and the ways in which they do not.
-
-On 507 files of 132 Android repositories (by hand) both found the same 4,663 functions with the same lines.
-"""
+"""tree-sitter and javalang on the same Java: where they agree, and the ways in which they do not."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from ncs.extract import extract
 from ncs.sources import walk
 from ncs.types import FIELDS, Document
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def both(code: str) -> tuple[list[Document], list[Document]]:

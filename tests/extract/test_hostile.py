@@ -11,7 +11,7 @@ from ncs.errors import SourceError
 from ncs.extract import LANGUAGES, extract
 from ncs.types import FIELDS, Document
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 NESTED_CODE = {
     "java": ("class A { void f() { new B() { void g() { ", "} }; "),
@@ -65,15 +65,6 @@ def test_next_to_nothing_gives_no_documents(language: str, source: bytes) -> Non
     assert checked(source, language) == []
 
 
-@every_language
-def test_nul_bytes_within_a_file_do_no_harm(language: str) -> None:
-    random_ = random.Random(1)
-    for sample in samples(language):
-        for _ in range(50):
-            at = random_.randrange(len(sample))
-            checked(sample[:at] + b"\0" + sample[at:], language)
-
-
 @pytest.mark.slow
 @every_language
 def test_twenty_thousand_lines_give_every_function(language: str) -> None:
@@ -90,12 +81,6 @@ def test_a_line_of_a_megabyte_is_read(language: str, unit: bytes) -> None:
 
 
 @pytest.mark.slow
-@every_language
-def test_a_file_without_line_ends_is_read(language: str) -> None:
-    sample = samples(language)[0].replace(b"\n", b" ")
-    checked(sample * (1_000_000 // len(sample)), language)
-
-
 @every_language
 @pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ("[", "]"), ("{", "}"), ("a(", ")"), ("-", "")])
 @pytest.mark.parametrize("closed", [True, False])
@@ -119,22 +104,14 @@ def test_python_functions_nested_as_deep_as_python_allows() -> None:
     assert [document.name for document in documents[:3]] == ["f0", "f1", "f2"]
 
 
-@pytest.mark.slow
-@every_language
-def test_random_bytes_do_no_harm(language: str) -> None:
-    random_ = random.Random(2)
-    for _ in range(100):
-        checked(random_.randbytes(random_.randrange(3000)), language)
-
-
 @every_language
 def test_samples_with_random_bytes_within_do_no_harm(language: str) -> None:
     random_ = random.Random(3)
     for sample in samples(language):
-        for _ in range(100):
+        for _ in range(25):
             broken = bytearray(sample)
             for _ in range(random_.randrange(1, 20)):
-                broken[random_.randrange(len(broken))] = random_.randrange(256)
+                broken[random_.randrange(len(broken))] = random_.choice((0, random_.randrange(256)))
             if bytes(broken[:2]) not in (b"\xff\xfe", b"\xfe\xff"):
                 checked(bytes(broken), language)
 
@@ -142,31 +119,23 @@ def test_samples_with_random_bytes_within_do_no_harm(language: str) -> None:
 @every_language
 def test_samples_cut_off_anywhere_give_what_is_left(language: str) -> None:
     for sample in samples(language):
-        for end in range(0, len(sample), 13):
+        for end in range(0, len(sample), 53):
             checked(sample[:end], language)
-        for start in range(0, len(sample), 29):
+        for start in range(0, len(sample), 97):
             checked(sample[start:], language)
 
 
-@every_language
-def test_shuffled_words_of_a_sample_do_no_harm(language: str) -> None:
-    random_ = random.Random(4)
-    words = b" \n ".join(samples(language)).split(b" ")
-    for _ in range(50):
-        random_.shuffle(words)
-        checked(b" ".join(words), language)
-
-
-@pytest.mark.parametrize("unit", [b"(", b"{", b"[", b")", b"{ ("])
-def test_a_megabyte_of_brackets_that_never_close_is_given_up(unit: bytes) -> None:
-    with pytest.raises(SourceError, match=r"brackets of x\.java are open"):
-        list(extract(unit * (1_000_000 // len(unit)), "java", path="x.java"))
-
-
-@pytest.mark.parametrize(("opening", "closing"), [(b"(", b")"), (b"{(", b")}"), (b"a(", b")")])
-def test_brackets_so_deep_that_the_parser_would_end_the_process_are_given_up(opening: bytes, closing: bytes) -> None:
-    with pytest.raises(SourceError, match=r"brackets of x\.java are open"):
-        list(extract(opening * 250_000 + closing * 250_000, "java", path="x.java"))
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(unit * (1_000_000 // len(unit)) for unit in (b"(", b"{", b"[", b")", b"{ (")),
+        b"{(" * 250_000 + b")}" * 250_000,
+    ],
+    ids=["(", "{", "[", ")", "{ (", "{()}"],
+)
+def test_brackets_so_deep_that_the_parser_would_hang_or_crash_are_refused(source: bytes) -> None:
+    with pytest.raises(SourceError, match=r"x\.java is no program: over 20,000 brackets are open"):
+        list(extract(source, "java", path="x.java"))
 
 
 def test_many_brackets_side_by_side_are_no_depth() -> None:

@@ -1,0 +1,66 @@
+"""Functions of the Python standard library against Python's own parser."""
+
+from __future__ import annotations
+
+import ast
+import sysconfig
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ncs.extract import extract
+
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
+Place = tuple[str, int, int]
+
+
+def by_ast(tree: ast.Module) -> Iterator[Place]:
+    """Qualified name without `<locals>`, line of the first decorator, last line."""
+    todo: list[tuple[ast.AST, str]] = [(tree, "")]
+    while todo:
+        node, scope = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope = f"{scope}.{node.name}" if scope else node.name
+            if not isinstance(node, ast.ClassDef):
+                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                yield scope, start, node.end_lineno or 0
+        todo += [(child, scope) for child in ast.iter_child_nodes(node)]
+
+
+def parsed_files() -> Iterator[tuple[bytes, ast.Module]]:
+    """Files of the standard library that Python itself parses, in UTF-8."""
+    for path in sorted(STDLIB.rglob("*.py")):
+        if {"site-packages", "test", "tests"} & set(path.parts):
+            continue
+        data = path.read_bytes()
+        try:
+            data.decode()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield data, ast.parse(data)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+
+
+def without_last_comments(data: bytes, places: Iterator[Place], ends: dict[tuple[str, int], int]) -> Iterator[Place]:
+    """Python's last line where only comments follow it: these belong to the block they are indented like."""
+    lines = data.splitlines()
+    for name, start, end in places:
+        last = ends.get((name, start), end)
+        rest = [line.strip() for line in lines[last:end]]
+        yield name, start, last if all(not line or line.startswith(b"#") for line in rest) else end
+
+
+@pytest.mark.slow
+def test_functions_names_and_lines_are_those_of_pythons_own_parser() -> None:
+    functions = 0
+    for data, tree in parsed_files():
+        expected = list(by_ast(tree))
+        functions += len(expected)
+        ends = {(name, start): end for name, start, end in expected}
+        places = ((d.qualified_name, d.start_line, d.end_line) for d in extract(data, "python"))
+        assert Counter(without_last_comments(data, places, ends)) == Counter(expected)
+    assert functions > 10_000
