@@ -21,8 +21,9 @@ from corpora.trec import write_run
 from evaluation.distractors import Distractors
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
 from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker

@@ -24,9 +24,10 @@ from corpora.corpus import read_beir
 from corpora.program import read_program
 from evaluation.experiments import System, fitted, run_experiment
 from ncs import __version__
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import ending
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.rankers import read_ranker
 
 if TYPE_CHECKING:

@@ -100,8 +100,9 @@ def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
         values = experiment.values(ranked, measure)
         mean, (low, high) = sum(values.values()) / len(values), interval(values)
         error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
-        style = {"fmt": MARKERS[number % 8], "capsize": 3, "label": ranked.system}
-        axes.errorbar([ranked.query_ms_p50], [mean], yerr=error, **style)
+        axes.errorbar(
+            [ranked.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=ranked.system
+        )
     axes.set(xscale="log", xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
 
 

@@ -24,9 +24,10 @@ from typing import Any
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.experiments import all_documents
 from evaluation.reports import aligned
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import ending
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 
 POLL = 0.5
 """Seconds between two attempts to open the index that is being built."""

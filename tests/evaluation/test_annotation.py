@@ -39,9 +39,10 @@ from evaluation.annotation.pool import Pair, Recipe, pool, read_queries, runs
 from evaluation.annotation.session import MAX_HIGHLIGHTED, MAX_SHOWN, highlight
 from evaluation.experiments import live_rows
 from ncs.cli.main import app, main
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.types import Document, Query
 from tests import corpus
 from tests.annotating import QUERIES, Place, place

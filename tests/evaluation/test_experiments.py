@@ -32,8 +32,9 @@ from evaluation.experiments import (
 )
 from evaluation.measures import compare, evaluate, mean, ranking
 from evaluation.reports import BEGIN, END, caption, readme, table
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.rankers import create_ranker
 from ncs.types import Document, Query, Run
 
