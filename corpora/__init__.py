@@ -50,7 +50,7 @@ def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
 
         return [read_beir(folder) for folder in beir]
     if any(Path(name).glob("*/final/jsonl")):
-        from corpora.codesearchnet.reading import corpora_of
+        from corpora.codesearchnet.pairs import corpora_of
 
         return corpora_of(Path(name))
     if name not in CORPORA:

@@ -1,7 +1,7 @@
 """`bin/corpora`: data sets fetched, turned into one shape, and checked.
 
 python -m corpora                                        what there is, and where it comes from
-python -m corpora fetch NAME DATA                        its published files into DATA/NAME; goes on where it was
+python -m corpora fetch NAME DATA                        its published files into DATA/NAME; resumes a stopped call
 python -m corpora repositories LINKS FOLDER              archives of the repositories that a file lists
 python -m corpora ncs287 score-sheet FILE                Answered@k and MRR of a published score sheet
 python -m corpora stackoverflow POSTS PAIRS              Posts.xml or .7z into (title, code) pairs
@@ -16,20 +16,18 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.catalogue import CATALOGUE, FETCHED, HUB, Hosts, fetch_corpus
-from corpora.client import Manners
 from corpora.codesearchnet import commands as codesearchnet
 from corpora.corpus import Corpus, write_beir
-from corpora.downloads import JOBS, Downloads, fetch_all
+from corpora.download import JOBS, TRIES, Downloads, fetch_all, keep_in_zip
 from corpora.halves import halves
-from corpora.ncs287 import read_links, read_questions
+from corpora.ncs287 import read_links, read_questions, recomputed
 from corpora.pairs import HeldOut, write_pairs
 from corpora.repo_search import GITHUB
-from corpora.score_sheet import recomputed
-from corpora.slim import slim
 from corpora.stackoverflow import Filters, read_dump
 from ncs.cli.output import tracker
 from ncs.errors import BadInput
@@ -37,9 +35,9 @@ from ncs.exit_status import ending
 from ncs.extract import language_of
 
 
-@ending("corpora", stopped="the same command goes on from here")
+@ending("corpora", stopped="the same command resumes from here")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 done, 1 some files did not arrive, 2 an error, told in one line on stderr."""
+    """Run the command; 0 done, 1 some files did not arrive, 2 an error, in one line on stderr."""
     options = _parser().parse_args(arguments)
     code: int = options.run(options)
     return code
@@ -108,10 +106,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_downloading(parser: argparse.ArgumentParser) -> None:
-    manners = Manners()
     parser.add_argument("--jobs", type=int, default=JOBS, help="files at once (default %(default)s)")
-    parser.add_argument("--per-host", type=int, default=manners.per_host, help="connections (default %(default)s)")
-    parser.add_argument("--tries", type=int, default=manners.tries, help="of each file (default %(default)s)")
+    parser.add_argument("--tries", type=int, default=TRIES, help="of each file (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="ask again for what was not there last time")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
@@ -126,37 +122,31 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _manners(options: argparse.Namespace) -> Manners:
-    if min(options.per_host, options.tries) < 1:
-        raise BadInput("--per-host and --tries must be at least 1")
-    return Manners(tries=options.tries, per_host=options.per_host)
-
-
 def _fetch(options: argparse.Namespace) -> int:
     hosts = Hosts(options.catalogue, options.hub.rstrip("/"), options.github.rstrip("/"))
-    return _told(
+    return _report(
         fetch_corpus(
-            options.name, options.data, only=options.only, hosts=hosts, jobs=options.jobs, manners=_manners(options),
+            options.name, options.data, only=options.only, hosts=hosts, jobs=options.jobs, tries=options.tries,
             again=options.again, track=tracker(options.quiet),
         )
     )  # fmt: skip
 
 
 def _repositories(options: argparse.Namespace) -> int:
-    return _told(
+    return _report(
         fetch_all(
-            read_links(options.links), options.folder, jobs=options.jobs, manners=_manners(options),
+            read_links(options.links), options.folder, jobs=options.jobs, tries=options.tries,
             again=options.again, track=tracker(options.quiet),
-            then=None if options.whole else lambda path: slim(path, lambda name: language_of(name) is not None),
+            then=None if options.whole else partial(keep_in_zip, wanted=lambda name: language_of(name) is not None),
         )
     )  # fmt: skip
 
 
-def _told(found: Downloads) -> int:
-    for path, reason in found.failed.items():
+def _report(downloads: Downloads) -> int:
+    for path, reason in downloads.failed.items():
         sys.stderr.write(f"not fetched: {path}: {reason}\n")
-    sys.stdout.write(f"{found.arrived} arrived, {found.there} were there, {len(found.failed)} failed\n")
-    return 1 if found.failed else 0
+    sys.stdout.write(f"{downloads.arrived} arrived, {downloads.present} were there, {len(downloads.failed)} failed\n")
+    return 1 if downloads.failed else 0
 
 
 def _score_sheet(options: argparse.Namespace) -> int:

@@ -6,15 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from corpora import coir, nlp2api, repo_search
-from corpora.client import Client, Manners
-from corpora.downloads import JOBS, Downloads, Then, fetch_all
-from corpora.fetch import Wanted, fetch
+from corpora.download import JOBS, TRIES, Client, Downloads, RemoteFile, fetch_all, keep_in_zip
 from corpora.jsonl import read_lines
-from corpora.slim import slim
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
@@ -41,12 +39,12 @@ class Hosts:
     github: str = repo_search.GITHUB
 
 
-def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[Wanted]]:
+def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[RemoteFile]]:
     """Corpus -> files: `corpus path bytes checksum address` a line, `-` for what is not known.
 
     Raises BadInput, naming the line, for anything else.
     """
-    found: dict[str, list[Wanted]] = {}
+    found: dict[str, list[RemoteFile]] = {}
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split()
         if not columns or columns[0].startswith("#"):
@@ -54,7 +52,7 @@ def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[Wanted]]:
         if len(columns) != 5 or not (columns[2] == "-" or columns[2].isdigit()):
             raise BadInput(f"{path}:{number}: not 'corpus path bytes checksum address'; correct that line")
         name, file, size, checksum, url = columns
-        known = Wanted(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
+        known = RemoteFile(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
         found.setdefault(name, []).append(known)
     return found
 
@@ -66,56 +64,53 @@ def fetch_corpus(
     only: str = "*",
     hosts: Hosts = Hosts(),
     jobs: int = JOBS,
-    manners: Manners = Manners(),  # noqa: B008  (frozen)
+    tries: int = TRIES,
     again: bool = False,
     track: Track = silent,
 ) -> Downloads:
-    """Bring a corpus's files into the data folder: `data`/<name>, where its module reads them.
+    """Fetch a corpus's files into the data folder: `data`/<name>, where its module reads them.
 
     only: a pattern of file names; of CoIR, of data sets. Raises BadInput for an unknown name or a pattern that fits
     nothing, and what `fetch_all` raises.
     """
-    then: Then | None = None
+    then: Callable[[Path], None] | None = None
     folder = data / name
     if name == "coir":
-        wanted = _of_hub(data / name, only, hosts.hub, Client(manners))
+        wanted = _of_hub(data / name, only, hosts.hub, tries)
     elif name == "repo_search":
         wanted, folder = repo_search.archives(data, hosts.github), data / repo_search.REPOSITORIES
     else:
         wanted = read_catalogue(hosts.catalogue).get(name, [])
-        then = _slimmed(nlp2api.kept) if name == "nlp2api" else None
+        then = partial(keep_in_zip, wanted=nlp2api.is_read) if name == "nlp2api" else None
     if name not in FETCHED or not wanted:
         raise BadInput(f"nothing is known to fetch for {name!r}; there are: {', '.join(FETCHED)}")
     wanted = [file for file in wanted if name == "coir" or fnmatchcase(file.path, only)]
     if not wanted:
         raise BadInput(f"no file of {name} fits {only!r}")
-    return fetch_all(wanted, folder, jobs=jobs, manners=manners, again=again, then=then, track=track)
+    return fetch_all(wanted, folder, jobs=jobs, tries=tries, again=again, then=then, track=track)
 
 
-def _slimmed(kept: Callable[[str], bool]) -> Then:
-    return lambda path: slim(path, kept)
-
-
-def _of_hub(folder: Path, only: str, hub: str, client: Client) -> list[Wanted]:
+def _of_hub(folder: Path, only: str, hub: str, tries: int) -> list[RemoteFile]:
     """The Parquet files of CoIR's data sets, with the hashes that the Hub lists."""
     names = [name for name in coir.DATASETS if fnmatchcase(name, only)]
     if not names:
         raise BadInput(f"CoIR has no data set {only!r}; there are: {', '.join(coir.DATASETS)}")
     parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
-    return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
+    with Client(tries=tries) as client:
+        return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
 
 
-def hub_files(dataset: str, below: str, folder: Path, hub: str, client: Client) -> list[Wanted]:
+def hub_files(dataset: str, below: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
     """The Parquet files of a data set on Hugging Face, to go below a folder; sizes and hashes as listed there.
 
     The listing is kept in `.listings`. Raises NotFetched, and BadInput where it is not what the Hub sends.
     """
     listing = f".listings/{below}.json"
-    fetch(Wanted(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder, client)
+    client.fetch(RemoteFile(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder)
     try:
         files = [entry for entry in json.loads((folder / listing).read_bytes()) if entry["path"].endswith(".parquet")]
         return [
-            Wanted(
+            RemoteFile(
                 url=f"{hub}/datasets/{dataset}/resolve/main/{quote(entry['path'])}",
                 path=f"{below}/{entry['path']}",
                 size=entry["size"],

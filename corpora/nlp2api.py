@@ -20,11 +20,11 @@ from ncs.types import Document, Query
 
 PROGRAMS = "eval_java_nlp2api.jsonl.gz"
 RELEASE = "nlp2api/NLP2API.zip"
-"""In the data folder: GitHub's archive of masud-technope/NLP2API-Replication-Package, or what `kept` leaves of it."""
+"""In the data folder: GitHub's archive of masud-technope/NLP2API-Replication-Package, or the part that is read."""
 _QUESTIONS, _CODE = "oracle-310.txt", "oracle-310-code/"
 
 
-def kept(path: str) -> bool:
+def is_read(path: str) -> bool:
     """Whether a file of the archive is read."""
     return path.partition("/")[2].startswith((_QUESTIONS, _CODE))
 

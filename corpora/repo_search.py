@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corpora.corpus import Corpus
-from corpora.fetch import Wanted
+from corpora.download import RemoteFile
 from corpora.jsonl import Row, read_rows
 from ncs.errors import BadInput, SourceError
 from ncs.extract.readers import read as read_file
@@ -99,11 +99,11 @@ def file_of(id: str) -> str:
     return _LINE.sub("", id)
 
 
-def archives(data: Path, host: str = GITHUB) -> list[Wanted]:
+def archives(data: Path, host: str = GITHUB) -> list[RemoteFile]:
     """The pinned revisions as archives to fetch into `data`/repositories."""
     rows = _by_repository(read_rows(_rows(data)))
     return [
-        Wanted(f"{host}/{repository}/archive/{listed[0].text('revision')}.zip", f"{_file(repository)}.zip")
+        RemoteFile(f"{host}/{repository}/archive/{listed[0].text('revision')}.zip", f"{_file(repository)}.zip")
         for repository, listed in rows.items()
     ]
 

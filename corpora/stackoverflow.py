@@ -9,15 +9,20 @@ left out is the paper's too; the words are a setting (`Filters.excluded`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from queue import Full, Queue
+from types import ModuleType
+from typing import Any
+from xml.parsers import expat
 
 from corpora.pairs import HeldOut, Pair, split_of
-from corpora.posts import read_posts
 from corpora.program import read_program
-from ncs.errors import BadInput
+from ncs.errors import BadInput, MissingExtra
 from ncs.extract import LANGUAGES
 from ncs.progress import Track, silent
 
@@ -27,6 +32,9 @@ _XML = re.compile(r"<\?xml\b|</[A-Za-z][\w.:-]*\s*>|<[A-Za-z][^<>;{}()]*/>")
 _CALL = re.compile(
     r"(?<![\w$])(?!(?:if|for|while|switch|catch|return|function|def|synchronized)\b)[A-Za-z_$][\w$]*\s*\("
 )
+_BLOCK = 1 << 18
+_WAITING = 32  # unpacked blocks that may wait to be parsed: that, one row and one decoder are all that is in memory
+MEMBER = "Posts.xml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Question:
     title: str
     accepted: str
 
@@ -63,13 +71,13 @@ def read_dump(
     merged). In memory are the titles of the questions that passed, and nothing else that grows.
     Raises BadInput for what is no such file.
     """
-    asked: dict[str, _Asked] = {}
+    questions: dict[str, _Question] = {}
     for row in track(read_posts(path), "questions", unit="posts"):
         id, title = row.get("Id", ""), row.get("Title", "")
-        if row.get("PostTypeId") == QUESTION and is_asked_for(row, filters) and not held_out.has(id, title):
-            asked[id] = _Asked(title, row.get("AcceptedAnswerId", ""))
+        if row.get("PostTypeId") == QUESTION and is_wanted(row, filters) and not held_out.has(id, title):
+            questions[id] = _Question(title, row.get("AcceptedAnswerId", ""))
     for row in track(read_posts(path), "answers", unit="posts"):
-        question = asked.get(row.get("ParentId", "")) if row.get("PostTypeId") == ANSWER else None
+        question = questions.get(row.get("ParentId", "")) if row.get("PostTypeId") == ANSWER else None
         if question is None or not _is_good(row, question, filters):
             continue
         for number, code in enumerate(codes(row.get("Body", ""))):
@@ -77,21 +85,21 @@ def read_dump(
                 yield _pair(row, question, code, number, filters, seed)
 
 
-def _pair(row: Mapping[str, str], question: _Asked, code: str, number: int, filters: Filters, seed: int) -> Pair:
-    asked = row["ParentId"]
+def _pair(row: Mapping[str, str], question: _Question, code: str, number: int, filters: Filters, seed: int) -> Pair:
+    id = row["ParentId"]
     return Pair(
         query=question.title,
         code=code,
         language=filters.language,
         source=SOURCE,
-        id=f"{asked}-{row.get('Id', '')}-{number}",
-        question_id=asked,
-        split=split_of(asked, seed),
+        id=f"{id}-{row.get('Id', '')}-{number}",
+        question_id=id,
+        split=split_of(id, seed),
         license=row.get("ContentLicense", "CC BY-SA"),
     )
 
 
-def is_asked_for(question: Mapping[str, str], filters: Filters) -> bool:
+def is_wanted(question: Mapping[str, str], filters: Filters) -> bool:
     """Whether a question has the tag, and no excluded word in its title."""
     words = set(re.findall(r"\w+", question.get("Title", "").casefold()))
     return filters.tag in tags(question.get("Tags", "")) and bool(words) and words.isdisjoint(filters.excluded)
@@ -106,7 +114,7 @@ def tags(text: str) -> list[str]:
     return re.findall(r"[^<>|]+", text)
 
 
-def _is_good(answer: Mapping[str, str], question: _Asked, filters: Filters) -> bool:
+def _is_good(answer: Mapping[str, str], question: _Question, filters: Filters) -> bool:
     try:
         score = int(answer.get("Score", "0"))
     except ValueError:
@@ -121,7 +129,7 @@ class _Codes(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
+        self.blocks: list[str] = []
         self._in_pre = self._in_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -129,7 +137,7 @@ class _Codes(HTMLParser):
             self._in_pre = True
         elif tag == "code" and self._in_pre:
             self._in_code = True
-            self.found.append("")
+            self.blocks.append("")
 
     def handle_endtag(self, tag: str) -> None:
         self._in_pre = self._in_pre and tag != "pre"
@@ -137,7 +145,7 @@ class _Codes(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._in_code:
-            self.found[-1] += data
+            self.blocks[-1] += data
 
 
 def codes(body: str) -> list[str]:
@@ -150,7 +158,7 @@ def codes(body: str) -> list[str]:
     if "<pre" in body:
         parser.feed(body)
         parser.close()
-    return [code for text in parser.found if (code := text.strip("\n").rstrip())]
+    return [code for text in parser.blocks if (code := text.strip("\n").rstrip())]
 
 
 def is_learnable(code: str, language: str) -> bool:
@@ -162,3 +170,135 @@ def is_learnable(code: str, language: str) -> bool:
     if _XML.search(code) or not _CALL.search(code):
         return False
     return language not in LANGUAGES or bool(read_program(code, language, id="").words.get("calls"))
+
+
+def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
+    """The attributes of every `<row>`, in the file's order; no tree is built, so memory does not grow.
+
+    Raises BadInput where the file is missing, is no Posts.xml or is damaged, MissingExtra for a .7z without py7zr.
+    """
+    found: list[Mapping[str, str]] = []
+    depth: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if not depth and name != "posts":
+            raise BadInput(f"{path}: its root is <{name}>, not <posts>; name the Posts.xml of a Stack Exchange dump")
+        depth.append(name)
+        if name == "row":
+            found.append(attributes)
+
+    def declared(*_: object) -> None:
+        raise BadInput(f"{path} declares entities, which no dump does; get the file again")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: depth.pop()
+    parser.EntityDeclHandler = declared
+    try:
+        with closing(_blocks(path)) as blocks:
+            for block in blocks:
+                parser.Parse(block, False)
+                yield from found
+                found.clear()
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise BadInput(f"{path}:{error.lineno}: {expat.ErrorString(error.code)}; get the file again") from None
+    yield from found
+
+
+def _blocks(path: Path) -> Generator[bytes, None, None]:
+    if path.suffix == ".7z":
+        yield from _unpacked(path, _library())
+        return
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                yield block
+    except OSError as error:
+        raise BadInput(f"cannot read {path} ({error.strerror}); name a Posts.xml, plain or .7z") from None
+
+
+class _Pipe:
+    """Where py7zr writes what it unpacks: a queue of few blocks, so that it works no faster than we read."""
+
+    def __init__(self) -> None:
+        self.blocks: Queue[bytes | BaseException | None] = Queue(_WAITING)
+        self.closed = threading.Event()
+        self._written = 0
+
+    def create(self, filename: str) -> _Pipe:
+        return self
+
+    def put(self, block: bytes | BaseException | None) -> None:
+        while not self.closed.is_set():
+            with suppress(Full):
+                return self.blocks.put(block, timeout=0.2)
+        raise BrokenPipeError  # nobody reads on
+
+    def write(self, data: bytes | bytearray) -> int:
+        for start in range(0, len(data), _BLOCK):
+            self.put(bytes(data[start : start + _BLOCK]))
+        self._written += len(data)
+        return len(data)
+
+    def read(self, size: int | None = None) -> bytes:
+        return b""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return 0
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Blocks are passed on as they come."""
+
+    def size(self) -> int:
+        return self._written
+
+    def close(self) -> None:
+        """The end is told by the thread that unpacks, which also knows of errors."""
+
+
+def _unpacked(path: Path, library: ModuleType) -> Iterator[bytes]:
+    """The member Posts.xml, unpacked in a thread of its own while it is read."""
+    pipe = _Pipe()
+    thread = threading.Thread(target=_unpack, args=(path, library, pipe), daemon=True)
+    thread.start()
+    try:
+        while (block := pipe.blocks.get()) is not None:  # the thread always tells its end
+            if isinstance(block, BaseException):
+                raise block
+            yield block
+    finally:
+        pipe.closed.set()
+        thread.join()
+
+
+def _unpack(path: Path, library: Any, pipe: _Pipe) -> None:
+    ended: BaseException | None = None
+    try:
+        with library.SevenZipFile(path, "r") as archive:
+            names = [name for name in archive.getnames() if name.rpartition("/")[2] == MEMBER]
+            if names:
+                archive.extract(targets=names[:1], factory=pipe)
+            else:
+                ended = BadInput(f"{path} holds no {MEMBER}; name the archive with the posts")
+    except FileNotFoundError:
+        ended = BadInput(f"there is no {path}; name a Posts.xml, plain or .7z")
+    except BrokenPipeError:
+        return
+    except Exception as error:  # what py7zr raises on damaged data is anything; the reader tells it
+        ended = BadInput(f"{path} is damaged or no .7z ({error!r}); get the file again")
+    with suppress(BrokenPipeError):
+        pipe.put(ended)
+
+
+def _library() -> ModuleType:
+    try:
+        import py7zr
+    except ImportError:
+        raise MissingExtra(
+            "reading .7z needs py7zr; install it with: pip install 'neural-code-search[corpora]', or unpack the file"
+        ) from None
+    return py7zr

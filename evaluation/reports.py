@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from corpora.score_sheet import write_score_sheet
+from corpora.ncs287 import write_score_sheet
 from evaluation import experiments
 from evaluation.experiments import BASELINE, Build, Experiment, Ranked
 from evaluation.measures import compare, interval, paired_interval

@@ -21,10 +21,10 @@ from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
 
 if TYPE_CHECKING:
-    from ncs.build.request import BeforeCommit, Changes
+    from ncs.build.request import BeforeCommit, Changes, Ingest
     from ncs.search.explain import Explanation
     from ncs.search.ranking import Ranking
-    from ncs.storage.words import Words
+    from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
 
 
@@ -100,8 +100,7 @@ class Index:
         workers: int | None = None,
         force: bool = False,
         track: Track = silent,
-        scheduler: str | None = None,
-        give_up: float = 1800,
+        ingest: Ingest | None = None,
         memory: int | None = None,
         before_commit: BeforeCommit | None = None,
     ) -> Index:
@@ -109,17 +108,17 @@ class Index:
 
         roots: folders, git repositories (bare ones too) and archives. The index that stood in `folder` before answers
         until this one is complete, and stays if this one fails; files that have not changed are taken over from it.
-        scheduler: of a Dask cluster whose workers read, or "local" (ncs.scale.dask); what takes longer than give_up
-        seconds on two workers is left out and named. memory: bytes that the build may hold, all its processes
-        together; half of the machine's by default, and the result is the same. Raises SourceError, IndexBusy, and
-        BadInput where the sources hold no function or the memory is too little for them.
+        ingest: reads the sources elsewhere than on this machine (ncs.scale.dask.client.ingest_on_cluster).
+        memory: bytes that the build may hold, all its processes together; half of the machine's by default, and the
+        result is the same. Raises SourceError, IndexBusy, and BadInput where the sources hold no function or the
+        memory is too little for them.
         """
         from ncs.build.pipeline import build  # a query need not import it
         from ncs.build.request import Request
 
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
         config = config or BuildConfig()
-        request = Request(paths, config, workers, force, track, scheduler, give_up, memory, before_commit)
+        request = Request(paths, config, workers, force, track, ingest, memory, before_commit)
         build(request, Path(folder))
         return cls.load(folder)
 
@@ -178,9 +177,7 @@ class Index:
         if isinstance(ranker, Composed):
             ranker.assemble(self.snapshot, self.ranker)
             return ranker
-        table = self.words().table()
-        if table is None:
-            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
+        table = self.word_table()
         embeddings = Embeddings.load(self.snapshot.statistics)
         fit_ranker(ranker, table, embeddings, self.documents.tables[0], track=track)
         return ranker
@@ -295,6 +292,13 @@ class Index:
         """Which words stand in which document, memory-mapped."""
         return self.facts.words
 
+    def word_table(self) -> WordTable:
+        """The words of all documents as one table, to learn from; raises BadInput for an index with updates."""
+        table = self.words().table()
+        if table is None:
+            raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
+        return table
+
     def unknown_words(self, text: str) -> dict[str, list[str]]:
         """Words of a question that no function holds, each with known words of near spelling."""
         terms = self._bm25().terms(text)
@@ -302,10 +306,10 @@ class Index:
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
         """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
-        from ncs.text.spelling import Known, near
+        from ncs.text.spelling import WordList, near
 
         if self._known_words is None:
-            self._known_words = Known(sorted(self.words().vocabulary))
+            self._known_words = WordList(sorted(self.words().vocabulary))
         return near(word.lower(), self._known_words, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:

@@ -13,11 +13,11 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from ncs.storage.folder import new_generation, open_folder
 
 from ncs.errors import IndexFolderError
 from ncs.storage.documents import Store
 from ncs.storage.documents_writer import StoreWriter
-from ncs.storage.folder import new_generation, open_folder
 from ncs.storage.packing import pack
 from ncs.types import Document, Location
 

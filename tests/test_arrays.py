@@ -13,8 +13,8 @@ def test_few_pairs_part_things_as_many_do(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(100):
         n = int(rng.integers(1, 60))
         ends = rng.integers(0, n, (int(rng.integers(0, 80)), 2))
-        few = arrays.parts_of(ends, n).tolist()
+        few = arrays.connected_components(ends, n).tolist()
         with monkeypatch.context() as patched:
             patched.setattr(arrays, "FEW", -1)
-            many = arrays.parts_of(ends, n).tolist()
+            many = arrays.connected_components(ends, n).tolist()
         assert len(set(zip(few, many, strict=True))) == len(set(few)) == len(set(many))

@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from ncs.storage.seen_hashes import Digests
+from ncs.storage.seen_hashes import SeenHashes
 
 
 def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:
@@ -23,7 +23,7 @@ def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:
 
 
 def by_runs(batches: list[list[bytes]]) -> list[list[int]]:
-    digests, following, found = Digests(), 0, []
+    digests, following, found = SeenHashes(), 0, []
     for batch in batches:
         found.append(digests.rows(batch, following))
         following = max([following - 1, *found[-1]]) + 1
@@ -50,7 +50,7 @@ def test_an_empty_digest_is_like_no_other_and_short_ones_are_compared_too() -> N
 
 
 def test_there_are_few_runs_and_every_row_is_in_one() -> None:
-    digests, rng = Digests(), Random(2)
+    digests, rng = SeenHashes(), Random(2)
     for batch in range(500):
         digests.rows([rng.randbytes(16) for _ in range(20)], 20 * batch)
     sizes = [len(run[0]) for run in digests._runs]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ncs.storage.folder import Hold, Manifest, reading
 
 from ncs.storage.documents import Store
-from ncs.storage.folder import Hold, Manifest, reading
 from tests.waiting import LONG
 
 pytestmark = [

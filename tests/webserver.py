@@ -42,7 +42,11 @@ class Site:
 
     def ranges(self, path: str) -> list[str | None]:
         """The Range header of every request for a path."""
-        return [headers.get("Range") for asked, headers in self.asked if asked == path]
+        return [headers.get("range") for asked, headers in self.asked if asked == path]
+
+    def condition(self, path: str, number: int) -> str | None:
+        """The If-Range header of a request for a path."""
+        return [headers.get("if-range") for asked, headers in self.asked if asked == path][number]
 
     def put(self, path: str, body: bytes, *answers: Answer) -> str:
         """Serve a file, after the answers given; its address."""
@@ -62,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site = self.site
         with site.lock:
-            site.asked.append((self.path, dict(self.headers)))
+            site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             site.open += 1
             site.most_open = max(site.most_open, site.open)
             waiting = site.answers[self.path]
@@ -106,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body[:cut]) + (b"0\r\n\r\n" if cut is None else b""))
+            self.wfile.write(b"%x\r\n%s" % (len(body), body[:cut]) + (b"\r\n0\r\n\r\n" if cut is None else b""))
         if cut is not None:
             self.close_connection = True
 

@@ -56,7 +56,7 @@ class IndexSource:
     @classmethod
     def of(cls, index: Index) -> IndexSource:
         """Raises BadInput for an index whose words have no vectors."""
-        words, vectors = index.words(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
+        words, vectors = index.word_table(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
         has = np.asarray(vectors.any(axis=1))
         if not has.any():
             raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")

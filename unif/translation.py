@@ -213,7 +213,7 @@ def train(
     if index is not None and sources.answers and not state["lists"]:
         lists = judge_lists(index, read_answers(sources.answers, sources.unwanted), track=track)
         functions = np.flatnonzero(index.functions())
-        training.run_lists(state, Material.of(lists, index.words(), pairs.stems, functions))
+        training.run_lists(state, Material.of(lists, index.word_table(), pairs.stems, functions))
     write_curve(out, state["curve"], state["best_epoch"], plot=True)
     record = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
     head = export(training.vectors, training.translation, pairs, config, record)

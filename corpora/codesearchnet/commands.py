@@ -3,7 +3,6 @@
 ncs corpus codesearchnet SRC OUT                           the corpus of repositories
 python -m corpora codesearchnet pairs CORPUS FILE          pairs for: ncs train unif -i INDEX --pairs FILE
 python -m corpora codesearchnet namesakes CORPUS... FILE   pairs of two functions of one name, with doc comments
-python -m corpora codesearchnet callers CORPUS... FILE     pairs of documentation and functions that call what it is of
 python -m corpora codesearchnet index CORPUS INDEX         an index of its functions, ids are URLs
 python -m corpora codesearchnet submission QUERIES CSV --index INDEX      a ranker's answers for the Challenge
 """
@@ -17,13 +16,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from corpora.codesearchnet import challenge, reading, statistics
-from corpora.codesearchnet.apart import Apart
-from corpora.codesearchnet.callers import callers
+from corpora.codesearchnet import challenge, pairs
+from corpora.codesearchnet.collect import Rules
+from corpora.codesearchnet.duplicates import HeldOutFunctions
 from corpora.codesearchnet.licences import ALLOWED
-from corpora.codesearchnet.namesakes import namesakes
-from corpora.codesearchnet.pipeline import make_corpus
-from corpora.codesearchnet.rules import Rules
+from corpora.codesearchnet.pipeline import make_corpus, table_1, table_removed
 from corpora.jsonl import read_rows
 from corpora.pairs import Pair, write_pairs
 from corpora.trec import read_run
@@ -52,16 +49,12 @@ def make(
 def show(made: dict[str, Any]) -> None:
     """Table 1, what was removed, and the repositories, on stdout."""
     about = made["repositories"]
-    show_table("functions kept (Table 1)", *statistics.table_1(made))
-    show_table("functions found and what removed them", *statistics.table_removed(made))
+    show_table("functions kept (Table 1)", *table_1(made))
+    show_table("functions found and what removed them", *table_removed(made))
     rows = [("found", f"{about['found']:,}"), ("read", f"{about['read']:,}")]
     rows += [(f"left out: {reason}", f"{n:,}") for reason, n in about["left out"].items()]
     rows += [(f"licence {name}", f"{n:,}") for name, n in sorted(about["licences"].items(), key=lambda each: -each[1])]
     show_table("repositories", rows)
-
-
-SEVERAL = ("namesakes", "callers")
-"""Commands that read several corpora as one."""
 
 
 def add_parser(commands: Any) -> None:
@@ -74,14 +67,13 @@ def add_parser(commands: Any) -> None:
     for name, about, run in (
         ("pairs", "pairs as JSON lines, for training", _pairs),
         ("namesakes", "pairs of two functions of one name as JSON lines, for training", _namesakes),
-        ("callers", "pairs of documentation and functions that call what it is of, as JSON lines", _callers),
         ("index", "an index of all functions", _index),
     ):
         each = below.add_parser(name, help=about)
-        each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name in SEVERAL else None)
+        each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name == "namesakes" else None)
         each.add_argument("out", type=Path, metavar="INDEX" if name == "index" else "FILE")
         each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
-        if name not in SEVERAL:
+        if name != "namesakes":
             each.add_argument("--partition", choices=("train", "valid", "test"), default="", help="only this one")
         each.add_argument("-q", "--quiet", action="store_true", help="no progress")
         if name != "index":
@@ -109,33 +101,31 @@ def add_parser(commands: Any) -> None:
 
 
 def _pairs(options: argparse.Namespace) -> int:
-    return _write(reading.pairs(options.corpus, options.language, options.partition), options)
+    return _write(pairs.pairs(options.corpus, options.language, options.partition), options)
 
 
 def _namesakes(options: argparse.Namespace) -> int:
-    return _write(namesakes(options.corpus, options.language), options)
-
-
-def _callers(options: argparse.Namespace) -> int:
-    return _write(callers(options.corpus, options.language), options)
+    return _write(pairs.namesakes(options.corpus, options.language), options)
 
 
 def _write(found: Iterator[Pair], options: argparse.Namespace) -> int:
     dropped: Counter[str] = Counter()
     if options.apart:
         rows = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))
-        found = Apart(rows).others(found, dropped)
+        found = HeldOutFunctions(rows).without(found, dropped)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     written = write_pairs(tracker(options.quiet)(found, "pairs", unit="pairs"), options.out)
-    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
-    sys.stdout.write(f"{written:,} pairs" + (f"; left out as like {options.apart.name}: {told}" if told else "") + "\n")
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+    sys.stdout.write(
+        f"{written:,} pairs" + (f"; left out as like {options.apart.name}: {reasons}" if reasons else "") + "\n"
+    )
     return 0
 
 
 def _index(options: argparse.Namespace) -> int:
     from ncs.index import Index
 
-    found = reading.documents(options.corpus, options.language, options.partition)
+    found = pairs.documents(options.corpus, options.language, options.partition)
     with Index.of(found, options.out, track=tracker(options.quiet)) as index:
         sys.stdout.write(f"{len(index):,} functions -> {options.out}\n")
     return 0

@@ -1,37 +1,88 @@
-"""Exact and near duplicates of one language, found on disk: memory holds six bytes a function and one block.
+"""Exact and near duplicates of one language's functions, and pairs too like held-out functions to be trained on.
 
-datasketch's own LSH tables are dictionaries in memory, or a database server. Here each band is a file of keys, row by
-row; a pass over it takes the keys of one remainder, sorts these, and compares the rows that share a key. A cluster is
-what hangs together (Allamanis takes the relation as transitive); its first pair, else its first function, stays.
+Two functions are near duplicates where the sets of their identifiers are at least .8 alike (Jaccard) and the multisets
+at least .7, both of at least 20 identifiers (Allamanis 2019, "The adverse effects of code duplication", section 2.1,
+after SourcererCC). Candidates share a band of their MinHash signatures (ncs.storage.minhash). A cluster is what hangs
+together (Allamanis takes the relation as transitive); its first pair, else its first function, stays. Functions are
+rows of files: memory holds one band's keys.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
+import zlib
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from corpora.codesearchnet.signatures import BANDS, LEAST, MULTISET, ROW, alike
+from corpora.codesearchnet.filters import first_paragraph, read_code
+from ncs.extract import LANGUAGES
+from ncs.search.pairs import normalised
+from ncs.storage.minhash import band_keys, mixed, smallest_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Keys = NDArray[np.uint64]
-    Rows = NDArray[np.int64]
+    from corpora.pairs import Pair
 
-BLOCK = 1 << 16
-"""Rows that are read at once."""
-SORTED = 1 << 19
-"""Keys that are sorted at once."""
-HEADS = 16
+SET, MULTISET = 0.8, 0.7
+"""Jaccard similarities from which on two functions are near duplicates."""
+MIN_IDENTIFIERS = 20
+"""Repetitions counted; what has fewer has only exact duplicates."""
+BANDS, WIDTH = 16, 5
+"""Of two functions .8 alike 99.8 % share a band (1 - (1 - .8^5)^16), of two .5 alike 40 %."""
+ROW = np.dtype([("digest", "<u8", (2,)), ("keys", "<u8", (BANDS,)), ("identifiers", "<u4"), ("documented", "u1")])
+"""A function on disk, beside its identifiers' hashes: `keys` are 0 where it has too few of them."""
+REPRESENTATIVES = 16
 """Functions of a key that every further one is compared with, so that a key of thousands costs no square."""
 KEPT, EXACT, NEAR = 0, 1, 2
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+def identifiers(tokens: Sequence[str], language: str) -> list[int]:
+    """Hashes (CRC-32) of the tokens that are names and no keywords, ascending, repetitions kept."""
+    ignored = LANGUAGES[language].ignored
+    return sorted(_hash(token) for token in tokens if token not in ignored and _IDENTIFIER.match(token))
+
+
+@lru_cache(1 << 16)
+def _hash(token: str) -> int:
+    return zlib.crc32(token.encode("utf-8", "replace"))
+
+
+def rows_of(names: Sequence[Sequence[int]], digests: Sequence[bytes], documented: Sequence[bool]) -> NDArray[np.void]:
+    """ROWs of functions by their identifiers, 16-byte digests and whether they are pairs, [n]."""
+    rows: NDArray[Any] = np.zeros(len(names), ROW)
+    rows["digest"] = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
+    rows["identifiers"] = [len(each) for each in names]
+    rows["documented"] = documented
+    long = [number for number, each in enumerate(names) if len(each) >= MIN_IDENTIFIERS]
+    if long:
+        sets = [sorted(set(names[number])) for number in long]
+        starts = np.cumsum([0, *map(len, sets)])[:-1]
+        hashes = smallest_hashes(mixed(np.concatenate(sets).astype(np.uint64)), starts, BANDS * WIDTH)
+        rows["keys"][long] = band_keys(hashes, np.zeros(len(sets), np.uint64), WIDTH).T
+    return rows
+
+
+def alike(one: Counter[int], other: Counter[int]) -> bool:
+    """Whether two multisets of identifiers are near duplicates.
+
+    >>> alike(Counter("abcdefgh"), Counter("abcdefghi")), alike(Counter("aaaab"), Counter("ab"))
+    (True, False)
+    """
+    shared = one.keys() & other.keys()
+    if len(shared) < SET * (len(one) + len(other) - len(shared)):
+        return False
+    both = sum(min(one[name], other[name]) for name in shared)
+    return both >= MULTISET * (one.total() + other.total() - both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,147 +94,66 @@ class Part:
 
 
 def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
-    """What becomes of every function of the parts, in their order: KEPT, or a duplicate, EXACT or NEAR of the kept one.
+    """The fate of every function of the parts, in their order: KEPT, or a duplicate, EXACT or NEAR, of the kept one.
 
-    scratch: an empty folder for 148 bytes a function and 4 an identifier, while this runs.
+    scratch: an empty folder for 149 bytes a function and 4 an identifier, while this runs.
     """
-    documented = _spread(parts, scratch)
-    clusters = _Clusters(documented)
-    with _Names(scratch) as names:
-        for group in _groups(scratch / "digest.0"):
-            for row in group[1:]:
-                if names.digest(row) == names.digest(group[0]):
-                    clusters.join(group[0], row)
-        for band in range(BANDS):
-            for group in _groups(scratch / f"keys.{band}"):
-                _join_alike(group, names, clusters)
-        found = np.zeros(len(documented), np.uint8)
-        for row in range(len(documented)):
-            if (kept := clusters.first(row)) != row:
-                found[row] = EXACT if names.digest(row) == names.digest(kept) else NEAR
-    return found
+    rows = _joined([part.rows for part in parts], scratch / "rows", ROW)
+    names = _joined([part.names for part in parts], scratch / "names", np.dtype("<u4"))
+    ends = np.cumsum(rows["identifiers"], dtype=np.int64)
+    digests = np.array(rows["digest"])
+    clusters = _Clusters(np.array(rows["documented"], bool))
+
+    def identifiers_of(row: int) -> Counter[int]:
+        return Counter(names[ends[row] - int(rows["identifiers"][row]) : ends[row]].tolist())
+
+    for first, *others in _groups(digests[:, 0]):
+        for row in others:
+            if (digests[row] == digests[first]).all():
+                clusters.join(first, row)
+    for band in range(BANDS):
+        for group in _groups(np.array(rows["keys"][:, band])):
+            seen: list[tuple[int, Counter[int]]] = []
+            for row in group:
+                cluster = clusters.first(row)
+                if any(clusters.first(other) == cluster for other, _ in seen):
+                    continue
+                own = identifiers_of(row)
+                if (near := next((other for other, theirs in seen if alike(own, theirs)), None)) is not None:
+                    clusters.join(near, row)
+                elif len(seen) < REPRESENTATIVES:
+                    seen.append((row, own))
+    fates = np.zeros(len(rows), np.uint8)
+    for row in range(len(rows)):
+        if (kept := clusters.first(row)) != row:
+            fates[row] = EXACT if (digests[row] == digests[kept]).all() else NEAR
+    return fates
 
 
-def _spread(parts: Sequence[Part], scratch: Path) -> bytearray:
-    """Columns of all rows into files; which of them are pairs."""
-    documented = bytearray()
-    end = 0
-    with ExitStack() as stack:
-        columns = ["digest.0", "digest.1", *(f"keys.{band}" for band in range(BANDS)), "ends", "names"]
-        files = {name: stack.enter_context((scratch / name).open("wb")) for name in columns}
-        for part in parts:
-            for rows in blocks(part.rows):
-                documented += rows["documented"].tobytes()
-                for at in range(2):
-                    files[f"digest.{at}"].write(np.ascontiguousarray(rows["digest"][:, at]).tobytes())
-                for band in range(BANDS):
-                    files[f"keys.{band}"].write(np.ascontiguousarray(rows["keys"][:, band]).tobytes())
-                ends = end + np.cumsum(rows["identifiers"], dtype=np.int64)
-                end = int(ends[-1])
-                files["ends"].write(ends.tobytes())
-            with part.names.open("rb") as file:
-                while data := file.read(1 << 20):
-                    files["names"].write(data)
-    return documented
+def _joined(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
+    """The arrays of these files one after the other, memory-mapped from a file of their own."""
+    with path.open("wb") as joined:
+        for file in files:
+            with file.open("rb") as part:
+                shutil.copyfileobj(part, joined)
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
-def blocks(path: Path) -> Iterator[NDArray[Any]]:
-    """The ROWs of a file, BLOCK at a time."""
-    with path.open("rb") as file:
-        while data := file.read(BLOCK * ROW.itemsize):
-            yield np.frombuffer(data, ROW)
-
-
-def _groups(path: Path) -> Iterator[list[int]]:
+def _groups(keys: NDArray[np.uint64]) -> Iterator[list[int]]:
     """Rows that share a key, ascending, keys of 0 left out; groups of one are none."""
-    total = path.stat().st_size // 8
-    passes = -(-total // SORTED)
-    for remainder in range(passes):
-        keys, rows = _chosen(path, passes, remainder)
-        order = np.argsort(keys, kind="stable")
-        keys, rows = keys[order], rows[order]
-        same = np.flatnonzero(keys[1:] == keys[:-1])
-        if not len(same):
-            continue
-        starts = same[np.concatenate([[True], np.diff(same) > 1])]
-        ends = same[np.concatenate([np.diff(same) > 1, [True]])] + 2
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            yield rows[start:end].tolist()
-
-
-def _chosen(path: Path, passes: int, remainder: int) -> tuple[Keys, Rows]:
-    keys, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    with path.open("rb") as file:
-        at = 0
-        while data := file.read(BLOCK * 8):
-            block = np.frombuffer(data, "<u8")
-            here = np.flatnonzero((block != 0) & (block % np.uint64(passes) == remainder))
-            keys.append(block[here])
-            rows.append(here + at)
-            at += len(block)
-    return np.concatenate(keys), np.concatenate(rows)
-
-
-class _Names:
-    """Identifiers and digests of rows, read when they are asked for."""
-
-    def __init__(self, scratch: Path) -> None:
-        self._stack = ExitStack()
-        names = ("names", "ends", "digest.0", "digest.1")
-        self._names, self._ends, *self._digests = (  # without buffers, which every read would fill for a few bytes
-            self._stack.enter_context((scratch / name).open("rb", buffering=0)) for name in names
-        )
-
-    def __enter__(self) -> _Names:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stack.close()
-
-    def digest(self, row: int) -> bytes:
-        return b"".join(_at(file, row * 8, 8) for file in self._digests)
-
-    def span(self, row: int) -> tuple[int, int]:
-        """Where the hashes of a row start and end."""
-        if row == 0:
-            return 0, int.from_bytes(_at(self._ends, 0, 8), "little")
-        ends = _at(self._ends, row * 8 - 8, 16)
-        return int.from_bytes(ends[:8], "little"), int.from_bytes(ends[8:], "little")
-
-    def of(self, span: tuple[int, int]) -> Counter[int]:
-        return Counter(array("I", _at(self._names, span[0] * 4, (span[1] - span[0]) * 4)))
-
-
-def _at(file: IO[bytes], offset: int, size: int) -> bytes:
-    file.seek(offset)
-    return file.read(size)
-
-
-def _join_alike(group: Sequence[int], names: _Names, clusters: _Clusters) -> None:
-    """Join each row of a key with the first head that it is like; the others become heads."""
-    heads: list[tuple[int, int, Counter[int]]] = []
-    for row in group:
-        cluster = clusters.first(row)
-        if any(clusters.first(head) == cluster for head, _, _ in heads):
-            continue
-        span = names.span(row)
-        size = span[1] - span[0]
-        if size < LEAST:
-            continue
-        mine = names.of(span)
-        for head, other, theirs in heads:
-            if min(size, other) >= MULTISET * max(size, other) and alike(mine, theirs):
-                clusters.join(head, row)
-                break
-        else:
-            if len(heads) < HEADS:
-                heads.append((row, size, mine))
+    rows = np.flatnonzero(keys)
+    rows = rows[np.argsort(keys[rows], kind="stable")]
+    same = np.flatnonzero(keys[rows[1:]] == keys[rows[:-1]])
+    if len(same):
+        ends = np.diff(same) > 1
+        for start, end in zip(same[np.r_[True, ends]].tolist(), same[np.r_[ends, True]].tolist(), strict=True):
+            yield rows[start : end + 2].tolist()
 
 
 class _Clusters:
-    """Which rows hang together; the first of a cluster is its first pair, else its first row."""
+    """Disjoint sets of rows; the first of a cluster is its first pair, else its first row."""
 
-    def __init__(self, documented: bytearray) -> None:
+    def __init__(self, documented: NDArray[np.bool_]) -> None:
         self._documented = documented
         self._parent = array("i", range(len(documented)))
 
@@ -199,3 +169,60 @@ class _Clusters:
         if (not self._documented[other], other) < (not self._documented[one], one):
             one, other = other, one
         self._parent[other] = one
+
+
+class HeldOutFunctions:
+    """Functions kept for evaluation: code is compared without comments, documentation by its first paragraph's words.
+
+    All near duplicates are found, not only those that share a band: of two sets of identifiers of which SET is shared,
+    the rarest few of each meet (prefix filtering: Chaudhuri, Ganti and Kaushik 2006).
+    """
+
+    def __init__(self, functions: Iterable[tuple[str, str]]) -> None:
+        """From (code, language)."""
+        self._tokens: set[tuple[str, ...]] = set()
+        self._documentation: set[str] = set()
+        self._names: list[Counter[int]] = []
+        for text, language in functions:
+            if language in LANGUAGES:
+                code = read_code(text, language)
+                self._tokens.add(code.tokens)
+                self._documentation.add(normalised(first_paragraph(code.docstring)))
+                self._names.append(Counter(identifiers(code.tokens, language)))
+        self._documentation.discard("")
+        self._frequency = Counter(name for names in self._names for name in names)
+        self._places: dict[int, list[int]] = defaultdict(list)
+        for place, names in enumerate(self._names):
+            for name in self._rarest(names):
+                self._places[name].append(place)
+
+    def overlap(self, pair: Pair) -> Literal["code", "near duplicate", "documentation"] | None:
+        """Why a pair must not be trained on; None where it may be."""
+        if normalised(first_paragraph(pair.query)) in self._documentation:
+            return "documentation"
+        if pair.language not in LANGUAGES:
+            return None
+        tokens = read_code(pair.code, pair.language).tokens
+        if tokens in self._tokens:
+            return "code"
+        names = Counter(identifiers(tokens, pair.language))
+        met = {place for name in self._rarest(names) for place in self._places.get(name, ())}
+        return "near duplicate" if any(alike(names, self._names[place]) for place in met) else None
+
+    def without(self, pairs: Iterable[Pair], dropped: Counter[str]) -> Iterator[Pair]:
+        """The pairs that may be trained on; the others are counted by their reason."""
+        for pair in pairs:
+            if (reason := self.overlap(pair)) is None:
+                yield pair
+            else:
+                dropped[reason] += 1
+
+    def _rarest(self, names: Counter[int]) -> list[int]:
+        """Of a function that is long enough, so many identifiers that two near duplicates have one of them in common.
+
+        Both share SET of the larger set at least, so leaving the rarest of these out leaves too few.
+        """
+        if names.total() < MIN_IDENTIFIERS:
+            return []
+        ordered = sorted(names, key=lambda name: (self._frequency[name], name))
+        return ordered[: len(ordered) - int(SET * len(ordered) - 1e-9)]

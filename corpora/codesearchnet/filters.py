@@ -1,8 +1,25 @@
-"""Which functions are left out (Husain et al. 2019, section 2): by their name, their kind and their length."""
+"""How a function is taken apart, and which are left out (Husain et al. 2019, section 2).
+
+By its name, kind and length; its documentation is the first paragraph of the comment above it, its code the leaves of
+tree-sitter's tree without comments and docstring.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from tree_sitter import Language as Grammar
+from tree_sitter import Parser
+
+from ncs.extract import LANGUAGES
+from ncs.extract.comments import clean_comment, unquote
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
 
 LEAST_TOKENS = 3
 """Of documentation; shorter comments say nothing."""
@@ -83,3 +100,196 @@ def lines_of(code: str) -> int:
     3
     """
     return sum(bool(line.strip()) for line in code.split("\n"))
+
+
+LINE_MARKS = ("//", "#", "--", ";;", "%")
+_BLOCKS = (("*/", "/*"), ("-}", "{-"), ("]]", "--[["), ("=end", "=begin"), ('"""', "@doc"))
+"""How a block comment ends and starts; the last is an attribute of Elixir."""
+_LEFT = re.compile(
+    r"^[ \t]*(?:/\*+!?|\*+(?!/)|//+[!<]?|#+:?(?!\[)|--+(?!\[)[ ]?\|?|;+|%+|\{-[ ]?\|?|--\[=*\[|=begin\b"
+    r'|@doc[ \t(]*(?:~[sS])?"{3})?[ \t]?'
+)
+_RIGHT = re.compile(r'[ \t]*(?:\*+/|-\}|\]=*\]|=end|"{3})?[ \t]*$')
+_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
+_LEADING_TAG = re.compile(r"^\s*[@\\](?:brief|description|desc|summary|short|doc)\b[ \t]*", re.IGNORECASE)
+_END = re.compile(
+    r"^\s*(?:[@\\][a-zA-Z]+\b"  # @param of Javadoc, \param of Doxygen
+    r"|:(?:param|parameter|arg|type|return|returns|rtype|raise|raises|yield|yields|var|ivar|keyword)\b"
+    r"|(?:Args|Arguments|Parameters|Params|Returns|Return|Yields|Raises|Examples?|Usage|Notes?)\s*:\s*$"
+    r"|(?:Parameters|Returns|Raises|Examples|Notes)\s*$|-{3,}\s*$|={3,}\s*$|>>>\s|```|#+\s)"
+)
+_PARAGRAPH = re.compile(r"\s*</?p\s*/?>|<br\s*/?>\s*<br\s*/?>", re.IGNORECASE)
+_TOKEN = re.compile(r"\w+|[^\w\s]+")
+
+
+def comment_above(lines: Sequence[str], start_line: int) -> str:
+    """The comment that ends right above a line (1-based), without its marks, its empty lines kept; "" for none.
+
+    A block comment may have empty lines below it, line comments may not.
+
+    >>> comment_above(["/**", " * Reads.", " *", " * More.", " */", "int f() {"], 6)
+    'Reads.\\n\\nMore.'
+    >>> comment_above(["x = 1", "# Reads", "# it.", "def f"], 4)
+    'Reads\\nit.'
+    """
+    last = start_line - 2
+    below = last
+    while last >= 0 and not lines[last].strip():
+        last -= 1
+    if last < 0:
+        return ""
+    text = lines[last].rstrip()
+    for end, start in _BLOCKS:
+        if text.endswith(end):
+            first = last
+            while first > 0 and start not in lines[first]:
+                first -= 1
+            return without_marks(lines[first : last + 1])
+    first = last + 1
+    while last == below and first > 0 and lines[first - 1].lstrip().startswith(LINE_MARKS):
+        first -= 1
+    return without_marks(lines[first : last + 1])
+
+
+def without_marks(lines: Sequence[str]) -> str:
+    """The text of a comment's lines."""
+    return "\n".join(_RIGHT.sub("", _LEFT.sub("", line)).strip() for line in lines).strip()
+
+
+def first_paragraph(documentation: str) -> str:
+    """The first full paragraph: up to an empty line, or to where arguments, results or examples begin (section 2).
+
+    Tags and HTML are taken off, C# gives its summary. "" where the documentation begins with its arguments.
+
+    >>> first_paragraph("Hides the {@link Keyboard}.\\n\\nMore about it.")
+    'Hides the Keyboard.'
+    >>> first_paragraph("Opens a file\\nfor reading.\\n:param path: where")
+    'Opens a file for reading.'
+    >>> first_paragraph("@param path where"), first_paragraph("@brief Opens it.\\n@param path where")
+    ('', 'Opens it.')
+    """
+    if (summary := _SUMMARY.search(documentation)) is not None:
+        documentation = summary[1]
+    text = _LEADING_TAG.sub("", _PARAGRAPH.sub("\n\n", documentation).strip())
+    kept = []
+    for line in text.split("\n"):
+        if not line.strip() or _END.match(line):
+            break
+        kept.append(line)
+    return " ".join(clean_comment("\n".join(kept)).split()) if kept else ""
+
+
+def documentation_tokens(paragraph: str) -> tuple[str, ...]:
+    """Words, and runs of punctuation.
+
+    >>> documentation_tokens("Reads a file's lines.")
+    ('Reads', 'a', 'file', "'", 's', 'lines', '.')
+    """
+    return tuple(_TOKEN.findall(paragraph))
+
+
+_CLASS = (b"class X {\n", b"\n}")
+_AROUND: Mapping[tuple[str, str], tuple[bytes, bytes]] = {
+    **{(language, "method"): _CLASS for language in ("java", "csharp", "javascript", "typescript", "tsx")},
+    **{(language, "property"): _CLASS for language in ("csharp", "kotlin", "swift", "scala")},
+    ("php", "method"): (b"<?php class X {\n", b"\n}"),
+    ("php", "function"): (b"<?php\n", b""),
+}
+"""(language, kind) -> what a function needs around it to be a program."""
+_STRINGS = (
+    "string string_literal raw_string_literal interpreted_string_literal template_string char_literal "
+    "character_literal encapsed_string string_value heredoc nowdoc line_string_literal multi_line_string_literal "
+    "verbatim_string_literal rune_literal regex quoted_content"
+)
+_WHOLE = frozenset(_STRINGS.split())
+"""Nodes that are one token, as in the published corpus: strings."""
+
+
+class Code(NamedTuple):
+    """tokens: of the code. text: the code without comments, docstring and empty lines. docstring: its raw text."""
+
+    tokens: tuple[str, ...]
+    text: str
+    docstring: str
+
+
+def read_code(function: str, language: str, kind: str = "function") -> Code:
+    """A function taken apart. The docstring is Python's: the first expression of the outermost body.
+
+    >>> code = read_code('def f(a):\\n    "Adds."\\n    # one\\n    return a + 1', "python")
+    >>> code.tokens, code.docstring
+    (('def', 'f', '(', 'a', ')', ':', 'return', 'a', '+', '1'), 'Adds.')
+    >>> code.text
+    'def f(a):\\n    return a + 1'
+    """
+    before, after = _AROUND.get((language, kind), (b"", b""))
+    source = function.encode("utf-8", "replace")
+    whole = before + source + after
+    first, last = len(before), len(before) + len(source)
+    spans: list[tuple[int, int]] = []
+    dropped: set[tuple[int, int]] = set()
+    docstring = ""
+    for node in _nodes(_parser(language).parse(whole), dropped):
+        if language == "python" and not docstring and node.type == "block":
+            found = _docstring(node)
+            language = ""  # the outermost body is this one
+            if found is not None:
+                dropped.add((found.start_byte, found.end_byte))
+                docstring = _plain(whole[found.start_byte : found.end_byte].decode("utf-8", "replace"))
+        elif _is_token(node) and first <= node.start_byte < node.end_byte <= last:
+            spans.append((node.start_byte, node.end_byte))
+    tokens = tuple(whole[start:end].decode("utf-8", "replace") for start, end in spans)
+    return Code(tokens, _without(source, [(a - first, b - first) for a, b in dropped]), docstring)
+
+
+def _is_token(node: Node) -> bool:
+    return node.child_count == 0 or node.type in _WHOLE
+
+
+def _nodes(tree: Tree, dropped: set[tuple[int, int]]) -> Iterator[Node]:
+    """All nodes, the outer before the inner; comments are dropped, and nothing below a token or what was dropped."""
+    cursor = tree.walk()
+    while True:
+        down = False
+        node = cursor.node
+        if node is not None:
+            if "comment" in node.type:
+                dropped.add((node.start_byte, node.end_byte))
+            elif (node.start_byte, node.end_byte) not in dropped:
+                yield node
+                down = not _is_token(node)
+        if down and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+
+
+def _docstring(block: Node) -> Node | None:
+    for child in block.named_children:
+        if "comment" in child.type:
+            continue
+        inner = child.named_children[0] if child.type == "expression_statement" and child.named_children else child
+        return inner if inner.type in ("string", "concatenated_string") else None
+    return None
+
+
+def _plain(literal: str) -> str:
+    return inspect.cleandoc(unquote(literal.lstrip("rRuUbBfF")))
+
+
+def _without(source: bytes, spans: list[tuple[int, int]]) -> str:
+    """The source without these ranges and without empty lines."""
+    kept = []
+    at = 0
+    for start, end in sorted(spans):
+        kept.append(source[at : max(at, start)])
+        at = max(at, end)
+    kept.append(source[at:])
+    lines = b"".join(kept).decode("utf-8", "replace").split("\n")
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+@lru_cache
+def _parser(language: str) -> Parser:
+    return Parser(Grammar(LANGUAGES[language].load()))

@@ -9,12 +9,13 @@ OUT/.work/                                          what is done so far; gone wh
 
 from __future__ import annotations
 
+import gzip
 import json
 import multiprocessing
 import os
 import shutil
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -24,14 +25,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from filelock import FileLock, Timeout
 
-from corpora.codesearchnet.candidates import DONE, collect
+from corpora.codesearchnet.collect import ALL_FUNCTIONS, DONE, PARTITIONS, TWICE, Rules, collect
+from corpora.codesearchnet.duplicates import EXACT, KEPT, ROW, Part, duplicates
+from corpora.codesearchnet.filters import CONSTRUCTOR, FEW_TOKENS, METHOD, SHORT, TEST, UNDOCUMENTED
 from corpora.codesearchnet.licences import ALLOWED
 from corpora.codesearchnet.repositories import Repository, find_repositories
-from corpora.codesearchnet.rules import Rules
-from corpora.codesearchnet.shards import finish
-from corpora.codesearchnet.statistics import FILE, read_statistics, statistics
 from corpora.jsonl import write_rows
 from ncs.errors import BadInput, NcsError
 from ncs.extract import LANGUAGES
@@ -42,8 +43,17 @@ WORK = ".work"
 REPOSITORIES = "repositories.jsonl.gz"
 AHEAD = 64
 """Repositories that wait for a process."""
-VERSION = 1
-"""Of the work files; those of another version are not gone on with."""
+VERSION = 2
+"""Of the work files; those of another version are not resumed."""
+LINES = 30_000
+"""Functions a file, as in the published corpus."""
+EXACT_COPY, NEAR_COPY = "exact duplicate", "near duplicate"
+FILE = "statistics.json"
+ALL = "All"
+REMOVED = (TEST, CONSTRUCTOR, METHOD, SHORT, TWICE, EXACT_COPY, NEAR_COPY)
+"""What takes a function out of the corpus, in the order of the filters."""
+NO_PAIR = (UNDOCUMENTED, FEW_TOKENS)
+"""What keeps a function without a pair: it stays among all functions. Counted before duplicates are removed."""
 
 
 def make_corpus(
@@ -200,3 +210,184 @@ def _all(tasks: Iterable[tuple[Callable[..., T], tuple[Any, ...]]], pool: Proces
 def _quiet() -> None:
     """Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch: Path) -> dict[str, int]:
+    """Write `out`/<language>, which is there when all of it is written; counts of what it holds and lost.
+
+    parts: folders of repositories in their order, each with its partition. Counts: kept, pairs, duplicates by kind,
+    and of each the partition's (`pairs train`).
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    folder, ready = scratch / "out", out / language
+    stems = [path / language for path, _ in parts]
+    fates = duplicates([Part(stem.with_suffix(".rows"), stem.with_suffix(".names")) for stem in stems], scratch)
+    counts: Counter[str] = Counter()
+    at = 0
+    with _Shards(folder, language) as shards:
+        for stem, (_, partition) in zip(stems, parts, strict=True):
+            pairs = np.fromfile(stem.with_suffix(".rows"), ROW)["documented"].tolist()
+            with gzip.open(stem.with_suffix(".jsonl.gz"), "rb") as lines:
+                for line, documented in zip(lines, pairs, strict=True):
+                    fate = fates[at]
+                    at += 1
+                    if fate == KEPT:
+                        shards.write(line, partition if documented else "")
+                    name = _counted(fate, documented)
+                    counts.update((name, f"{name} {partition}"))
+    if ready.exists():
+        shutil.rmtree(ready)
+    folder.replace(ready)
+    shutil.rmtree(scratch)
+    return dict(sorted(counts.items()))
+
+
+def _counted(fate: int, documented: int) -> str:
+    if fate != KEPT:
+        return EXACT_COPY if fate == EXACT else NEAR_COPY
+    return "pairs" if documented else "undocumented"
+
+
+class _Shards:
+    """Files of LINES functions each, numbered by partition, the same bytes for the same lines."""
+
+    def __init__(self, folder: Path, language: str) -> None:
+        self._folder, self._language = folder, language
+        self._open: dict[str, _GzipFile] = {}
+        self._written: Counter[str] = Counter()
+
+    def __enter__(self) -> _Shards:
+        self._folder.mkdir()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._open.values():
+            file.close()
+
+    def write(self, line: bytes, partition: str) -> None:
+        """Append a pair to its partition's file, a function without documentation ("") to theirs."""
+        number, place = divmod(self._written[partition], LINES)
+        if place == 0:
+            self._next(partition, number)
+        self._written[partition] += 1
+        self._open[partition].write(line)
+
+    def _next(self, partition: str, number: int) -> None:
+        if partition in self._open:
+            self._open[partition].close()
+        below = f"final/jsonl/{partition}" if partition else "undocumented"
+        path = self._folder / below / f"{self._language}_{partition or 'undocumented'}_{number}.jsonl.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._open[partition] = _GzipFile(path)
+
+
+class _GzipFile(gzip.GzipFile):
+    """A gzip file without name and time in its header, which closes the file below it too."""
+
+    def __init__(self, path: Path) -> None:
+        self._raw = path.open("wb")
+        super().__init__("", "wb", compresslevel=6, fileobj=self._raw, mtime=0)
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
+
+
+def statistics(
+    repositories: Sequence[Mapping[str, Any]], finished: Mapping[str, Mapping[str, int]], rules: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything counted: of repositories, and by language what was found, removed and kept.
+
+    repositories: `collect.Collected` as dicts. finished: language -> counts of `finish`.
+    """
+    found: dict[str, Counter[str]] = {}
+    for repository in repositories:
+        for language, counts in repository["counts"].items():
+            found.setdefault(language, Counter()).update(counts)
+    languages = {language: _language(found[language], finished.get(language, {})) for language in sorted(found)}
+    return {
+        "rules": dict(rules),
+        "repositories": _repositories(repositories),
+        "languages": {**languages, ALL: _sum(languages.values())},
+    }
+
+
+def _language(found: Mapping[str, int], finished: Mapping[str, int]) -> dict[str, Any]:
+    counts = {**found, **finished}
+    pairs, without = finished.get("pairs", 0), finished.get("undocumented", 0)
+    return {
+        "functions found": found[ALL_FUNCTIONS],
+        "removed": {reason: counts.get(reason, 0) for reason in REMOVED},
+        "all": pairs + without,
+        "with documentation": pairs,
+        "no pair": {reason: counts.get(reason, 0) for reason in NO_PAIR},
+        "partitions": {
+            name: {"pairs": finished.get(f"pairs {name}", 0), "all": _both(finished, name)} for name in PARTITIONS
+        },
+    }
+
+
+def _both(finished: Mapping[str, int], partition: str) -> int:
+    return sum(finished.get(f"{kind} {partition}", 0) for kind in ("pairs", "undocumented"))
+
+
+def _sum(languages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sums of nested counts."""
+    total: dict[str, Any] = {}
+    for language in languages:
+        for key, value in language.items():
+            if isinstance(value, Mapping):
+                total[key] = _sum([total.get(key, {}), value])
+            else:
+                total[key] = total.get(key, 0) + value
+    return total
+
+
+def _repositories(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    skipped: Counter[str] = Counter()
+    for repository in found:
+        skipped.update(repository["skipped"])
+    kept = [repository for repository in found if repository["refused"] is None and not repository["error"]]
+    return {
+        "found": len(found),
+        "read": len(kept),
+        "left out": dict(sorted(Counter(each["refused"] for each in found if each["refused"]).items())),
+        "unreadable": sum(bool(each["error"]) for each in found),
+        "licences": dict(sorted(Counter(each["license"] or "none" for each in found).items())),
+        "partitions": {name: sum(each["partition"] == name for each in kept) for name in PARTITIONS},
+        "files": sum(each["files"] for each in found),
+        "files with syntax errors": sum(each["broken"] for each in found),
+        "files that failed": sum(each["failed"] for each in found),
+        "files left out": dict(sorted(skipped.items())),
+    }
+
+
+def read_statistics(folder: Path) -> dict[str, Any]:
+    """The statistics of a corpus; BadInput where there are none."""
+    try:
+        read: dict[str, Any] = json.loads((folder / FILE).read_bytes())
+    except (FileNotFoundError, json.JSONDecodeError):
+        raise BadInput(
+            f"{folder} has no sound {FILE}; make the corpus: ncs corpus codesearchnet SRC {folder}"
+        ) from None
+    return read
+
+
+def table_1(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Rows and columns of the paper's Table 1, with the pairs of each partition."""
+    columns = ("language", "w/ documentation", "all", *(f"pairs {name}" for name in PARTITIONS))
+    rows = []
+    for name, each in counted["languages"].items():
+        pairs = [each["partitions"][partition]["pairs"] for partition in PARTITIONS]
+        rows.append((name, *(f"{n:,}" for n in (each["with documentation"], each["all"], *pairs))))
+    return rows, columns
+
+
+def table_removed(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """A column a language: functions found, a row for what each filter removed and for what makes the rest no pairs."""
+    languages = counted["languages"]
+    rows = [("found", [each["functions found"] for each in languages.values()])]
+    rows += [(reason, [each["removed"][reason] for each in languages.values()]) for reason in REMOVED]
+    rows += [(f"no pair: {reason}", [each["no pair"][reason] for each in languages.values()]) for reason in NO_PAIR]
+    return [(name, *(f"{n:,}" for n in numbers)) for name, numbers in rows], ("", *languages)

@@ -144,9 +144,7 @@ def _fasttext(folders: Sequence[Path], index: Path) -> None:
     from ncs.learn.fasttext import train
 
     with Index.load(index) as opened:
-        table = opened.words().table()
-        assert table is not None  # a build writes one segment
-        train(table, BuildConfig().fasttext, folder=index.parent)
+        train(opened.word_table(), BuildConfig().fasttext, folder=index.parent)
 
 
 def _faiss(folders: Sequence[Path], index: Path) -> None:

@@ -109,9 +109,9 @@ def build(kind: str, work: Path) -> dict[str, Any]:
     rows, dim = vectors.shape
     start = time.process_time()
     chunks: Iterator[Any] = (np.asarray(vectors[at : at + CHUNK]) for at in range(0, rows, CHUNK))
-    made = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
+    built = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
     (work / kind).mkdir()
-    made.save(work / kind)
+    built.save(work / kind)
     size = sum(path.stat().st_size for path in (work / kind).iterdir())
     cpu = time.process_time() - start
     return {"cpu_s": round(cpu, 1), "peak_bytes": peak_memory(), "bytes_per_vector": round(size / rows, 1)}

@@ -1,4 +1,4 @@
-"""What travels from extraction to the index: batches of documents, packed where they were made."""
+"""Batches of documents: packed in the process that extracted them, collected into a new segment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from ncs.storage.documents_writer import StoreWriter
 from ncs.storage.files import BROKEN, FAILED, FileTable, FileTableBuilder
 from ncs.storage.packing import Packed, pack
-from ncs.storage.seen_hashes import Digests
+from ncs.storage.seen_hashes import SeenHashes
 from ncs.storage.uses import NameUses, UsesBuilder, batch_uses
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder
@@ -54,8 +54,8 @@ class Batch:
             self.packed[start:stop],
             self.digests[start:stop],
             self.locations[start:stop],
-            *_kept(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep),
-            _kept(names, used, lengths[:, None], keep),
+            *_without_copies(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep),
+            _without_copies(names, used, lengths[:, None], keep),
         )
 
 
@@ -128,7 +128,7 @@ class Collected:
     tally: dict[str, Any] = field(default_factory=dict)
 
     def counts(self) -> dict[str, Any]:
-        """For the manifest; of broken and failed files the first hundred are named."""
+        """For the snapshot; of broken and failed files the first hundred are named."""
         return {
             "documents": self.documents,
             "copies": self.copies,
@@ -151,7 +151,7 @@ class Collector:
         self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
         self._uses = UsesBuilder()
         self._sources = FileTableBuilder()
-        self._digests = Digests()
+        self._hashes = SeenHashes()
         self._deduplicate = deduplicate
         self._documents = self._copies = self._files = self._bytes = 0
         self._repositories: set[str] = set()
@@ -170,7 +170,7 @@ class Collector:
         keep = np.ones(len(batch.packed), np.bool_)
         copies = []
         digests = batch.digests if self._deduplicate else [b""] * len(batch.packed)
-        for i, row in enumerate(self._digests.rows(digests, self._documents)):
+        for i, row in enumerate(self._hashes.rows(digests, self._documents)):
             if row == self._documents:
                 self._documents += 1
             else:
@@ -190,9 +190,9 @@ class Collector:
         self._copies += len(copies)
         self._repositories.update(location[0] for location in batch.locations)
         lengths = batch.lengths.reshape(-1, len(FIELDS))
-        self._builder.add(*_kept(batch.words, batch.ids, lengths, keep))
+        self._builder.add(*_without_copies(batch.words, batch.ids, lengths, keep))
         names, used, counts = batch.uses
-        self._uses.add(*_kept(names, used, counts[:, None], keep))
+        self._uses.add(*_without_copies(names, used, counts[:, None], keep))
 
     def _note(self, entries: Sequence[FileEntry]) -> None:
         self._files += len(entries)
@@ -222,7 +222,7 @@ class Collector:
         )
 
 
-def _kept(
+def _without_copies(
     words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
 ) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
     """The words of the documents that are no copies: what only copies hold must not enter the vocabulary.

@@ -1,6 +1,6 @@
 """What a build learns about its own ranking from queries made of its documents, whose answers are known.
 
-`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learnt head. Such
+`calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learned head. Such
 queries cannot tell what the other signals are worth to people: a comment asks for one function, people for any that
 does it, so consensus would be switched off.
 """
@@ -29,10 +29,13 @@ from ncs.search.rankers import load_ranker
 from ncs.search.ranking import Hidden, Ranking
 from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
 from ncs.storage.documents import Documents
+from ncs.storage.snapshot import read_description
 from ncs.text.stems import stem_all
 from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from ncs.search.candidates import Parts
@@ -132,7 +135,7 @@ def _hidden(parts: Parts, words: WordTable, queries: Sequence[SyntheticQuery]) -
 class FieldAblation:
     """Scores single documents again as if one field of them were empty; all other documents keep theirs.
 
-    What was learnt from that field (word vectors, counts of words) stays: leaving it out there would take a build a
+    What was learned from that field (word vectors, counts of words) stays: leaving it out there would take a build a
     query.
     """
 
@@ -285,9 +288,9 @@ def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
     return f"it lifts right functions higher than ncs_centred does, {lift}, and lowers no kind of query"
 
 
-def head_message(counts: Mapping[str, Any]) -> str:
-    """What the default ranker gives the head of an index, and why, by the counts of its snapshot."""
-    head: Mapping[str, Any] = counts.get("calibration", {}).get("head", {})
+def head_summary(folder: Path) -> str:
+    """What the default ranker gives the head of an index, and why."""
+    head: Mapping[str, Any] = read_description(folder).counts.get("calibration", {}).get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
 
 

@@ -42,6 +42,8 @@ EXTRACTION = (
     "types.py",
 )
 """Code that decides which documents a file gives."""
+FILES = 300
+"""Files whose documents are taken from a segment at a time."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed again without its times showing it (FAT: 2 s)."""
 
@@ -211,6 +213,20 @@ class _CachedSegment:
     def close(self) -> None:
         if "_documents" in self.__dict__:
             self._documents.close()
+
+
+def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
+    """All documents of a segment that a worker of a cluster has written: batches, their files, the file of each."""
+    from ncs.storage.snapshot import Segment
+
+    segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
+    try:
+        for first in range(0, len(segment.entries), FILES):
+            files = segment.entries[first : first + FILES]
+            batch, owners = segment.batch(first, first + len(files) - 1)
+            yield batch, files, owners
+    finally:
+        segment.close()
 
 
 def _local_ids(

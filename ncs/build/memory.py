@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.storage.vectors import chosen
+from ncs.storage.vectors import choose_kind
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -66,7 +66,7 @@ class Corpus:
         """What a build of so many documents and words needs memory for."""
         lsa = config.embeddings == "lsa"
         dim, buckets = (config.lsa.dim, 0) if lsa else (config.fasttext.dim, config.fasttext.buckets)
-        return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, chosen(config.vectors, rows))
+        return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, choose_kind(config.vectors, rows))
 
     def needed(self) -> Mapping[str, int]:
         """Bytes that each stage holds at most, all processes together, with one that reads."""

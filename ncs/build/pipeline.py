@@ -83,14 +83,14 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     use_cache: files that the index in `folder` holds and that have not changed are taken over from it.
     Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
     """
-    from ncs.extract.readers import why_unread
+    from ncs.extract.readers import skip_reason
 
     config = request.config
-    sources = Sources(request.roots, Skipped(unwanted=why_unread), time.time_ns(), made_by())
-    if request.scheduler is None and (remote := next(filter(is_address, request.roots), None)):
+    sources = Sources(request.roots, Skipped(unwanted=skip_reason), time.time_ns(), made_by())
+    if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
         raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
     total, size, budget = 0, 0, Budget.of(request.memory)
-    if request.scheduler is None:  # this machine need not see what a cluster reads
+    if request.ingest is None:  # this machine need not see what a cluster reads
         total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
         budget.check(Corpus.of(config, *expected(size)))
         request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
@@ -99,7 +99,7 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
         with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
             clock, segment = Clock(), writer.new_folder(SEGMENTS)
             with clock("extract"):
-                cache = _open_cache(folder, config, stack) if use_cache and request.scheduler is None else None
+                cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
                 collected = _ingest(request, sources, segment, cache, total)
             budget.check(Corpus.of(config, len(collected.words), len(collected.words.vocabulary)))
             learn(writer, segment, collected, request, rankers, clock, sources, embeddings_of)
@@ -148,9 +148,9 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
 
 
 def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int) -> Collected:
-    from ncs.extract.readers import read_as_text, ungrammatical
+    from ncs.extract.readers import count_text_files, grammar_notes
 
-    if request.scheduler is None:
+    if request.ingest is None:
         files = request.track(
             request.files(sources.skipped, cache.is_unchanged if cache else None),
             "reading functions",
@@ -159,12 +159,10 @@ def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache 
         )
         collected = ingest(files, segment, request.config, request.workers, cache, began=sources.began)
     else:
-        from ncs.scale.dask.build import read as read_on_cluster
-
-        collected = read_on_cluster(request, sources.skipped, segment, request.scheduler)
-    texts = read_as_text(entry.path for entry in collected.files_read.entries)
+        collected = request.ingest(request, sources.skipped, segment)
+    texts = count_text_files(entry.path for entry in collected.files_read.entries)
     collected.tally["text_files"] = texts
-    for line in ungrammatical(texts, sources.skipped.counts):
+    for line in grammar_notes(texts, sources.skipped.counts):
         sources.skipped.note(line)
     if not collected.documents:
         raise BadInput(no_function(request.roots, sources.skipped))
@@ -173,11 +171,11 @@ def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache 
 
 def no_function(roots: Sequence[Path], skipped: Skipped) -> str:
     """The message for sources without any function."""
-    from ncs.extract.readers import ungrammatical
+    from ncs.extract.readers import grammar_notes
 
     where = ", ".join(str(root) for root in roots)
     reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    remedy = next(ungrammatical({}, skipped.counts), "name a folder with source files")
+    remedy = next(grammar_notes({}, skipped.counts), "name a folder with source files")
     return f"no function found in {where} (skipped: {reasons or 'nothing'}); {remedy}"
 
 

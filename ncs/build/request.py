@@ -17,11 +17,16 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.build.batches import Collected
     from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
 """Called with segments, statistics and tombstones just before they are committed."""
+
+
+Ingest = Callable[["Request", "Skipped", Path], "Collected"]
+"""Reads the sources of a request into the documents of a segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +38,17 @@ class Request:
     workers: int | None = None
     force: bool = False
     track: Track = silent
-    scheduler: str | None = None
-    """Of the Dask cluster whose workers read (ncs.scale.dask); None: processes of this machine."""
-    give_up: float = 1800
-    """Seconds after which a repository is tried on another worker of the cluster, and then left out."""
+    ingest: Ingest | None = None
+    """Reads the sources elsewhere, on a cluster (ncs.scale.dask); None: on this machine."""
     memory: int | None = None
     """Bytes that the build may hold, all processes together (ncs.build.memory)."""
     before_commit: BeforeCommit | None = None
 
     def wanted(self) -> Callable[[str], Wanted]:
         """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, without_texts
+        from ncs.extract.readers import readable, readable_code
 
-        return readable if self.config.texts else without_texts
+        return readable if self.config.texts else readable_code
 
     def files(
         self,

@@ -140,7 +140,7 @@ def summary(tuned: Tuned) -> str:
         [
             f"{tuned.questions} queries, {tuned.found} with a right function among the first {HEAD}",
             *([alone] if tuned.wrong else []),
-            f"mean reciprocal rank, each query with weights learnt from the others ({FOLDS} folds): "
+            f"mean reciprocal rank, each query with weights learned from the others ({FOLDS} folds): "
             f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"
             f" [{gain.low:+.3f}, {gain.high:+.3f}]",
             f"weights: {', '.join(changed) or 'unchanged'}",

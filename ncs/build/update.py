@@ -15,7 +15,7 @@ from ncs.build.file_cache import FileCache, open_cache
 from ncs.build.ingest import ingest
 from ncs.build.pipeline import Clock, build, dense_rankers, open_documents, requested_rankers, versions
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
-from ncs.extract.readers import read_as_text, why_unread
+from ncs.extract.readers import count_text_files, skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.sources import Origin, Skipped, SourceFile
@@ -60,7 +60,7 @@ def update(
             request = replace(
                 request_of(description, folder), workers=workers, force=force, track=track, before_commit=before_commit
             )
-            skipped = Skipped(unwanted=why_unread)
+            skipped = Skipped(unwanted=skip_reason)
             difference = find_changes(snapshot, request, paths=paths, skipped=skipped)
             stale = PENDING in description.counts or open_cache(snapshot, request.config) is None
             if not (difference.changes or retrain or compact or stale):
@@ -234,5 +234,5 @@ def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int
         "failed": len(failed),
         "broken_files": sorted(broken)[:100],
         "failed_files": sorted(failed)[:100],
-        "text_files": read_as_text(paths),
+        "text_files": count_text_files(paths),
     }

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
+from ncs.extract.scripts import may_be_script, script_language
 from ncs.extract.text_kinds import TEXT_KINDS, text_kind
-from ncs.sources.scripts import may_be_script, script_language
 
 if TYPE_CHECKING:
     from ncs.sources.filters import Wanted
@@ -52,10 +52,10 @@ def reader_of(path: str) -> str | None:
     return _NAMED.get(name) or text_kind(path) or (SCRIPT if may_be_script(name) else None)
 
 
-def as_text(path: str) -> str | None:
+def text_kind_of(path: str) -> str | None:
     """The key of TEXT_KINDS for a file; None where a grammar reads it, or nothing.
 
-    >>> as_text("Makefile"), as_text("Main.java")
+    >>> text_kind_of("Makefile"), text_kind_of("Main.java")
     ('make', None)
     """
     reader = reader_of(path)
@@ -76,7 +76,7 @@ def readable(path: str, *, texts: bool = True) -> Wanted:
     return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXT_KINDS)
 
 
-def without_texts(path: str) -> Wanted:
+def readable_code(path: str) -> Wanted:
     """`readable`, except as text."""
     return readable(path, texts=False)
 
@@ -86,10 +86,10 @@ def _is_script(texts: bool, data: bytes) -> bool:
     return language is not None and (_parsed(language) or (texts and language in TEXT_KINDS))
 
 
-def why_unread(path: str) -> str:
+def skip_reason(path: str) -> str:
     """Why a file is not read, for statistics.
 
-    >>> why_unread("README.md"), why_unread("Makefile")
+    >>> skip_reason("README.md"), skip_reason("Makefile")
     ('other language', 'make without a grammar')
     """
     reader = reader_of(path)
@@ -152,18 +152,18 @@ def read(
     return text_files.read(source, reader, repository, path, outside=outside)
 
 
-def read_as_text(paths: Iterable[str]) -> dict[str, int]:
+def count_text_files(paths: Iterable[str]) -> dict[str, int]:
     """How many of these files are read as text, by kind, most frequent first."""
-    kinds = Counter(kind for path in paths if (kind := as_text(path)) is not None)
+    kinds = Counter(kind for path in paths if (kind := text_kind_of(path)) is not None)
     return dict(sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def ungrammatical(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
+def grammar_notes(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
     """A sentence with the remedy, where grammars that are not installed would read more.
 
     texts: files read as text, by kind. skipped: files left out, by reason.
 
-    >>> list(ungrammatical({}, {"minified": 2}))
+    >>> list(grammar_notes({}, {"minified": 2}))
     []
     """
     unread = {name: n for name in LANGUAGES if (n := skipped.get(f"{name}{_WITHOUT}", 0))}

@@ -33,7 +33,7 @@ than six, and one that is missing says much; strength: its BM25 over q; evidence
 meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
 score it is ahead of the next hit."""
 BUILT, TUNED = "calibration.json", "tuned.json"
-"""The model, among the statistics of a build; and the weights that `ncs tune` learnt, in the index folder itself."""
+"""The model, among the statistics of a build; and the weights that `ncs tune` learned, in the index folder itself."""
 REMEDIES = {BUILT: "build the index again", TUNED: "remove it with: ncs tune --reset"}
 
 
@@ -65,14 +65,14 @@ DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What an index learnt about its ranking. weights: those of HybridRanker that `ncs tune` changed."""
+    """What an index learned about its ranking. weights: those of HybridRanker that `ncs tune` changed."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     model: Model = DEFAULT
 
     @classmethod
     def load(cls, snapshot: Snapshot, *, tuned: bool = True) -> Calibration:
-        """The defaults where nothing was learnt; tuned=False leaves out the weights. Raises IndexDamaged."""
+        """The defaults where nothing was learned; tuned=False leaves out the weights. Raises IndexDamaged."""
         return cls(load_weights(snapshot.folder) if tuned else {}, load_model(snapshot.statistics))
 
 
@@ -82,7 +82,7 @@ def save_model(model: Model, statistics: Path) -> None:
 
 
 def load_model(statistics: Path) -> Model:
-    """The model of a build, DEFAULT where it learnt none; raises IndexDamaged for a file that holds none."""
+    """The model of a build, DEFAULT where it learned none; raises IndexDamaged for a file that holds none."""
 
     def read(content: Any) -> Model:
         coefficients = tuple(float(value) for value in content["model"]["coefficients"])

@@ -1,4 +1,4 @@
-"""Word vectors: learnt by LSA or fastText, saved with their vocabulary's statistics, taken over by later builds."""
+"""Word vectors: learned by LSA or fastText, saved with their vocabulary's statistics, taken over by later builds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Choice = Literal["auto", "fasttext", "lsa"]
 CROSSOVER, MANY = 30_000, 6.0
 """Documents, and repositories in effect, from which on fastText's vectors are better."""
 DRIFT, GROWTH = 0.02, 1.5
-"""More of the words without a vector than at the training, and times its documents then: past these learn anew."""
+"""How much the share of words without a vector may rise, and the number of documents grow, until training is due."""
 CHUNK = 1 << 14
 """Documents whose words are looked at at once."""
 
@@ -58,7 +58,7 @@ def choose(
 class Embeddings:
     """Word vectors, float32 [len(vocabulary), d]; a zero row is a word without one.
 
-    method: what they were learnt by. notes: a plain sentence for each thing that went another way than asked.
+    method: what they were learned by. notes: a sentence for each deviation from what was asked for.
     """
 
     vectors: Matrix
@@ -150,7 +150,7 @@ def share_without_vector(words: WordTable, embeddings: Embeddings) -> float:
 
 
 def retraining_advice(description: Description) -> str | None:
-    """Whether word vectors should be learnt anew, and why; None while they serve."""
+    """Whether word vectors should be learned anew, and why; None while they serve."""
     counts = description.counts
     training: Mapping[str, Any] = counts.get("training") or {}
     missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)
@@ -158,7 +158,7 @@ def retraining_advice(description: Description) -> str | None:
     if missing > DRIFT:
         return f"{missing:.1%} of the words are newer than the word vectors; learn them with: ncs update --retrain"
     if then and documents > GROWTH * then:
-        return f"word vectors were learnt from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
+        return f"word vectors were learned from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
     return None
 
 

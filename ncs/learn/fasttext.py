@@ -84,7 +84,7 @@ def _notes(config: FastTextConfig, epochs: int, min_count: int) -> Iterator[str]
     if epochs > config.epochs:
         yield f"The corpus is small: fastText read it {epochs} times, not {config.epochs}."
     if min_count < config.min_count:
-        yield f"The corpus is small: words in {min_count} or more places were learnt, not {config.min_count}."
+        yield f"The corpus is small: words in {min_count} or more places were learned, not {config.min_count}."
     if config.threads > 1:
         yield f"fastText ran with {config.threads} threads: the same input need not give the same vectors again."
 
@@ -157,14 +157,14 @@ def _write_first_vectors(
 
 
 def _run(room: Path, config: FastTextConfig, track: Track) -> tuple[Matrix, tuple[str, ...]]:
-    """Vectors of the words in room/WORDS, learnt from room/TEXT, and notes; slower where fastText diverged.
+    """Vectors of the words in room/WORDS, learned from room/TEXT, and notes; slower where fastText diverged.
 
     Raises TrainingFailedError where it crashed or diverged at every rate.
     """
     for share in SLOWER:
         rate = config.learning_rate * share
         if (vectors := _run_once(room, config, rate, track)) is not None:
-            slower = (f"fastText diverged; it learnt with the rate {rate:g} instead.",) if share < 1 else ()
+            slower = (f"fastText diverged; it learned with the rate {rate:g} instead.",) if share < 1 else ()
             return vectors, slower
     raise TrainingFailedError("fastText diverged at every learning rate")
 

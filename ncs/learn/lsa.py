@@ -21,7 +21,7 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
     """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
     components weighted (`LsaConfig.power`).
 
-    Zero rows for numbers and words under min_count; all zero where nothing can be learnt.
+    Zero rows for numbers and words under min_count; all zero where nothing can be learned.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer

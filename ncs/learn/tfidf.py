@@ -1,11 +1,10 @@
-"""Words into unit vectors: TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
+"""The encoder: documents and queries as TF-IDF weighted means of word vectors (Sachdev et al. 2018, section 3.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,24 +16,12 @@ from ncs.types import NCS_FIELDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.words import Arrays, WordTable
+    from ncs.storage.words import WordTable
     from ncs.text.vocabulary import Vocabulary
     from ncs.types import Matrix
 
 QueryWeights = Literal["mean", "idf"]
 CHUNK = 1 << 14  # documents encoded at a time
-
-
-class Encoder(Protocol):
-    """Makes comparable unit vectors of documents and questions; a zero vector where no word has one."""
-
-    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
-        """Unit vectors [stop - start, d] of the documents of these rows."""
-        ...
-
-    def query(self, text: str) -> Matrix:
-        """The unit vector [d] of a question."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +30,9 @@ class TfidfEncoder:
 
     document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
     query, "mean": u(mean of v_w), as published; "idf": as a document of its words. Unknown words are left out.
-    stop_words: False leaves a question's grammar out (documents keep all words).
+    stop_words: False leaves the stop words of a query out (documents keep all words).
 
-    The weighting is ours: scikit-learn's idf is log(n / df) + 1, and it wants all documents at once.
+    scikit-learn's TfidfTransformer adds 1 to the idf and takes all documents at once.
     """
 
     vocabulary: Vocabulary
@@ -57,24 +44,27 @@ class TfidfEncoder:
     stop_words: bool = True
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
-        """Unit vectors [stop - start, d]; scipy is imported here."""
-        return encoded(words.stretch(start, stop), self.idf, unit_rows(self.vectors))[0]
+        """Unit vectors [stop - start, d] of these rows."""
+        return self._encode(words, start, stop, unit_rows(self.vectors))
 
     def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
-        """`documents` of CHUNK rows from each of these on; made by workers where the words are a cluster's."""
-        work = partial(encoded, idf=self.idf, unit=unit_rows(self.vectors))
-        return (arrays[0] for arrays in words.each(work, starts, CHUNK))
+        """`documents` of CHUNK rows from each of these on."""
+        unit = unit_rows(self.vectors)
+        return (self._encode(words, start, min(start + CHUNK, len(words)), unit) for start in starts)
+
+    def _encode(self, words: WordTable, start: int, stop: int, unit: Matrix) -> Matrix:
+        return unit_rows(tfidf(words, self.idf, start, stop) @ unit)
 
     def query(self, text: str) -> Matrix:
-        """The unit vector [d] of a question, zero where no word of it has a vector."""
+        """The unit vector [d] of a query, zero where no word of it has a vector."""
         _, _, parts = self.parts(text)
         unit: Matrix = unit_rows(parts.sum(axis=0, keepdims=True))[0]
         return unit
 
     def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
-        """The words of a question, the places of the known ones, and what each of these adds to its vector, [known, d].
+        """The words of a query, the positions of the known ones, and what each of these adds to its vector, [known, d].
 
-        Of a repeated word each place adds the same part.
+        A repeated word adds the same at each position.
         """
         words = tokenize(text)
         if not self.stop_words:
@@ -91,19 +81,10 @@ class TfidfEncoder:
 
 def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
     """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0."""
-    (df,) = words.total(_documents_with, CHUNK)
+    df = np.zeros(len(words.vocabulary), np.int64)
+    for start in range(0, len(words), CHUNK):
+        df += np.bincount(term_counts(words, start, min(start + CHUNK, len(words))).indices, minlength=len(df))
     return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
-
-
-def _documents_with(words: WordTable) -> Arrays:
-    """How many documents have each word."""
-    indices = term_counts(words, 0, len(words)).indices
-    return [np.bincount(indices, minlength=len(words.vocabulary)).astype(np.int64)]
-
-
-def encoded(words: WordTable, idf: NDArray[np.float32], unit: Matrix) -> list[Matrix]:
-    """Unit vectors [len(words), d], alone in a list; unit: word vectors as rows of length 1."""
-    return [unit_rows(tfidf(words, idf, 0, len(words)) @ unit)]
 
 
 def term_counts(words: WordTable, start: int, stop: int) -> Any:

@@ -38,7 +38,7 @@ from ncs.search.ranking import Hidden, Ranking, Reading
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
 from ncs.search.signals.head import NAME, HeadSignal, LearntVectors, weight_of
 from ncs.storage.document_facts import DocumentFacts
-from ncs.text.spelling import Known
+from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -230,7 +230,7 @@ class HybridRanker(Ranker):
         parts = self.opened
 
         def vocabulary() -> list[str]:
-            self._vocabulary = self._vocabulary or Known(sorted(parts.facts.words.vocabulary))
+            self._vocabulary = self._vocabulary or WordList(sorted(parts.facts.words.vocabulary))
             return self._vocabulary
 
         return expand(words, parts.lexical.postings, vocabulary, prose=settings.prose, spelling=settings.spelling)

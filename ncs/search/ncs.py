@@ -17,7 +17,7 @@ from ncs.progress import Track, silent
 from ncs.search.rankers import Internals, Ranker
 from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import load_array
-from ncs.storage.vectors import VectorIndex, Vectors, chosen
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -37,7 +37,8 @@ class NcsRanker(Ranker):
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.chosen`.
+    stop_words: whether a query keeps its stop words. vectors: how they are searched, see
+    `ncs.storage.vectors.choose_kind`.
     """
 
     can_extend = True
@@ -53,7 +54,7 @@ class NcsRanker(Ranker):
     ) -> None:
         if query_weights not in ("mean", "idf"):
             raise BadInput(f"query_weights are 'mean' or 'idf', not {query_weights!r}")
-        chosen(vectors, 0)
+        choose_kind(vectors, 0)
         self.name, self._choice = name, vectors
         self.query_weights, self.centre, self.stop_words = query_weights, centre, stop_words
         self.config: Mapping[str, object] = {
@@ -91,7 +92,7 @@ class NcsRanker(Ranker):
             self._mean = _mean(chunks, len(starts), dim)
             chunks = centred(chunks, self._mean)
         self._encoder = encoder
-        self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=chosen(self._choice, len(words)))])
+        self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
 
     def _encode_with(self, vocabulary: Vocabulary, embeddings: Embeddings, idf: Matrix) -> TfidfEncoder:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
@@ -134,7 +135,7 @@ class NcsRanker(Ranker):
         if mean is not None:
             chunks = centred(chunks, mean)
         dim = encoder.vectors.shape[1]
-        Vectors([VectorIndex.build(chunks, dim, kind=chosen(self._choice, len(words)))]).save(segment / self.name)
+        Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))]).save(segment / self.name)
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises IndexDamaged where files are missing or do not fit each other, or were made with another config."""

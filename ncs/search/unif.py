@@ -17,7 +17,7 @@ from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_witho
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
 from ncs.search.signals.head import HeadSignal
-from ncs.storage.vectors import VectorIndex, Vectors, chosen
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class UnifRanker(Ranker):
 
     def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
         """Index vectors [n, d], which lie in a temporary file until their mean is known."""
-        dim, kind = self.head.code.dim, chosen("auto", n)
+        dim, kind = self.head.code.dim, choose_kind("auto", n)
         with TemporaryFile(prefix="ncs-unif-") as file:
             for part in vectors:
                 file.write(np.ascontiguousarray(part, np.float32).tobytes())

@@ -22,7 +22,7 @@ def open_index(folder: Path, store: str = "", seconds: float | None = None) -> I
     """The index in a folder; with a store, candidates come from there. Raises what Index.load and Milvus raise."""
     if not store:
         return Index.load(folder)
-    from ncs.scale.milvus.opening import open_index as open_milvus
+    from ncs.scale.milvus.index import open_index as open_milvus
 
     return open_milvus(folder, store, **({} if seconds is None else {"seconds": seconds}))
 

@@ -9,13 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ncs.sources.files import Origin, printable
 from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
-
-if TYPE_CHECKING:
-    from ncs.sources.seen import Seen
 
 VENDORED = frozenset(
     {
@@ -64,7 +60,7 @@ _LONG_LINE = 300
 _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script minified
 _SCRIPTS = (".js", ".mjs", ".cjs", ".css")
 _MINIFIED_FROM = 2000  # bytes: one long line in a short file is no minified file
-_MAX_NOTES = 100
+MAX_NOTES = 100
 Wanted = bool | Callable[[bytes], bool]
 """Whether a file is wanted: yes, no, or a function of its content."""
 
@@ -106,12 +102,12 @@ class Skipped:
     def add_unreadable(self, path: str) -> None:
         """Count and name something that could not be read."""
         self.counts["unreadable"] += 1
-        if len(self.unreadable) < _MAX_NOTES:
+        if len(self.unreadable) < MAX_NOTES:
             self.unreadable.append(path)
 
     def note(self, line: str) -> None:
         """Add a line for people."""
-        if len(self.notes) < _MAX_NOTES:
+        if len(self.notes) < MAX_NOTES:
             self.notes.append(line)
 
 
@@ -167,14 +163,10 @@ class Filter:
     """Whether the caller knows this content already; then it is not read."""
     scope: Scope | None = None
     """What to look at; None: everything."""
-    seen: Seen | None = None
-    """Where to note what else is met."""
-    enter: Callable[[str], bool] | None = None
-    """Which folders are walked over, by their path on disk; None: all."""
 
     def reaches(self, path: str) -> bool:
         """Whether a folder or archive, by its path on disk, is to be looked into."""
-        return (self.enter is None or self.enter(path)) and (self.scope is None or self.scope.reaches(path))
+        return self.scope is None or self.scope.reaches(path)
 
     def covers(self, path: str) -> bool:
         """Whether a file, by its path on disk, is to be looked at."""

@@ -11,7 +11,6 @@ from ncs.sources.files import RawFile, file_origin
 from ncs.sources.filters import Filter
 from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
 from ncs.sources.repositories import Repository, archive_suffix, exclude_file, repository_at
-from ncs.sources.seen import NOWHERE, folder_stamp, stamp_of
 
 Entry = os.DirEntry[str]
 Discovered = Callable[[Repository], None]
@@ -32,13 +31,9 @@ def files(
     """
     ignores = repository.ignores
     if repository.git_dir is not None and not repository.subfolder:
-        exclude = exclude_file(repository.git_dir)
-        if filter.seen:
-            filter.seen.guard(exclude)
-        ignores = ignores.with_git(ignore.load(exclude, base=repository.prefix))
-    top = str(repository.path)
+        ignores = ignores.with_git(ignore.load(exclude_file(repository.git_dir), base=repository.prefix))
     at = len(str(repository.path / "x")) - 1
-    stack = [_entries(top, repository.prefix, ignores, filter, discovered, top, is_top=True)]
+    stack = [_entries(str(repository.path), repository.prefix, ignores, filter, discovered, is_top=True)]
     while stack:
         if (step := next(stack[-1], None)) is None:
             stack.pop()
@@ -50,7 +45,7 @@ def files(
             continue
         if is_folder:
             if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, top))
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
         elif repository.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
             if filter.reaches(entry.path) and filter.archive(path, ignores):
                 discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
@@ -64,7 +59,6 @@ def _entries(
     ignores: Ignores,
     filter: Filter,
     discovered: Discovered,
-    top: str,
     *,
     is_top: bool = False,
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
@@ -72,9 +66,6 @@ def _entries(
 
     Nothing of a folder that is a repository, a virtual environment or an index.
     """
-    stamp = folder_stamp(folder) if filter.seen else NOWHERE
-    if filter.seen:
-        filter.seen.folders[folder] = (stamp, "")
     try:
         with os.scandir(folder) as scan:
             entries = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
@@ -91,11 +82,6 @@ def _entries(
         if _is_index(entries):
             filter.skipped.add("index folders")
             return
-    if filter.seen:
-        filter.seen.folders[folder] = (stamp, top)
-        for name in (GITIGNORE, NCSIGNORE):
-            if name in entries:
-                filter.seen.guard(Path(folder, name))
     if GITIGNORE in entries:
         ignores = ignores.with_git(ignore.load(Path(folder, GITIGNORE), base=prefix))
     if NCSIGNORE in entries:
@@ -123,7 +109,6 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter,
             return
         status = entry.stat(follow_symlinks=False)
         if not filter.size(status.st_size, path):
-            _note_left(entry, filter)
             return
         origin = file_origin(entry.path, status)
         if not read:
@@ -137,13 +122,5 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter,
             content = file.readall()
         if (data := filter.content(path, content, ignores)) is not None:
             yield RawFile(below, len(data), data, origin)
-        else:
-            _note_left(entry, filter)
     except OSError:
-        _note_left(entry, filter)
         filter.unreadable(path)
-
-
-def _note_left(entry: Entry, filter: Filter) -> None:
-    if filter.seen:
-        filter.seen.left[entry.path] = stamp_of(entry.path)

@@ -13,7 +13,6 @@ from ncs.sources.files import Origin, RawFile, SourceFile, file_origin, printabl
 from ncs.sources.filters import Filter, Limits, Scope, Skipped, Wanted, as_utf8
 from ncs.sources.ignore import NO_IGNORES
 from ncs.sources.repositories import Repository, archive_suffix, display_folder, plain_folder, repository_at
-from ncs.sources.seen import Seen
 
 
 def walk(
@@ -27,8 +26,6 @@ def walk(
     unchanged: Callable[[Origin], bool] = lambda origin: False,
     scope: Scope | None = None,
     names: Mapping[str, str] | None = None,
-    seen: Seen | None = None,
-    enter: Callable[[str], bool] | None = None,
 ) -> Iterator[SourceFile]:
     """All source files below the roots: roots as given, in them repositories by name, in them files by path.
 
@@ -45,7 +42,7 @@ def walk(
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
     """
-    filter = Filter(wanted, Skipped() if skipped is None else skipped, limits, unchanged, scope, seen, enter)
+    filter = Filter(wanted, Skipped() if skipped is None else skipped, limits, unchanged, scope)
     files = walk_raw(check_roots(roots, force), filter, revision, Names(names), read=True)
     return (SourceFile.of(name, file) for name, file in files)
 
@@ -100,8 +97,6 @@ def walk_raw(
             continue
         first = repository_of_root(root)
         if first is None:
-            if filter.seen:
-                filter.seen.odd = True
             yield from single_file(root, filter, names, read=read)
             continue
         queue = [(b"", False, "", first)]
@@ -113,8 +108,6 @@ def walk_raw(
         while queue:
             # Names grow on the way down, so what a repository holds comes after everything that came before it.
             _, _, _, repository = heapq.heappop(queue)
-            if filter.seen:
-                filter.seen.place(repository)
             for file in files_of(repository, filter, revision, discovered, other_roots, read=read):
                 yield names.of(repository.path, repository.name, root), file
 

@@ -1,4 +1,4 @@
-"""A vocabulary and arrays that belong together, as files of one folder of an index."""
+"""A vocabulary and arrays as files of one folder; distinct values; connected components."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW = 2_000
-"""Pairs up to which what hangs together is found here: importing scipy's graphs takes 70 ms."""
+"""Edges up to which components are found here: importing scipy's graphs takes 70 ms."""
 Number = TypeVar("Number", np.int64, np.uint64)
 
 
-def save_arrays(room: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]) -> None:
+def save_arrays(folder: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write the vocabulary and one `<name>.npy` each into a folder, which is made."""
-    room.mkdir(parents=True, exist_ok=True)
-    vocabulary.save(room)
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary.save(folder)
     for name, array in arrays.items():
-        np.save(room / f"{name}.npy", array)
+        np.save(folder / f"{name}.npy", array)
 
 
-def load_arrays(room: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDArray[Any]]]:
+def load_arrays(folder: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDArray[Any]]]:
     """Memory-mapped, in the order of the names; raises IndexDamaged where a file is missing or truncated."""
     try:
-        arrays = [np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names]
-        return Vocabulary.load(room), arrays
+        arrays = [np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names]
+        return Vocabulary.load(folder), arrays
     except (OSError, ValueError, EOFError) as error:
-        raise IndexDamaged(f"cannot read {room} ({error}); build the index again") from error
+        raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:
@@ -49,25 +49,24 @@ def distinct(values: NDArray[Number]) -> NDArray[Number]:
     return ordered[first]
 
 
-def parts_of(ends: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Which of n things hang together by these pairs of them, [pairs, 2]: the same number for each of a part, [n].
+def connected_components(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """The component of each of n nodes, [n]: the same number for all nodes of one. edges: [m, 2].
 
-    >>> parts_of(np.array([[0, 2], [3, 4]]), 5).tolist()
+    >>> connected_components(np.array([[0, 2], [3, 4]]), 5).tolist()
     [2, 1, 2, 4, 4]
     """
-    if len(ends) > FEW:
-        from scipy.sparse import coo_matrix
-        from scipy.sparse.csgraph import connected_components
+    if len(edges) > FEW:
+        from scipy.sparse import coo_matrix, csgraph
 
-        pairs = coo_matrix((np.ones(len(ends), np.bool_), (ends[:, 0], ends[:, 1])), (n, n))
-        return np.asarray(connected_components(pairs)[1], np.int64)
-    above = list(range(n))
+        matrix = coo_matrix((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), (n, n))
+        return np.asarray(csgraph.connected_components(matrix)[1], np.int64)
+    parents = list(range(n))
 
-    def top(of: int) -> int:
-        while above[of] != of:
-            above[of] = of = above[above[of]]
-        return of
+    def root(node: int) -> int:
+        while parents[node] != node:
+            parents[node] = node = parents[parents[node]]
+        return node
 
-    for left, right in ends.tolist():
-        above[top(left)] = top(right)
-    return np.array([top(each) for each in range(n)], np.int64)
+    for left, right in edges.tolist():
+        parents[root(left)] = root(right)
+    return np.array([root(node) for node in range(n)], np.int64)

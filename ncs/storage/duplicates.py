@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.minhash import ALIKE, ALONE, CODE, LEAST, cluster, hashed_names, marks_of, similarities
+from ncs.storage.minhash import ALIKE, ALONE, CODE, LEAST, cluster, hash_names, hash_words, similarities
 from ncs.storage.snapshot import load_array
 from ncs.types import FIELDS
 
@@ -51,9 +51,9 @@ class NearDuplicates:
         folder: where signatures lie meanwhile; without one, in memory, 336 bytes a document.
         """
         clusters = np.full(len(words), ALONE, np.int32)
-        marks = marks_of(words.vocabulary)
-        names = hashed_names(words, marks, kinds)
-        cluster(words, marks, np.arange(len(words)), names, clusters, folder)
+        word_hashes = hash_words(words.vocabulary)
+        names = hash_names(words, word_hashes, kinds)
+        cluster(words, word_hashes, np.arange(len(words)), names, clusters, folder)
         return cls.clustered(clusters)
 
     @classmethod

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.storage.arrays import distinct, parts_of
+from ncs.storage.arrays import connected_components, distinct
 from ncs.storage.external_sort import temporary
 from ncs.types import FIELDS, Field
 
@@ -46,30 +46,30 @@ LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
 
 
-def marks_of(words: Iterable[str]) -> Hashes:
+def hash_words(words: Iterable[str]) -> Hashes:
     """A hash of each word's letters: unlike its id it is the same whatever other words there are."""
     digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
     return np.frombuffer(digests, np.uint64)
 
 
 def cluster(
-    words: WordTable, marks: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
+    words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
 ) -> None:
     """Write the clusters of these rows, ascending, into `clusters`, where they are ALONE.
 
-    marks: of all words; names: of these rows. Rows of a name must be all here, or none of them.
+    word_hashes: of all words; names: of these rows. Rows of a name must be all here, or none of them.
     """
     at = _compared(words, rows, names)
     rows, names = rows[at], names[at]
-    pairs = rows[_candidates(Signatures.of(words, marks, rows, names, folder), names)]
+    pairs = rows[_candidates(Signatures.of(words, word_hashes, rows, names, folder), names)]
     pairs = pairs[similarities(words, pairs) >= ALIKE]
     _stars(words, pairs, clusters)
 
 
-def hashed_names(words: WordTable, marks: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
+def hash_names(words: WordTable, word_hashes: Hashes, kinds: NDArray[np.bool_] | None = None) -> Hashes:
     """A hash of each row's name, its words in their order, and of its kind, [len(words)]."""
-    names = _names(words, marks)
-    return names if kinds is None else _mixed(names ^ kinds.astype(np.uint64))
+    names = _names(words, word_hashes)
+    return names if kinds is None else mixed(names ^ kinds.astype(np.uint64))
 
 
 def similarities(words: WordTable | Words, pairs: Rows) -> NDArray[np.float64]:
@@ -130,30 +130,43 @@ class Signatures:
     keys: Hashes
 
     @classmethod
-    def of(cls, words: WordTable, marks: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
+    def of(cls, words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes, folder: Path | None) -> Signatures:
         """Of these rows, whose names are given; in temporary files of the folder."""
         hashes = temporary((len(rows), BANDS * WIDTH), np.uint32, folder)
         keys = temporary((BANDS, len(rows)), np.uint64, folder)
-        rng = np.random.default_rng(0)
-        factors = rng.integers(1, 2**63, BANDS * WIDTH, np.uint64) | np.uint64(1)
         for start in range(0, len(rows), CHUNK):
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
             numbered = _numbered(ids, np.diff(offsets))
-            elements = _mixed(
-                marks[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+            elements = mixed(
+                word_hashes[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
             )
-            for number, factor in enumerate(factors):
-                hashes[here, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), offsets[:-1])
-            for band in range(BANDS):
-                key = names[here]
-                for column in hashes[here, band * WIDTH : (band + 1) * WIDTH].T:
-                    key = _mixed(key ^ column.astype(np.uint64))
-                keys[band, here] = key
+            hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
+            keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
         return cls(hashes, keys)
 
 
-def _mixed(values: Hashes) -> Hashes:
+def smallest_hashes(elements: Hashes, starts: Rows, count: int) -> NDArray[np.uint32]:
+    """The smallest hash by each of `count` functions, [n, count], of the n sets that begin at these starts."""
+    factors = np.random.default_rng(0).integers(1, 2**63, count, np.uint64) | np.uint64(1)
+    hashes = np.zeros((len(starts), count), np.uint32)
+    for number, factor in enumerate(factors):
+        hashes[:, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), starts)
+    return hashes
+
+
+def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
+    """One number a band of `width` hashes, [bands, n], of hashes [n, bands * width], started from seeds [n]."""
+    keys = np.zeros((hashes.shape[1] // width, len(hashes)), np.uint64)
+    for band in range(len(keys)):
+        key = seeds
+        for column in hashes[:, band * width : (band + 1) * width].T:
+            key = mixed(key ^ column.astype(np.uint64))
+        keys[band] = key
+    return keys
+
+
+def mixed(values: Hashes) -> Hashes:
     """Every bit of each value spread over all 64 (splitmix64; what is added first keeps 0 from staying 0)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -162,14 +175,14 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed
 
 
-def _names(words: WordTable, marks: Hashes) -> Hashes:
+def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
     names = np.zeros(len(words), np.uint64)
     for start in range(0, len(words), CHUNK):
         ids, offsets = words.select(("name",), start, min(start + CHUNK, len(words)))
         sizes = np.diff(offsets)
         owners = np.repeat(np.arange(start, start + len(sizes)), sizes)
         places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
-        np.add.at(names, owners, _mixed(_mixed(marks[ids] + np.uint64(1)) + places))
+        np.add.at(names, owners, mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
     return names
 
 
@@ -199,16 +212,16 @@ def _candidates(signatures: Signatures, names: Hashes) -> Rows:
 
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
-    """Write what hangs together by pairs into `clusters`: the first row left over takes all that are like it."""
+    """Write clusters: of each connected component the first row that is left takes all rows that are like it."""
     rows, numbers = np.unique(pairs, return_inverse=True)
-    part = parts_of(numbers.reshape(-1, 2), len(rows))
+    component = connected_components(numbers.reshape(-1, 2), len(rows))
     for _ in range(ROUNDS):
         if not len(rows):
             return
-        heads = rows[np.unique(part, return_index=True)[1]]
-        _, numbers = np.unique(part, return_inverse=True)
+        heads = rows[np.unique(component, return_index=True)[1]]
+        _, numbers = np.unique(component, return_inverse=True)
         head = heads[numbers]
-        taken = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
-        many = np.bincount(numbers, taken)[numbers] > 1
-        clusters[rows[taken & many]] = head[taken & many]
-        rows, part = rows[~taken], part[~taken]
+        alike = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        several = np.bincount(numbers, alike)[numbers] > 1
+        clusters[rows[alike & several]] = head[alike & several]
+        rows, component = rows[~alike], component[~alike]

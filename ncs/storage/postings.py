@@ -153,7 +153,7 @@ class Postings:
     """The postings of all documents, segment by segment; tombstones are never answered."""
 
     def __init__(self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None) -> None:
-        self.tables, self.statistics, self._live = tables, statistics, live
+        self.tables, self.statistics, self.live = tables, statistics, live
         self._firsts = np.cumsum([0, *map(len, tables)])
 
     @classmethod
@@ -203,8 +203,8 @@ class Postings:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
-        if self._live is not None:
-            allowed = self._live if allowed is None else allowed & self._live
+        if self.live is not None:
+            allowed = self.live if allowed is None else allowed & self.live
         weights = dict(sorted(weights.items()))  # sums in the order of the stems: no order of words can change them
         rows, scores, bound = np.zeros(0, np.int64), np.zeros(0), 0.0
         for first, table in zip(self._firsts.tolist(), self.tables, strict=False):
@@ -233,7 +233,7 @@ class Postings:
         """The rows that have a stem, ascending, without tombstones."""
         pairs = zip(self._firsts.tolist(), self.tables, strict=False)
         rows = np.concatenate([table.posting(stem)[0].astype(np.int64) + first for first, table in pairs])
-        return rows if self._live is None else rows[self._live[rows]]
+        return rows if self.live is None else rows[self.live[rows]]
 
     def lengths(self) -> NDArray[np.float32]:
         """Weighted words of every row."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.storage.external_sort import Aside, temporary
+from ncs.storage.external_sort import SortedRuns, temporary
 from ncs.storage.postings import Postings, PostingTable, TermStatistics
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
@@ -64,18 +64,18 @@ def build(
     found = words.each(count, track(starts, "bm25", total=len(starts), unit="chunks"), CHUNK)
     chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
-    with Aside(words.room) as aside:
+    with SortedRuns(words.room) as runs:
         for chunk in chunks:
             df, coded = df + chunk.df, coded + chunk.coded
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
-            aside.put(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
+            runs.add(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
         in_code = (coded / np.maximum(df, 1)).astype(np.float32)
         own = TermStatistics(stems, len(words), float(length.mean()) if length.any() else 1.0, df, in_code)
         corpus = own if statistics is None else statistics
         used = own.df if statistics is None else _document_frequency(own, statistics)
         idf = np.log1p(np.maximum(0.0, corpus.documents - used + 0.5) / (used + 0.5))
         saturation = k1 * (1 - b + b * length / corpus.mean_length)
-        rows, impacts = _merge(aside, df, idf, saturation, words.room)
+        rows, impacts = _merge(runs, df, idf, saturation, words.room)
     offsets = np.concatenate([[0], np.cumsum(df)])
     return Postings([PostingTable(stems, offsets, rows, impacts, length.astype(np.float32))], corpus)
 
@@ -148,16 +148,20 @@ def _count(
 
 
 def _merge(
-    aside: Aside, df: NDArray[np.int64], idf: NDArray[np.float64], saturation: NDArray[np.float64], room: Path | None
+    runs: SortedRuns,
+    df: NDArray[np.int64],
+    idf: NDArray[np.float64],
+    saturation: NDArray[np.float64],
+    folder: Path | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Rows and impacts of all stems; saturation[row] is what tf is weighed against."""
     total = int(df.sum())
-    rows, impacts = temporary((total,), np.int32, room), temporary((total,), np.float32, room)
+    rows, impacts = temporary((total,), np.int32, folder), temporary((total,), np.float32, folder)
     for start, stop in _spans(df):
         base = int(df[:start].sum())
         free = np.cumsum(df[start:stop]) - df[start:stop]  # where the next document of each stem goes
         merged_rows, merged_impacts = np.empty(free[-1] + df[stop - 1], np.int32), np.empty(free[-1] + df[stop - 1])
-        for counts, numbers, tf in aside.of(start, stop):
+        for counts, numbers, tf in runs.read(start, stop):
             first = np.cumsum(counts) - counts
             places = np.arange(len(numbers)) + np.repeat(free - first, counts)
             merged_rows[places] = numbers

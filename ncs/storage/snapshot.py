@@ -98,8 +98,8 @@ class Description:
             raise ValueError("names a file outside the folder")
         for path, entry in content["files"].items():
             _check_entry(path, entry)
-        notes = tuple(map(str, content["notes"]))
-        return cls(**{**{key: content.get(key) for key in _KINDS}, "segments": segments, "notes": notes})
+        known: dict[str, Any] = {key: content.get(key) for key in _KINDS}
+        return cls(**{**known, "segments": segments, "notes": tuple(map(str, content["notes"]))})
 
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {

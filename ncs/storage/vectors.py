@@ -53,10 +53,10 @@ ROUNDING = 1e-5
 VECTORS, EMPTY, ABOUT, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
 
 
-def chosen(choice: str, rows: int) -> Kind:
+def choose_kind(choice: str, rows: int) -> Kind:
     """The kind of index for so many vectors; BadInput for an unknown choice.
 
-    >>> chosen("auto", 300_000), chosen("auto", 300_001), chosen("pq", 10_000), chosen("pq", 10)
+    >>> choose_kind("auto", 300_000), choose_kind("auto", 300_001), choose_kind("pq", 10_000), choose_kind("pq", 10)
     ('exact', 'pq', 'pq', 'exact')
     """
     if choice not in get_args(Choice):
@@ -192,11 +192,11 @@ class VectorIndex:
         faiss = _faiss()
         index, size = self._ivf_pq, len(self) - len(self._empty)
         wanted = min(size, max(CANDIDATES, PER_HIT * k))
-        chosen = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
+        selector = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
         share = 1.0 if mask is None else np.count_nonzero(mask) / size
         probed = max(LEAST_PROBED, index.nlist // PROBED) * (1 if k <= DEEP else 2) / share
         while True:
-            parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **chosen)
+            parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
             rows: Rows = index.search(_padded(query[None]), wanted, params=parameters)[1][0]
             rows = rows[rows >= 0]
             if len(rows) >= k or probed >= index.nlist:
@@ -235,7 +235,7 @@ class Vectors:
     """The vectors of all documents of a snapshot, segment by segment; tombstones are never hits."""
 
     def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
-        self._parts, self._live = parts, live
+        self.parts, self.live = parts, live
         self._firsts = np.cumsum([0, *map(len, parts)])
 
     @classmethod
@@ -250,23 +250,23 @@ class Vectors:
     @property
     def dim(self) -> int:
         """Dimensions of a vector."""
-        return self._parts[0].dim
+        return self.parts[0].dim
 
     @property
     def about(self) -> About:
         """The kind and size of the first segment's index."""
-        return self._parts[0].about
+        return self.parts[0].about
 
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """As VectorIndex.search, over all segments."""
         if allowed is not None and allowed.shape != (len(self),):
             raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
-        if self._live is not None:
-            allowed = self._live if allowed is None else allowed & self._live
-        if len(self._parts) == 1:
-            return self._parts[0].search(queries, k, allowed=allowed)
+        if self.live is not None:
+            allowed = self.live if allowed is None else allowed & self.live
+        if len(self.parts) == 1:
+            return self.parts[0].search(queries, k, allowed=allowed)
         rows, scores = [], []
-        for first, part in zip(self._firsts.tolist(), self._parts, strict=False):
+        for first, part in zip(self._firsts.tolist(), self.parts, strict=False):
             mask = None if allowed is None else allowed[first : first + len(part)]
             local, near = part.search(queries, k, allowed=mask)
             rows.append(np.where(local >= 0, local + first, -1))
@@ -277,31 +277,31 @@ class Vectors:
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
-        if len(self._parts) == 1:
-            return self._parts[0].similarities(query, rows)
+        if len(self.parts) == 1:
+            return self.parts[0].similarities(query, rows)
         near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
         return near
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
         rows = np.asarray(rows, np.int64)
-        if len(self._parts) == 1:
-            return self._parts[0].vectors(rows)
+        if len(self.parts) == 1:
+            return self.parts[0].vectors(rows)
         vectors, owners = np.zeros((len(rows), self.dim), np.float32), np.searchsorted(self._firsts, rows, "right") - 1
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(self.parts):
             at = np.flatnonzero(owners == number)
             vectors[at] = part.vectors(rows[at] - self._firsts[number])
         return vectors
 
     def filled(self) -> Rows:
         """The rows that are not zero, rising, without tombstones."""
-        pairs = zip(self._firsts.tolist(), self._parts, strict=False)
+        pairs = zip(self._firsts.tolist(), self.parts, strict=False)
         rows = np.concatenate([part.filled() + first for first, part in pairs])
-        return rows if self._live is None else rows[self._live[rows]]
+        return rows if self.live is None else rows[self.live[rows]]
 
     def save(self, folder: Path) -> None:
         """Write the only segment's vectors into a folder, which is made."""
-        (part,) = self._parts
+        (part,) = self.parts
         folder.mkdir(parents=True, exist_ok=True)
         part.save(folder)
 

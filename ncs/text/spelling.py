@@ -1,4 +1,4 @@
-"""Known words that are spelt nearly like an unknown one."""
+"""Words of a vocabulary with nearly the spelling of an unknown one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 
 from ncs.text.vocabulary import Vocabulary
 
-REMEMBERED = 1_000
-"""Words whose near ones are kept: one question asks for the same word several times."""
+CACHE_SIZE = 1_000
+"""Words whose neighbors are in the cache: a query needs those of a word several times."""
 
 
-class Known(list[str]):
-    """All words of a vocabulary, for who asks often: 36,600 take 4 ms to read, and comparing them .9 instead of 2.5."""
+class WordList(list[str]):
+    """All words of a vocabulary, by length and with a cache: for many lookups."""
 
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)
@@ -20,25 +20,26 @@ class Known(list[str]):
             ids, same = self._of_length.setdefault(len(word), ([], []))
             ids.append(id)
             same.append(word)
-        self._found: dict[str, list[tuple[int, int]]] = {}
+        self._cache: dict[tuple[str, int], list[tuple[int, int]]] = {}
 
     def within(self, word: str, edits: int) -> list[tuple[int, int]]:
-        """(Edits, id) of every word within so many edits, in no order; of one word always ask for as many."""
-        if word not in self._found:
-            if len(self._found) >= REMEMBERED:
-                self._found.clear()
+        """(Edits, id) of every word within so many edits, in no order."""
+        if (word, edits) not in self._cache:
+            if len(self._cache) >= CACHE_SIZE:
+                self._cache.clear()
             lengths = range(len(word) - edits, len(word) + edits + 1)
             buckets = [self._of_length[length] for length in lengths if length in self._of_length]
-            self._found[word] = [(away, ids[at]) for ids, same in buckets for away, at in _within(word, same, edits)]
-        return self._found[word]
+            neighbors = [(away, ids[at]) for ids, same in buckets for away, at in _within(word, same, edits)]
+            self._cache[word, edits] = neighbors
+        return self._cache[word, edits]
 
 
-def _within(word: str, known: list[str], edits: int) -> list[tuple[int, int]]:
+def _within(word: str, words: list[str], edits: int) -> list[tuple[int, int]]:
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
-    found = process.extract(word, known, scorer=OSA.distance, score_cutoff=edits, limit=None)
-    return [(int(away), at) for _, away, at in found]
+    neighbors = process.extract(word, words, scorer=OSA.distance, score_cutoff=edits, limit=None)
+    return [(int(away), at) for _, away, at in neighbors]
 
 
 def near(
@@ -46,16 +47,15 @@ def near(
 ) -> list[str]:
     """At most n words within one edit (two, from five letters on), nearest first, the more frequent of equals first.
 
-    An edit adds, drops or changes a letter or swaps two neighbours (optimal string alignment). count tells how
-    frequent a word is, and is asked about near words only; without it equals stand in alphabetical order. Who asks
-    often hands over a `Known`.
+    An edit adds, drops or changes a letter or swaps two neighbors (optimal string alignment). count: the frequency of
+    a word; without it equals stand in alphabetical order. For many lookups pass a `WordList`.
 
     >>> near("keybord", Vocabulary.of(["keyboard", "key", "board", "keyword"]))
     ['keyboard', 'keyword']
     """
-    known = vocabulary if isinstance(vocabulary, list) else list(vocabulary)
+    words = vocabulary if isinstance(vocabulary, list) else list(vocabulary)
     word = word.lower()
     edits = 2 if len(word) >= 5 else 1
-    found = known.within(word, edits) if isinstance(known, Known) else _within(word, known, edits)
-    ranked = sorted((away, -count(known[id]) if count else 0, id) for away, id in found if away)
-    return [known[id] for _, _, id in ranked[:n]]
+    neighbors = words.within(word, edits) if isinstance(words, WordList) else _within(word, words, edits)
+    ranked = sorted((away, -count(words[id]) if count else 0, id) for away, id in neighbors if away)
+    return [words[id] for _, _, id in ranked[:n]]

@@ -1,4 +1,4 @@
-"""The stems of a vocabulary's words as numbers, noted as words are met: a warm question stems nothing again."""
+"""English stems, and those of a vocabulary's words as cached numbers."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Stems:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._numbers: dict[str, int] = {}
-        self._known = np.full(len(vocabulary), -1, np.int32)
+        self._cache = np.full(len(vocabulary), -1, np.int32)
         self._lock = threading.Lock()
 
     def numbers(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """The numbers of some words' stems, [len(ids)]: equal ones are one stem."""
-        found = self._known[ids]
-        if (found < 0).any():
-            new = np.unique(ids[found < 0])
-            self._known[new] = self.of_stems(stem_all(self._vocabulary.word(int(id)) for id in new))
-            found = self._known[ids]
-        return found
+        numbers = self._cache[ids]
+        if (numbers < 0).any():
+            new = np.unique(ids[numbers < 0])
+            self._cache[new] = self.of_stems(stem_all(self._vocabulary.word(int(id)) for id in new))
+            numbers = self._cache[ids]
+        return numbers
 
     def of(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The numbers of the stems of words, which need not be in the vocabulary."""

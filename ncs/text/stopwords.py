@@ -1,4 +1,4 @@
-"""Words of a question that are grammar, not content: dropped from questions, never from documents.
+"""Stop words: words of a query that are grammar, not content; dropped from queries, never from documents.
 
 The list is short on purpose. Left out of it, because code uses them with a meaning of their own:
 directions and opposites (`to`, `from`, `in`, `out`, `on`, `off`, `up`, `down`, `into`, `before`, `after`,
@@ -21,23 +21,23 @@ want need like please help possible way ways programmatically
 don doesn didn isn aren wasn won couldn shouldn wouldn s t m ve ll
 """
 STOP_WORDS: frozenset[str] = frozenset(_GRAMMAR.split())
-"""Function words, what question phrases are made of ("how do I", "what is the best way to", "programmatically"),
+"""Function words, words of question phrases ("how do I", "what is the best way to", "programmatically"),
 and what the tokenizer leaves of contractions ("don't" -> don, t)."""
 
 _BEFORE_TO = frozenset({"how", "way", "ways", "want", "need", "like", "possible"})
 
 
 def content_words(words: Sequence[str]) -> list[str]:
-    """The words of a question without its grammar, in order; all of them if nothing else is left.
+    """The words of a query without stop words, in order; all of them if nothing else is left.
 
     >>> content_words("how to convert int to string".split())
     ['convert', 'int', 'to', 'string']
     >>> content_words("what is this".split())
     ['what', 'is', 'this']
     """
-    kept = [
+    content = [
         word
         for at, word in enumerate(words)
         if word not in STOP_WORDS and not (word == "to" and at and words[at - 1] in _BEFORE_TO)
     ]
-    return kept or list(words)
+    return content or list(words)

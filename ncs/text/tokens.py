@@ -1,4 +1,4 @@
-"""One function that makes words of code and of questions alike, so that they can meet.
+"""Tokenizing: code and queries are split into words by the same function.
 
 What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on Java functions):
 punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 
 from ncs.types import Field
 
-LONGEST_LITERAL = 300  # characters; NCS, section 3.1
-LONGEST_WORD = 64  # letters; a longer one is base64 or a hash
-LONGEST_NUMBER = 4  # digits; `sha256`, `utf8`, `http 404`, years
+MAX_LITERAL = 300  # characters; NCS, section 3.1
+MAX_WORD = 64  # letters; a longer one is base64 or a hash
+MAX_DIGITS = 4  # digits; `sha256`, `utf8`, `http 404`, years
 
 # 0xFF | URLs -> urls | HTTP in HTTPResponse | Response, read | HTTP | 64
 _ASCII = re.compile(
@@ -25,7 +25,7 @@ _RUN = re.compile(r"[^\W_]+")
 
 
 def tokenize(text: str) -> list[str]:
-    """Words of code or of a question, lower case, in order.
+    """Words of code or of a query, lower case, in order.
 
     >>> tokenize("readHTTPResponse from_the URLs of base64Decode()")
     ['read', 'http', 'response', 'from', 'the', 'urls', 'of', 'base', '64', 'decode']
@@ -35,12 +35,12 @@ def tokenize(text: str) -> list[str]:
     words = _ASCII.findall(text) if text.isascii() else _split_unicode(text)
     if not words:
         return []
-    words = [w.lower() for w in words if len(w) <= LONGEST_WORD]
+    words = [w.lower() for w in words if len(w) <= MAX_WORD]
     return _drop_number_runs(words) if any(w[0].isdigit() for w in words) else words
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where words stand in a text, as (start, end, lower-case word): what a display marks.
+    """The positions of words in a text, as (start, end, lower-case word), for highlighting.
 
     >>> list(spans("hideKeyboard()"))
     [(0, 4, 'hide'), (4, 12, 'keyboard')]
@@ -51,14 +51,14 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _drop_number_runs(words: list[str]) -> list[str]:
     number = [w[0].isdigit() for w in words]
-    kept = []
+    left = []
     for i, word in enumerate(words):
         if number[i]:
             beside = (i > 0 and number[i - 1]) or (i + 1 < len(words) and number[i + 1])
-            if beside or len(word) > LONGEST_NUMBER:
+            if beside or len(word) > MAX_DIGITS:
                 continue
-        kept.append(word)
-    return kept
+        left.append(word)
+    return left
 
 
 def _split_unicode(text: str) -> list[str]:
@@ -87,7 +87,7 @@ def literal_tokens(literal: str) -> list[str]:
     >>> literal_tokens("connection lost"), literal_tokens(r"%d\n")
     (['connection', 'lost'], [])
     """
-    if len(literal) > LONGEST_LITERAL or "\\" in literal:
+    if len(literal) > MAX_LITERAL or "\\" in literal:
         return []
     return tokenize(literal)
 

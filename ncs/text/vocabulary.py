@@ -59,38 +59,40 @@ class Vocabulary:
 
     def id(self, word: str) -> int | None:
         """The id of a word, None where it is unknown."""
-        wanted = word.encode(errors="replace")
-        low = self.first_from(wanted)
-        found = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == wanted
-        return low if found else None
+        line = word.encode(errors="replace")
+        low = self.first_from(line)
+        is_known = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == line
+        return low if is_known else None
 
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
-        """The ids of some words, -1 for those that are unknown. Of many all words are read: looking in a list is
-        quicker than in a file."""
+        """The ids of some words, -1 for those that are unknown.
+
+        For many words the whole file is read: a search in a list is faster than in a file.
+        """
         if len(words) * SEARCHED < len(self):
             return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
         lines = bytes(self._text[:]).split(b"\n")
         lines.pop()
-        sought = [word.encode(errors="replace") for word in words]
-        at = [bisect_left(lines, word) for word in sought]
+        encoded = [word.encode(errors="replace") for word in words]
+        at = [bisect_left(lines, word) for word in encoded]
         return np.array(
-            [i if i < len(lines) and lines[i] == w else -1 for i, w in zip(at, sought, strict=True)], np.int32
+            [i if i < len(lines) and lines[i] == w else -1 for i, w in zip(at, encoded, strict=True)], np.int32
         )
 
     def first_from(self, word: str | bytes) -> int:
-        """The id of the first word that does not come before this one."""
-        wanted = word.encode(errors="replace") if isinstance(word, str) else word
+        """The id of the first word that is not before this one."""
+        line = word.encode(errors="replace") if isinstance(word, str) else word
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
-            if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < wanted:
+            if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < line:
                 low = middle + 1
             else:
                 high = middle
         return low
 
     def starting(self, prefix: str) -> range:
-        """The ids of all words with this prefix: they stand side by side.
+        """The ids of all words with this prefix: they are consecutive.
 
         >>> v = Vocabulary.of(["hid", "hide", "hiding", "soft"])
         >>> v.starting("hid"), v.starting("x")

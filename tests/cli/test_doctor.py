@@ -159,7 +159,7 @@ def test_word_vectors_of_a_smaller_corpus_are_to_be_learnt_anew(home: Path) -> N
         Finding(
             "todo",
             "vectors",
-            "word vectors were learnt from 2 documents of 10",
+            "word vectors were learned from 2 documents of 10",
             f"ncs update -i {home}/.ncs --retrain",
         )
     ]

@@ -48,23 +48,30 @@ def refuses(documents: list[Document]) -> int:
     raise ValueError(f"{len(documents)} documents")
 
 
-@pytest.fixture(scope="module")
-def files() -> list[SourceFile]:
-    """Over SMALL bytes of Python, and two files in error and one of no known language in the middle."""
+ODD = [
+    SourceFile("odd", "Broken.java", b"class A { void whole() { go(); } void half() { if ("),
+    SourceFile("odd", "read.me", b"def not_source(): pass"),
+    SourceFile("odd", "broken.py", b"def whole():\n    return 1\n\ndef (:\n"),
+]
+"""Two files with errors around one that nothing reads."""
+
+
+def stdlib(size: int) -> list[SourceFile]:
+    """So many bytes of Python with ODD in the middle."""
     some: list[SourceFile] = []
-    size = 0
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")) * 3:
         some.append(SourceFile("stdlib", f"{len(some)}/{path.name}", path.read_bytes()))
-        size += len(some[-1].data)
-        if size > 1.5 * SMALL:
+        size -= len(some[-1].data)
+        if size < 0:
             break
     half = len(some) // 2
-    some[half:half] = [
-        SourceFile("odd", "Broken.java", b"class A { void whole() { go(); } void half() { if ("),
-        SourceFile("odd", "read.me", b"def not_source(): pass"),
-        SourceFile("odd", "broken.py", b"def whole():\n    return 1\n\ndef (:\n"),
-    ]
+    some[half:half] = ODD
     return some
+
+
+@pytest.fixture(scope="module")
+def files() -> list[SourceFile]:
+    return stdlib(3 * SMALL // 2)
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +79,21 @@ def alone(files: list[SourceFile]) -> list[Extraction[list[Row]]]:
     return list(extract_files(files, workers=1, finish=rows))
 
 
-def test_one_process_reads_every_file_in_order(files: list[SourceFile], alone: list[Extraction[list[Row]]]) -> None:
+def test_one_process_reads_every_file_in_order_and_names_those_with_syntax_errors() -> None:
+    files = stdlib(2_000_000)
+    alone = list(extract_files(files, workers=1, finish=rows))
+    assert len(alone) > 1
     documents = [row for extraction in alone for row in extraction.result]
     order = [f"{file.repository}/{file.path}" for file in files]
     seen = list(dict.fromkeys(row[0].rpartition(":")[0] for row in documents))
     assert seen == [name for name in order if name in set(seen)]
     assert sum(extraction.files for extraction in alone) == len(files)
     assert sum(extraction.bytes for extraction in alone) == sum(len(file.data) for file in files)
-    assert sum(extraction.documents for extraction in alone) == len(documents) > 1000
+    assert sum(extraction.documents for extraction in alone) == len(documents) > 500
     assert len({row[0] for row in documents}) == len(documents)
-
-
-def test_files_with_syntax_errors_are_named_and_still_give_what_parsed(
-    alone: list[Extraction[list[Row]]],
-) -> None:
     broken = [name for extraction in alone for name in extraction.broken if name.startswith("odd/")]
     assert broken == ["odd/Broken.java", "odd/broken.py"]
-    names = [row[1] for extraction in alone for row in extraction.result if row[0].startswith("odd/")]
+    names = [row[1] for row in documents if row[0].startswith("odd/")]
     assert "whole" in names
     assert "not_source" not in names
     assert [name for extraction in alone for name in extraction.failed] == []

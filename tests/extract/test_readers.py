@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ncs.extract import LANGUAGES
-from ncs.extract.readers import as_text, read, readable, reader_of, without_texts
+from ncs.extract.readers import read, readable, readable_code, reader_of, text_kind_of
+from ncs.extract.scripts import LANGUAGE_OF, script_language
 from ncs.extract.text_kinds import TEXT_KINDS
 from ncs.sources import Skipped, walk
-from ncs.sources.scripts import LANGUAGE_OF, script_language
 
 # the first line, and the rest, of which a function is read
 SCRIPTS = [
@@ -78,7 +78,7 @@ def test_every_language_of_a_first_line_is_read() -> None:
 def test_what_reads_a_file_without_an_extension(name: str, reader: str | None) -> None:
     assert reader_of(f"x/{name}") == reader
     assert bool(readable(f"x/{name}")) == (reader is not None)
-    assert as_text(f"x/{name}") == (reader if reader in TEXT_KINDS and reader not in LANGUAGES else None)
+    assert text_kind_of(f"x/{name}") == (reader if reader in TEXT_KINDS and reader not in LANGUAGES else None)
 
 
 def test_of_files_without_an_extension_a_walk_gives_scripts_and_counts_the_others(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_of_files_without_an_extension_a_walk_gives_scripts_and_counts_the_other
         "src/a.py",
     ]
     assert skipped.counts == {"other language": 2, "generated": 1}
-    assert [file.path for file in walk([tmp_path], wanted=without_texts)] == ["bin/deploy", "src/a.py"]
+    assert [file.path for file in walk([tmp_path], wanted=readable_code)] == ["bin/deploy", "src/a.py"]
 
 
 PAGE = b"""<?php

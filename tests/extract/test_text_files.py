@@ -9,7 +9,7 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
-from ncs.extract.readers import read, readable, reader_of, without_texts
+from ncs.extract.readers import read, readable, readable_code, reader_of
 from ncs.extract.text_files import MAX_BLOCK
 from ncs.extract.text_kinds import TEXT_KINDS, text_kind
 from ncs.index import BuildConfig, Index
@@ -171,6 +171,7 @@ def test_whatever_stands_in_a_file_does_no_harm(kind: str) -> None:
         checked(random_.randbytes(2000), kind)
 
 
+@pytest.mark.slow
 @every_kind
 def test_long_lines_and_deep_nesting_do_no_harm(kind: str) -> None:
     for unit in (b"x ", b"a(", b"{", b'"', b"'", b"/*", b"automatic ", b"#", b"(*"):
@@ -291,7 +292,7 @@ def test_a_build_says_how_many_files_of_which_kind_were_text_and_may_leave_them_
     with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as built:
         assert built.description.counts["text_files"] == {"perl": 2, "toml": 1}
         assert built.description.counts["skipped"] == {"other language": 1}
-    assert not without_texts("a.pl")
+    assert not readable_code("a.pl")
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def test_a_small_corpus_is_read_more_often_with_a_lower_least_count_and_says_so(
     assert embeddings.vectors.any(axis=1).all()
     assert embeddings.notes == (
         "The corpus is small: fastText read it 100 times, not 4.",
-        "The corpus is small: words in 1 or more places were learnt, not 5.",
+        "The corpus is small: words in 1 or more places were learned, not 5.",
     )
 
 
@@ -393,7 +393,7 @@ def test_training_anew_is_advised_where_words_or_documents_are_new() -> None:
     assert (
         advice(100, 0.04) == "3.0% of the words are newer than the word vectors; learn them with: ncs update --retrain"
     )
-    assert advice(151, 0.01) == "word vectors were learnt from 100 documents of 151; learn again: ncs update --retrain"
+    assert advice(151, 0.01) == "word vectors were learned from 100 documents of 151; learn again: ncs update --retrain"
 
 
 def test_the_distribution_that_provides_fasttext_is_named() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.feedback import Feedback, read_feedback
 
 

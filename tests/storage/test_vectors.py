@@ -14,7 +14,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.storage import vectors as module
-from ncs.storage.vectors import FEW, LEAST, VectorIndex, chosen, read_about
+from ncs.storage.vectors import FEW, LEAST, VectorIndex, choose_kind, read_about
 
 if TYPE_CHECKING:
     from ncs.storage.vectors import Kind
@@ -202,9 +202,9 @@ def test_few_rows_are_searched_exactly_whatever_was_asked_for() -> None:
     vectors = VECTORS[: LEAST + 10].copy()
     vectors[20:] = 0  # few are left
     assert VectorIndex.build([vectors], DIM, kind="pq").about.kind == "exact"
-    assert (chosen("pq", LEAST - 1), chosen("pq", LEAST)) == ("exact", "pq")
+    assert (choose_kind("pq", LEAST - 1), choose_kind("pq", LEAST)) == ("exact", "pq")
     with pytest.raises(BadInput, match="unknown kind of vectors 'hnsw'; choose auto, exact, pq"):
-        chosen("hnsw", 5)
+        choose_kind("hnsw", 5)
 
 
 @pytest.mark.parametrize("name", ["vectors.npy", "ivf_pq.faiss", "empty.npy", "vectors.json"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ncs.text.spelling import REMEMBERED, Known, near
+from ncs.text.spelling import CACHE_SIZE, WordList, near
 from ncs.text.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary.of(["file", "fill", "keyboard", "keyboards", "keyword", "naïve", "tile", "to", "zip"])
@@ -39,11 +39,11 @@ def test_no_more_than_n_words_are_given() -> None:
     assert near("keyboar", Vocabulary.of([])) == []
 
 
-def test_known_words_answer_what_comparing_all_of_them_answers_the_second_time_too() -> None:
+def test_a_word_list_answers_what_comparing_all_words_does() -> None:
     words = [
         a + b + c for a in ("read", "rea", "wri", "fi", "") for b in ("file", "table", "t", "") for c in ("s", "er", "")
     ]
-    known = Known(sorted({word for word in words if word}))
+    known = WordList(sorted({word for word in words if word}))
     for _ in range(2):
         for word in (*known, "raedfile", "filer", "tabel", "x", "", "wrietables"):
             for n in (1, 5, 100):
@@ -53,8 +53,8 @@ def test_known_words_answer_what_comparing_all_of_them_answers_the_second_time_t
     assert counts[0] == counts[1] == ["fier", "file"]
 
 
-def test_remembered_words_are_bounded() -> None:
-    known = Known(["file"])
-    for number in range(REMEMBERED + 5):
+def test_the_cache_of_a_word_list_is_bounded() -> None:
+    known = WordList(["file"])
+    for number in range(CACHE_SIZE + 5):
         near(f"word{number}", known)
-    assert len(known._found) <= REMEMBERED
+    assert len(known._cache) <= CACHE_SIZE

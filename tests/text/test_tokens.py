@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.text.tokens import LONGEST_LITERAL, field_tokens, literal_tokens, spans, tokenize
+from ncs.text.tokens import MAX_LITERAL, field_tokens, literal_tokens, spans, tokenize
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_number_runs_long_numbers_and_overlong_words_are_dropped(text: str, word
 
 
 def test_long_or_escaped_literals_give_no_words() -> None:
-    assert literal_tokens("x " * (LONGEST_LITERAL // 2 - 1) + "ab") != []
-    assert literal_tokens("x" * (LONGEST_LITERAL + 1)) == []
+    assert literal_tokens("x " * (MAX_LITERAL // 2 - 1) + "ab") != []
+    assert literal_tokens("x" * (MAX_LITERAL + 1)) == []
     assert literal_tokens("C:\\temp") == []
     assert field_tokens("literals", ["no route", "a\\nb"]) == ["no", "route"]
     assert field_tokens("calls", ["getRoute"]) == ["get", "route"]

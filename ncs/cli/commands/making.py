@@ -13,6 +13,7 @@ from ncs.cli.commands.options import IndexOption, Quiet, Store, Workers, folder_
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
+    from ncs.build.request import Ingest
     from ncs.scale.milvus.publish import Publication
 
 
@@ -122,8 +123,9 @@ def build(
         workers=workers,
         force=force,
         track=console.tracker(quiet),
-        scheduler=scheduler,
-        **given(give_up=give_up, memory=size_of(memory) if memory else None),
+        ingest=_ingest(scheduler, give_up),
+        before_commit=publication.before_commit if publication else None,
+        memory=size_of(memory) if memory else None,
     ) as built:
         if not quiet:
             console.say_built(built.description, folder, verbose)
@@ -134,9 +136,8 @@ def build(
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     from ncs.build.add_ranker import add_rankers
-    from ncs.build.calibration import head_message
+    from ncs.build.calibration import head_summary
     from ncs.search.signals.head import NAME as HEAD
-    from ncs.storage.snapshot import read_description
 
     if sources:
         raise BadInput("--add takes the index as it stands; leave out the sources, or build with --ranker")
@@ -145,7 +146,18 @@ def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, qui
         for name, took in seconds.items():
             console.say(f"{name}: fitted in {took:.1f} s; ask it with: ncs query --ranker {name}")
         if HEAD in seconds:
-            console.say(head_message(read_description(folder_of(index)).counts))
+            console.say(head_summary(folder_of(index)))
+
+
+def _ingest(scheduler: str | None, give_up: float | None) -> Ingest | None:
+    """What reads the sources on a cluster; None: this machine does."""
+    if scheduler is None:
+        return None
+    from functools import partial
+
+    from ncs.scale.dask.client import ingest_on_cluster
+
+    return partial(ingest_on_cluster, scheduler=scheduler, **given(give_up=give_up))
 
 
 def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | None:
@@ -153,7 +165,7 @@ def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | 
     if not store:
         return None
     from ncs.scale.milvus.publish import Publication
-    from ncs.scale.milvus.target import Target
+    from ncs.scale.milvus.store import Target
 
     return Publication(folder, Target.of(store), console.tracker(quiet))
 
@@ -161,10 +173,10 @@ def _publication(folder: Path, store: str | None, quiet: bool) -> Publication | 
 def _finish(publication: Publication | None, quiet: bool) -> None:
     if publication is None:
         return
-    done, store = publication.finish(), publication.target.shown
+    sent, store = publication.finish().sent, publication.target.text
     if not quiet:
-        told = "".join(f", {n:,} {what}" for n, what in ((done.deleted, "deleted"), (done.there, "were there")) if n)
-        console.say(f"{done.written:,} documents sent to {store}{told}; ask them with: ncs query --store {store}")
+        documents = "document" if sent == 1 else "documents"
+        console.say(f"{sent:,} {documents} sent to {store}; search there with: ncs query --store {store}")
 
 
 def update(
@@ -188,6 +200,7 @@ def update(
         retrain=retrain,
         workers=workers,
         track=console.tracker(quiet),
+        before_commit=publication.before_commit if publication else None,
     )
     with updated:
         if not quiet:

@@ -118,6 +118,6 @@ def folder_of(index: Path | None) -> Path:
 
 def open_index(index: Path | None, store: str | None = None) -> Any:
     """It, open; with a store, its candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
-    from ncs.scale.milvus.opening import open_index as opened
+    from ncs.scale.milvus.index import open_index as opened
 
     return opened(folder_of(index), store)

@@ -1,49 +1,83 @@
-"""An index whose candidates come from Milvus; asked, explained and shown as any other."""
+"""An index whose candidates Milvus finds; asked, explained and shown as any other."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ncs.errors import IndexNotFound, IndexVersion
+import numpy as np
+
+from ncs.errors import BadInput, IndexVersion, StoreLost
 from ncs.index import Index
-from ncs.scale.milvus.about import About
-from ncs.scale.milvus.collection import DENSE, LEXICAL, answering, collections
-from ncs.scale.milvus.keys import Keys
-from ncs.scale.milvus.narrowing import Narrowing
-from ncs.scale.milvus.served import MilvusPostings, MilvusVectors, Served
-from ncs.scale.milvus.target import TIMEOUT, Target, connected, remedy, told
+from ncs.scale.milvus.store import (
+    DENSE,
+    LEXICAL,
+    ROW_BITS,
+    TIMEOUT,
+    Contents,
+    Target,
+    connected,
+    dimension,
+    segment_digest,
+    store_errors,
+)
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
-from ncs.search.rankers import DEFAULT_RANKER, RANKERS, Ranker
-from ncs.storage.file_roles import Places
-from ncs.storage.folder import Manifest, reading
-from ncs.storage.postings import Postings
+from ncs.search.rankers import DEFAULT_RANKER, Ranker
+from ncs.storage.postings import Postings, leading
+from ncs.storage.snapshot import Snapshot, open_snapshot
+from ncs.storage.vectors import VectorIndex, Vectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.types import Mask, Matrix
+
+    Rows = NDArray[np.int64]
+    Scores = NDArray[np.float64]
+
+MOST = 16_384
+"""Entities that Milvus gives at most."""
+SPARE = 16
+"""Candidates beyond k that are asked for: some may be gone, or of another snapshot."""
+LISTED = 50_000
+"""Documents that a filter of Milvus may name."""
+RETRY = 0.5
+"""Seconds between tries to reach a store."""
+
+
+def open_index(folder: Path, store: str | None = None, *, verify: bool = False, seconds: float = TIMEOUT) -> Index:
+    """The index in a folder, whose candidates a store finds if one is named; seconds: how long a query tries it.
+
+    Raises what Index.load raises, and for a store what `Target.of` and `MilvusIndex.open` raise.
+    """
+    if not store:
+        return Index.load(folder, verify=verify)
+    return MilvusIndex.open(folder, replace(Target.of(store), seconds=min(seconds, TIMEOUT)), verify=verify)
 
 
 class MilvusIndex(Index):
-    """`Index`, with what its collection finds; the rankers over other than these postings and vectors do without."""
+    """`Index`, but candidates by words and by meaning come from a store; other rankers do without it."""
 
-    def __init__(self, target: Target, folder: Path, data: Path, manifest: Manifest) -> None:
-        super().__init__(folder, data, manifest)
+    def __init__(self, snapshot: Snapshot, target: Target) -> None:
+        super().__init__(snapshot)
         self._connection = ExitStack()
         try:
-            client, keys = self._connection.enter_context(connected(target, existing=True)), Keys.load(data)
-            with told(target):
-                name = _collection(client, target, data, keys)
-            if keys is None:
-                raise another(target)
-            self._served = Served(client, target, name, keys, Narrowing(keys, self.store, Places.load(data)))
+            client = self._connection.enter_context(connected(target, existing=True))
+            self._candidates = Candidates(client, target, snapshot)
         except BaseException:
             self.close()
             raise
 
     @classmethod
-    def open(cls, folder: Path | str, target: Target) -> MilvusIndex:
+    def open(cls, folder: Path | str, target: Target, *, verify: bool = False) -> MilvusIndex:
         """Raises what Index.load and `connected` raise, and IndexVersion where the store does not hold this index."""
-        return reading(Path(folder), partial(cls, target, Path(folder)))
+        return open_snapshot(Path(folder), partial(cls, target=target), verify=verify)
 
     def __enter__(self) -> MilvusIndex:
         return self
@@ -54,52 +88,137 @@ class MilvusIndex(Index):
         super().close()
 
     def ranker(self, name: str = DEFAULT_RANKER) -> Ranker:
-        """As in Index; bm25 and ncs_centred, and what is made of them, ask the store."""
-        if name not in self._rankers and name in (LEXICAL, DENSE):
-            kind = _Bm25(self._served) if name == LEXICAL else _Ncs(self._served)
-            kind.load(self.data)
-            self._rankers[name] = kind
-        return super().ranker(name)
+        """As in Index; bm25 and ncs_centred, and what is composed of them, ask the store."""
+        opened = name in self._rankers
+        ranker = super().ranker(name)
+        if not opened and name == LEXICAL and isinstance(ranker, Bm25Ranker):
+            ranker._postings = StorePostings(ranker.postings, self._candidates)
+        elif not opened and name == DENSE and isinstance(ranker, NcsRanker):
+            ranker._vectors = StoreVectors(ranker.vectors, self._candidates)
+        return ranker
 
 
-def _collection(client: Any, target: Target, data: Path, keys: Keys | None) -> str:
-    """The collection that holds all documents of this state of an index; IndexNotFound or IndexVersion for none.
+class Candidates:
+    """The rows of a snapshot that a store finds best."""
 
-    Another than that which answers while it is filled anew, or before the folder's index is replaced.
-    """
-    now = answering(client, target.alias)
-    if now is None:
-        raise IndexNotFound(f"{target.shown} has no collection {target.alias}; {remedy(target)}")
-    names = collections(client, target.alias)
-    for name in names:
-        client.load_collection(name, timeout=TIMEOUT)
-        about = About.read(client, name)
-        if about is not None and keys is not None and about.holds(data, keys):
-            return name
-    if now not in names or About.read(client, now) is None:
-        raise IndexVersion(f"{target.shown} holds a collection of another format; {remedy(target)}")
-    raise another(target)
+    def __init__(self, client: Any, target: Target, snapshot: Snapshot) -> None:
+        """Raises IndexVersion where the collection does not hold all segments."""
+        self._client, self._target = client, target
+        dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
+        self._collection = target.collection(dim)
+        self._numbers = np.array([int(segment.name) for segment in snapshot.segments], np.int64)
+        self._firsts = np.array([segment.first for segment in snapshot.segments], np.int64)
+        with store_errors(target):
+            client.load_collection(self._collection, timeout=target.seconds)
+            held = Contents.read(client, self._collection).segments
+        files = snapshot.description.files
+        if any(held.get(segment.name) != segment_digest(segment.path, files) for segment in snapshot.segments):
+            raise IndexVersion(f"{target.text} holds another build than this folder; {target.remedy}")
+
+    def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows | None:
+        """The k best rows of those that are allowed, or as many as there are; None where Milvus cannot tell."""
+        chosen = "key >= 0"
+        if allowed is not None and np.count_nonzero(allowed) <= LISTED:
+            chosen = f"key in {self._keys(np.flatnonzero(allowed)).tolist()}"
+        limit = k + SPARE
+        while limit <= MOST:
+            hits = self._call(
+                self._client.search, [query], anns_field=field, limit=limit, filter=chosen,
+                output_fields=["key"], search_params={"metric_type": "IP"},
+            )[0]  # fmt: skip
+            rows = self._rows(np.array([hit["key"] for hit in hits if hit["distance"] != 0], np.int64))
+            if allowed is not None:
+                rows = rows[allowed[rows]]
+            if len(rows) >= k or len(hits) < limit:
+                return np.unique(rows)
+            limit = min(MOST, 4 * limit) if limit < MOST else MOST + 1
+        return None
+
+    def _keys(self, rows: Rows) -> Rows:
+        segments = np.searchsorted(self._firsts, rows, side="right") - 1
+        keys: Rows = (self._numbers[segments] << ROW_BITS) + rows - self._firsts[segments]
+        return keys
+
+    def _rows(self, keys: Rows) -> Rows:
+        """The rows of these keys, without those of segments that the snapshot does not have."""
+        order = np.argsort(self._numbers)
+        at = np.searchsorted(self._numbers[order], keys >> ROW_BITS)
+        segments = order[np.minimum(at, len(order) - 1)]
+        rows: Rows = self._firsts[segments] + (keys & ((1 << ROW_BITS) - 1))
+        known: Rows = rows[self._numbers[segments] == keys >> ROW_BITS]
+        return known
+
+    def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """What a call gives; a store that is lost is tried again for the target's seconds."""
+        end = time.monotonic() + self._target.seconds
+        while True:
+            try:
+                with store_errors(self._target):
+                    return self._loaded(call, *arguments, **options)
+            except StoreLost:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(RETRY)
+
+    def _loaded(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """After a restart of Milvus the collection has to be loaded first."""
+        from pymilvus.exceptions import MilvusException
+
+        try:
+            return call(self._collection, *arguments, timeout=self._target.seconds, **options)
+        except MilvusException as error:
+            if "load" not in str(error.message):
+                raise
+        self._client.load_collection(self._collection, timeout=self._target.seconds)
+        return call(self._collection, *arguments, timeout=self._target.seconds, **options)
 
 
-def another(target: Target) -> IndexVersion:
-    """What is raised where an index was made or updated without its store."""
-    return IndexVersion(f"{target.shown} holds another build than this folder; {remedy(target)}")
+class StorePostings(Postings):
+    """The postings of a folder; which rows lead is asked of a store, their scores are the folder's."""
+
+    def __init__(self, local: Postings, candidates: Candidates) -> None:
+        super().__init__(local.tables, local.statistics, local.live)
+        self._candidates = candidates
+
+    def leading(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+        """As Postings does."""
+        if k < 1:
+            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        query: dict[int, float] = {}
+        for stem, weight in weights.items():
+            query[dimension(stem)] = query.get(dimension(stem), 0.0) + weight
+        allowed = _both(allowed, self.live)
+        if not query or (allowed is not None and not allowed.any()):
+            return np.zeros(0, np.int64), np.zeros(0)
+        rows = self._candidates.search("sparse", query, k, allowed)
+        if rows is None:
+            return super().leading(weights, k, allowed=allowed)
+        scores = self.scores(weights, rows)
+        having = scores > 0  # not by another stem of the same dimension
+        return leading(rows[having], scores[having], k)
 
 
-class _Bm25(Bm25Ranker):
-    def __init__(self, served: Served) -> None:
-        super().__init__(LEXICAL, **cast(Any, RANKERS[LEXICAL][1]))
-        self._served = served
+class StoreVectors(Vectors):
+    """The vectors of a folder; which rows are near is asked of a store, similarities are the folder's."""
 
-    def load(self, folder: Path) -> None:
-        self._postings = MilvusPostings.over(Postings.load(folder / LEXICAL), self._served)
+    def __init__(self, local: Vectors, candidates: Candidates) -> None:
+        super().__init__(local.parts, local.live)
+        self._candidates = candidates
+
+    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
+        """As Vectors does."""
+        allowed = _both(allowed, self.live)
+        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
+        for at, query in enumerate(np.asarray(queries, np.float32)):
+            found = self._candidates.search("dense", query, k, allowed)
+            if found is None:
+                rows[at : at + 1], scores[at : at + 1] = super().search(query[None], k, allowed=allowed)
+                continue
+            near = self.similarities(query, found)
+            order = np.lexsort((found, -near))[:k]
+            rows[at, : len(order)], scores[at, : len(order)] = found[order], near[order]
+        return rows, scores
 
 
-class _Ncs(NcsRanker):
-    def __init__(self, served: Served) -> None:
-        super().__init__(DENSE, **cast(Any, RANKERS[DENSE][1]))
-        self._served = served
-
-    def load(self, folder: Path) -> None:
-        super().load(folder)
-        self._index = MilvusVectors(self.index, self._served)
+def _both(allowed: Mask | None, live: Mask | None) -> Mask | None:
+    return live if allowed is None else allowed if live is None else allowed & live

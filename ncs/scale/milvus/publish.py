@@ -1,17 +1,12 @@
-"""Puts an index into Milvus: what a collection lacks is sent to it, what no reader needs any more is deleted.
-
-A collection holds keys (ncs.scale.milvus.keys), and readers of several states of an index side by side: one of an index
-before an update finds its documents and passes over the others. What came is sent before the index in the folder
-becomes another, what went is deleted after that, when nobody reads a generation before. Weights of what is there are
-those of the time it was sent; when too much has changed since, or words have other vectors, all is sent anew to another
-collection.
-"""
+"""Sending an index to Milvus: its segments that are not there, and deletions for its tombstones."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,179 +14,217 @@ import numpy as np
 
 from ncs.errors import NcsError
 from ncs.progress import Track, silent
-from ncs.scale.milvus.about import About, probes, sums_of
-from ncs.scale.milvus.collection import BATCH, DENSE, collections, counted, create, documents, next_name, ours, swap
-from ncs.scale.milvus.difference import Difference, difference
-from ncs.scale.milvus.keys import Keys
-from ncs.scale.milvus.target import TIMEOUT, Target, connected, patiently, told
-from ncs.storage.documents import open_store
-from ncs.storage.folder import open_folder
-from ncs.storage.garbage import remove_others
-from ncs.storage.generations import unread, write_lock
-from ncs.storage.manifest import current_generation
+from ncs.scale.milvus.store import (
+    DENSE,
+    LEXICAL,
+    NOTHING,
+    TEXTS,
+    TIMEOUT,
+    Contents,
+    Target,
+    connected,
+    count_documents,
+    create_collection,
+    dimension,
+    first_key,
+    key_range,
+    segment_digest,
+    store_errors,
+)
+from ncs.sources.files import printable
+from ncs.storage.commit import open_writer
+from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.postings import PostingTable
+from ncs.storage.snapshot import Snapshot, open_snapshot, read_description, snapshot_number
 from ncs.storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-    Numbers = NDArray[np.int64]
+    from ncs.storage.packing import Packed
 
-DRIFT = 0.2
-"""Of the documents that a collection was filled with; when more have come or gone since all is sent anew, so that
-weights are not older than that (DESIGN.md says what that does to candidates)."""
-STATES = 8
+BATCH = 1000
+BLOCK = 100_000
+"""Documents whose postings are transposed at a time."""
+SCANNED = 1 << 22
+"""Postings that are looked at at a time."""
+RANGES = 200
+"""Dead files that one request deletes the documents of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """collection: which one answers now. written, deleted, there: documents sent, taken out, found there."""
+    """collection: which one holds the index. sent, present: documents that were sent, and that were there."""
 
     collection: str
-    written: int
-    deleted: int
-    there: int
+    sent: int
+    present: int
 
 
 @dataclass
 class Publication:
-    """Of an index that is made or updated meanwhile: `ready` before its new files become the index, `finish` after."""
+    """Of an index that is built or updated meanwhile: `before_commit` before its new segments count, `finish` after."""
 
     folder: Path
     target: Target
     track: Track = silent
-    _written: int = field(default=0, init=False)
-    _deleted: int = field(default=0, init=False)
+    _sent: int = field(default=0, init=False)
 
-    def ready(self, data: Path) -> None:
-        """What came is there before anybody opens the index that is to be; it becomes that in any case."""
-        if current_generation(self.folder) is not None:
+    def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
+        """Send new segments before anybody opens the index that has them; it is committed in any case."""
+        if snapshot_number(self.folder) is not None:
             with suppress(NcsError):  # then `finish` does it, or says why it cannot
-                self._note(patiently(lambda: _bring(self.folder, data, self.target, self.track), self.target.seconds))
+                self._send(segments)
 
     def finish(self) -> Published:
-        """The index in the folder answers at the target, when all of it is there. Raises what `connected` raises,
-        IndexBusy, and NcsError."""
-        return self._note(patiently(self._current, self.target.seconds))
+        """Send what the committed index has and the store lacks, and delete what it lacks.
 
-    def _current(self) -> Published:
-        with write_lock(self.folder):
-            remove_others(self.folder)
-            return _bring(self.folder, open_folder(self.folder)[0], self.target, self.track)
+        Raises what `connected` raises, IndexBusy, and NcsError.
+        """
+        with open_writer(self.folder), open_snapshot(self.folder, _same) as snapshot:
+            self._send([(segment.path, segment.documents) for segment in snapshot.segments])
+            with connected(self.target) as client, store_errors(self.target):
+                collection = _clean_up(client, self.target, snapshot)
+            return Published(collection, self._sent, len(snapshot) - self._sent)
 
-    def _note(self, done: Published) -> Published:
-        self._written, self._deleted = self._written + done.written, self._deleted + done.deleted
-        there = done.there + done.written - self._written
-        return Published(done.collection, self._written, self._deleted, there)
+    def _send(self, segments: Sequence[tuple[Path, int]]) -> None:
+        files = {}
+        with suppress(NcsError):
+            files = dict(read_description(self.folder).files)
+        dim = VectorIndex.load(segments[0][0] / DENSE).dim
+        with connected(self.target) as client, store_errors(self.target):
+            collection = self.target.collection(dim)
+            if not client.has_collection(collection, timeout=TIMEOUT):
+                create_collection(client, self.target, dim)
+            client.load_collection(collection, timeout=TIMEOUT)
+            contents = Contents.read(client, collection)
+            for path, documents in segments:
+                digest = segment_digest(path, files)
+                if contents.segments.get(path.name) != digest:
+                    start = _begin(client, collection, dim, contents, path.name, digest)
+                    self._send_segment(client, collection, path, start, documents)
+                    whole = {**contents.segments, path.name: digest}
+                    contents = replace(contents, segments=whole, sending=("", "")).write(client, collection, dim)
+            client.flush(collection, timeout=TIMEOUT)
+
+    def _send_segment(self, client: Any, collection: str, path: Path, start: int, documents: int) -> None:
+        entities = segment_entities(path, start, documents)
+        sent = _upsert(client, collection, entities)
+        for _ in self.track(sent, "documents to Milvus", total=documents - start, unit="documents"):
+            self._sent += 1
+        there = count_documents(client, collection, path.name)
+        if there != documents:
+            raise NcsError(
+                f"{self.target.text} has {there:,} of {documents:,} documents of a segment; publish again with:"
+                f" ncs build --store {self.target.text}"
+            )
 
 
 def publish(folder: Path, target: Target, *, track: Track = silent) -> Published:
-    """The index in `folder` answers at `target`, when all of it is there.
+    """Send the index in `folder` to `target`; what is there already is not sent again.
 
-    A Milvus that is lost is waited for. Begun anew after an end of any kind it goes on where it was: what is there is
-    not sent again, and sending it twice changes nothing. Raises what `Publication.finish` raises.
+    Raises what `Publication.finish` raises.
     """
     return Publication(folder, target, track).finish()
 
 
-def _bring(folder: Path, data: Path, target: Target, track: Track) -> Published:
-    """data: the files of the index that answers, or of the one that is to."""
-    keys, current = Keys.kept(data), current_generation(folder)
-    standing = Keys.load(folder / current) if current else None
-    with connected(target) as client, told(target):
-        name, about, change = _chosen(client, target, data, keys)
-        gone = change.extra if not about.states else _unneeded(folder, standing, change.extra)
-        if len(change.missing) or len(gone):
-            states = about.states
-            if len(gone):  # only these two need nothing of it
-                states = tuple(state for state in states if state in {keys.state, standing and standing.state})
-            sums = np.array(about.sums, object)
-            sums[change.parts] = ""
-            moved = about.moved + max(len(change.missing), len(gone)) if about.states else 0
-            about = replace(about, states=states, moved=moved, sums=tuple(sums))
-            about.write(client, name)
-            _send(client, name, data, keys, change.missing, track)
-            _delete(client, name, gone)
-            _check(client, name, target, len(keys) + len(change.extra) - len(gone))
-        left = np.setdiff1d(change.extra, gone, assume_unique=True)
-        held = np.sort(np.concatenate([keys.rising, left])) if len(left) else keys.rising
-        states = (*(state for state in about.states if state != keys.state), keys.state)[-STATES:]
-        now = replace(about, states=states, sums=sums_of(held))
-        if now != about or len(change.missing) or len(gone):
-            now.write(client, name)
-            client.flush(name, timeout=TIMEOUT)
-            client.load_collection(name, timeout=TIMEOUT)
-        swap(client, target.alias, name)
-        if unread(folder):
-            _drop_others(client, target.alias, name, folder / current if current else None)
-    return Published(name, len(change.missing), len(gone), len(keys) - len(change.missing))
+def _same(snapshot: Snapshot) -> Snapshot:
+    return snapshot
 
 
-def _chosen(client: Any, target: Target, data: Path, keys: Keys) -> tuple[str, About, Difference]:
-    """The collection that is brought up to date: the one that answers, or one that was begun; else a new one."""
-    wanted, names = keys.rising, collections(client, target.alias)
-    for name in names:
-        client.load_collection(name, timeout=TIMEOUT)
-        about = About.read(client, name)
-        if about is None or about.dense != target.dense or not about.fits(data):
-            continue
-        change = difference(client, name, about, wanted)
-        if not about.states or about.moved + len(change) <= DRIFT * about.begun:
-            return name, about, change
-    name, dim = next_name(target.alias, names), VectorIndex.load(data / DENSE).dim
-    about = About(dim, target.dense, probes(data), len(keys))
-    create(client, target, name, dim)
-    client.load_collection(name, timeout=TIMEOUT)
-    about.write(client, name)
-    return name, about, difference(client, name, about, wanted)
+def _begin(client: Any, collection: str, dim: int, contents: Contents, segment: str, digest: str) -> int:
+    """The row from which on a segment is to be sent: 0, or where a publication that was killed had come to."""
+    if contents.sending == (segment, digest):
+        return max(0, count_documents(client, collection, segment) - BATCH)
+    client.delete(collection, filter=key_range(segment), timeout=TIMEOUT)  # of another index, or half of one
+    replace(contents, sending=(segment, digest)).write(client, collection, dim)
+    return 0
 
 
-def _unneeded(folder: Path, standing: Keys | None, extra: Numbers) -> Numbers:
-    """What no reader needs: neither of the index that answers, nor of one before, if any is read."""
-    if not unread(folder):
-        return extra[:0]
-    return extra if standing is None else extra[standing.rows(extra) < 0]
+def _upsert(client: Any, collection: str, entities: Iterator[dict[str, Any]]) -> Iterator[int]:
+    """Send them; the key of each document that was sent."""
+    while batch := list(islice(entities, BATCH)):
+        client.upsert(collection, batch, timeout=TIMEOUT)
+        yield from (each["key"] for each in batch)
 
 
-def _send(client: Any, name: str, data: Path, keys: Keys, missing: Numbers, track: Track) -> None:
-    rows = np.sort(keys.rows(missing))
-    with open_store(data) as store:
-        found = documents(data, keys, store, rows)
-        for _ in track(_batches(client, name, found), "documents to Milvus", total=len(rows), unit="documents"):
-            pass
-
-
-def _batches(client: Any, name: str, found: Iterator[dict[str, Any]]) -> Iterator[int]:
-    """Sends them; a number for each document that was sent."""
-    while batch := list(islice(found, BATCH)):
-        client.upsert(name, batch, timeout=TIMEOUT)
-        yield from range(len(batch))
-
-
-def _delete(client: Any, name: str, gone: Numbers) -> None:
-    for at in range(0, len(gone), BATCH):
-        client.delete(name, ids=gone[at : at + BATCH].tolist(), timeout=TIMEOUT)
-
-
-def _check(client: Any, name: str, target: Target, total: int) -> None:
-    """What is wrong is looked for the next time, as there are no sums."""
-    if (there := counted(client, name)) != total:
-        about = About.read(client, name)
-        if about is not None:
-            replace(about, sums=About.sums).write(client, name)
-        raise NcsError(f"{target.shown} has {there:,} documents and should have {total:,}; publish again")
-
-
-def _drop_others(client: Any, alias: str, name: str, standing: Path | None) -> None:
-    """Collections that no reader needs; that of the index that answers, in `standing`, stays."""
-    keys = Keys.load(standing) if standing else None
+def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> str:
+    """Delete tombstones, and whatever no reader of this or the previous snapshot needs; the collection's name."""
+    dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
+    collection = target.collection(dim)
+    contents = Contents.read(client, collection)
+    for segment in snapshot.segments:
+        ranges = [key_range(segment.name, start, stop) for start, stop in segment.dead_rows() if stop > start]
+        for at in range(0, len(ranges), RANGES):
+            client.delete(collection, filter=" or ".join(ranges[at : at + RANGES]), timeout=TIMEOUT)
+    current = {segment.name for segment in snapshot.segments}
+    unneeded = contents.segments.keys() - current - set(contents.previous)
+    for name in unneeded:
+        client.delete(collection, filter=key_range(name), timeout=TIMEOUT)
+    held = {name: digest for name, digest in contents.segments.items() if name not in unneeded}
+    replace(contents, segments=held, previous=tuple(sorted(current))).write(client, collection, dim)
     for other in client.list_collections(timeout=TIMEOUT):
-        if other == name or not ours(client, alias, other):
-            continue
-        if standing is not None and keys is not None:
-            client.load_collection(other, timeout=TIMEOUT)
-            about = About.read(client, other)
-            if about is not None and about.holds(standing, keys):
-                continue
-        client.drop_collection(other, timeout=TIMEOUT)
+        if other != collection and _is_ours(client, target, other):
+            _retire(client, other)
+    return collection
+
+
+def _is_ours(client: Any, target: Target, collection: str) -> bool:
+    """Whether it was made for this target: by its name and fields."""
+    if not re.fullmatch(rf"{target.name}_\d+_\d+_[a-z]\w*", collection):
+        return False
+    fields = {each["name"] for each in client.describe_collection(collection, timeout=TIMEOUT)["fields"]}
+    return fields >= {"key", "sparse", "dense", "payload", *TEXTS}
+
+
+def _retire(client: Any, collection: str) -> None:
+    """Drop a collection that the index before the last publication did not need either."""
+    client.load_collection(collection, timeout=TIMEOUT)
+    contents = Contents.read(client, collection)
+    if not contents.previous:
+        client.drop_collection(collection, timeout=TIMEOUT)
+        return
+    dim = next(each for each in client.describe_collection(collection)["fields"] if each["name"] == "dense")
+    replace(contents, previous=()).write(client, collection, int(dim["params"]["dim"]))
+
+
+def segment_entities(path: Path, start: int, stop: int) -> Iterator[dict[str, Any]]:
+    """The documents of these rows of a segment, as Milvus takes them."""
+    postings, vectors = PostingTable.load(path / LEXICAL), VectorIndex.load(path / DENSE)
+    with DocumentTable(path / NAME) as documents:
+        for first in range(start, stop, BLOCK):
+            sparse = sparse_vectors(postings, first, min(first + BLOCK, stop))
+            for at in range(first, min(first + BLOCK, stop), BATCH):
+                last = min(at + BATCH, first + BLOCK, stop)
+                dense = vectors.vectors(np.arange(at, last))
+                for row, packed, vector in zip(range(at, last), documents.packed(at, last), dense, strict=True):
+                    key = first_key(path.name) + row
+                    yield {"key": key, "sparse": next(sparse) or {NOTHING: 1.0}, "dense": vector, **_texts(packed)}
+
+
+def _texts(packed: Packed) -> dict[str, Any]:
+    id, repository, path, start, end, language, kind, name, qualified_name, *_ = packed
+    texts = {"id": id, "language": language, "kind": kind, "repository": repository, "path": path}
+    payload = {"name": printable(name), "qualified_name": printable(qualified_name), "lines": [start, end]}
+    fields = {key: printable(text).encode()[: TEXTS[key]].decode("utf-8", "ignore") for key, text in texts.items()}
+    return {**fields, "payload": payload}
+
+
+def sparse_vectors(postings: PostingTable, start: int, stop: int) -> Iterator[dict[int, float]]:
+    """The postings transposed: of each of these rows its stems' dimensions, and what they add to its score."""
+    at = np.concatenate([np.zeros(0, np.int64), *_positions(postings.rows, start, stop)])
+    owners = postings.rows[at].astype(np.int64) - start
+    at = at[np.argsort(owners, kind="stable")]
+    stems = np.searchsorted(postings.offsets, at, side="right") - 1
+    dimensions = {id: dimension(postings.stems.word(id)) for id in np.unique(stems).tolist()}
+    keys, impacts = [dimensions[id] for id in stems.tolist()], postings.impacts[at].tolist()
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=stop - start))])
+    for first, last in pairwise(bounds.tolist()):
+        yield dict(zip(keys[first:last], impacts[first:last], strict=True))
+
+
+def _positions(rows: NDArray[np.int32], start: int, stop: int) -> Iterator[NDArray[np.int64]]:
+    """Where these rows stand among the postings; all postings are looked at."""
+    for at in range(0, len(rows), SCANNED):
+        part = rows[at : at + SCANNED]
+        yield at + np.flatnonzero((part >= start) & (part < stop))

@@ -14,7 +14,7 @@ from ncs.errors import BadInput, IndexDamaged, NcsError
 from ncs.learn.embeddings import unit_rows
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
-from ncs.storage.vectors import VectorIndex, Vectors, chosen
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
@@ -83,7 +83,7 @@ class DenseRanker(Ranker):
         """Embed every document; raises BadInput where the index keeps no code."""
         batches = self._embedded(documents, track)
         first = next(batches)
-        dim, kind = first.shape[1], chosen("auto", len(documents))
+        dim, kind = first.shape[1], choose_kind("auto", len(documents))
         self._index = Vectors([VectorIndex.build(chain([first], batches), dim, kind=kind)])
 
     def _embedded(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:

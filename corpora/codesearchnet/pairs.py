@@ -1,0 +1,125 @@
+"""A corpus read back, made here or published: documents for an index, pairs to train on, queries to evaluate with."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from corpora.codesearchnet.filters import first_paragraph
+from corpora.codesearchnet.functions import CodeFunction, corpus_files, corpus_languages, read_functions
+from corpora.corpus import Corpus
+from corpora.pairs import Pair
+from ncs.errors import BadInput
+from ncs.search.pairs import normalised
+from ncs.text.tokens import tokenize
+from ncs.types import Document, Query
+
+SOURCE = "CodeSearchNet"
+MIN_WORDS, MAX_NAMESAKES = 2, 200
+"""Words of a name that says what a function does, and functions of a name that still does."""
+
+
+def functions(
+    folder: Path, languages: Sequence[str] = (), partition: str = "", *, undocumented: bool = False
+) -> Iterator[CodeFunction]:
+    """The pairs of a corpus, each URL once; undocumented: the functions without documentation too.
+
+    Raises BadInput where a language, or its partition, is not there.
+    """
+    seen: set[bytes] = set()  # sixteen bytes of a URL are a third of it
+    for language in languages or corpus_languages(folder) or [""]:
+        for function in read_functions(corpus_files(folder, language, partition, undocumented=undocumented)):
+            key = blake2b(function.url.encode("utf-8", "replace"), digest_size=16).digest()
+            if key not in seen and partition in ("", function.partition):
+                seen.add(key)
+                yield function
+
+
+def question(function: CodeFunction) -> str:
+    """The query of a pair: the first paragraph of its documentation, also where the files hold all of it."""
+    return first_paragraph(function.docstring)
+
+
+def pairs(folder: Path, languages: Sequence[str] = (), partition: str = "") -> Iterator[Pair]:
+    """(first paragraph, code without comments) of every pair; `ncs train --pairs` reads them."""
+    for function in functions(folder, languages, partition):
+        query = question(function)
+        if query and function.code.strip():
+            yield _pair(query, function.code, function)
+
+
+def _pair(query: str, code: str, function: CodeFunction) -> Pair:
+    about = {"split": function.partition, "license": function.license}
+    return Pair(query, code, function.language, SOURCE, function.url, **about)
+
+
+Name = tuple[str, tuple[str, ...]]
+
+
+def name_of(function: CodeFunction) -> Name | None:
+    """The language and the words of the bare name in alphabetical order; None for a name of fewer than MIN_WORDS."""
+    words = sorted(set(tokenize(function.func_name.rpartition(".")[2])))
+    return (function.language, tuple(words)) if len(words) >= MIN_WORDS else None
+
+
+def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: int = 0) -> Iterator[Pair]:
+    """Pairs of two functions of one name: the documentation of one, and all of the other, with its own documentation.
+
+    People search functions that are documented in other words than they ask: two functions of one name, documented by
+    two people, are such a question and its answer, and need no labels. Of every name that several functions of these
+    corpora have, each asks once and answers once, in random order; two that say the same are no pair. Memory holds the
+    functions that have namesakes. Raises BadInput as `functions`.
+    """
+    counts = Counter(name_of(function) for folder in folders for function in functions(folder, languages))
+    shared = {name for name, count in counts.items() if name is not None and 1 < count <= MAX_NAMESAKES}
+    by_name: defaultdict[Name, dict[str, CodeFunction]] = defaultdict(dict)
+    for folder in folders:
+        for function in functions(folder, languages):
+            if (name := name_of(function)) is not None and name in shared:
+                by_name[name].setdefault(function.url, function)
+    draw = np.random.default_rng(seed)
+    for name in sorted(by_name):
+        same = list(by_name[name].values())
+        ring = [same[at] for at in draw.permutation(len(same))]
+        for asking, answer in pairwise([*ring, ring[0]]):
+            query, code = question(asking), answer.original_string
+            if query and code.strip() and normalised(query) != normalised(question(answer)):
+                yield _pair(query, code, answer)
+
+
+def documents(folder: Path, languages: Sequence[str] = (), partition: str = "") -> Iterator[Document]:
+    """All functions, with and without documentation, as documents whose ids are URLs."""
+    for function in functions(folder, languages, partition, undocumented=not partition):
+        yield function.document()
+
+
+def corpora_of(folder: Path, partition: str = "test") -> list[Corpus]:
+    """A corpus a language: each pair's documentation asks for its function, which is searched without it (section 4.3:
+    rank it among 999 distractors). Raises BadInput where no language has pairs in that partition."""
+    corpora = [_corpus(folder, language, partition) for language in corpus_languages(folder)]
+    found = [corpus for corpus in corpora if corpus is not None]
+    if not found:
+        raise BadInput(f"{folder} has no pairs in the partition {partition!r}; name a corpus that has some")
+    return found
+
+
+def _corpus(folder: Path, language: str, partition: str) -> Corpus | None:
+    try:
+        corpus_files(folder, language, partition)
+    except BadInput:
+        return None
+
+    def documented() -> Iterator[CodeFunction]:
+        return (function for function in functions(folder, [language], partition) if question(function))
+
+    def source() -> Iterator[Document]:
+        return (function.document(documented=False) for function in documented())
+
+    queries = tuple(Query(function.url, question(function)) for function in documented())
+    qrels = {query.id: {query.id: 1} for query in queries}
+    return Corpus(f"codesearchnet-{language}-{partition}", queries, qrels, source) if queries else None

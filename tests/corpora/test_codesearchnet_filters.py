@@ -1,0 +1,237 @@
+"""The parts of CodeSearchNet's pipeline one by one: licences, documentation, code, names, splits."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from corpora.codesearchnet.collect import Rules, collect, partition_of
+from corpora.codesearchnet.filters import (
+    CONSTRUCTOR,
+    METHOD,
+    STANDARD,
+    TEST,
+    comment_above,
+    documentation_tokens,
+    first_paragraph,
+    read_code,
+    unwanted,
+)
+from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
+from corpora.codesearchnet.repositories import Repository
+from corpora.jsonl import read_rows
+from ncs.errors import MissingExtra
+from ncs.extract import LANGUAGES, extract, language_of
+from tests.gitrepo import write
+
+MIT = """The MIT License (MIT)
+
+Copyright (c) 2020 Somebody Else
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+persons to whom the Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+"""
+BSD = (
+    "Redistribution and use in source and binary forms, with or without\nmodification, are permitted provided that "
+    "the following conditions are met:\n1. Source keeps the notice.\n"
+)
+NOTICE = 'Copyright 2020 X\n\nLicensed under the Apache License, Version 2.0 (the "License"); you may not use'
+
+
+@pytest.mark.parametrize(
+    ("text", "licence"),
+    [
+        (MIT, "MIT"),
+        (MIT + "\n\nParts are by others:\n" + BSD + "Neither the name of X nor of Y\n" * 40, "MIT"),
+        (NOTICE, "Apache-2.0"),
+        (BSD + "Neither the name of the author may be used", "BSD-3-Clause"),
+        (BSD, "BSD-2-Clause"),
+        ("PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2\n1. This LICENSE AGREEMENT is", "PSF-2.0"),
+        (
+            " GNU GENERAL PUBLIC LICENSE\n   Version 3, 29 June 2007\n ... GNU General Public License version 3",
+            "GPL-3.0",
+        ),
+        ("it under the terms of the GNU General Public License as published by the FSF, either version 2", "GPL-2.0"),
+        ("All rights reserved. Ask us.", ""),
+        ("This work is licensed under CC BY-NC 4.0", ""),
+    ],
+)
+def test_a_licence_is_known_by_its_text_or_by_its_first_sentence(text: str, licence: str) -> None:
+    assert recognise(text) == licence
+
+
+def test_several_licence_files_must_all_allow_it_and_unknown_ones_do_not_count_beside_known_ones() -> None:
+    assert licence_of([]) == ""
+    assert licence_of(["Ask us."]) == "unknown"
+    assert licence_of([MIT, "third parties: see there"]) == "MIT"
+    assert licence_of([NOTICE, MIT]) == "Apache-2.0 AND MIT"
+    assert permits("Apache-2.0 AND MIT")
+    assert not permits("Apache-2.0 AND MIT", frozenset(["MIT"]))
+    assert not permits("unknown")
+    assert not permits("")
+    assert all(permits(id) for id in ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("lines", "documentation"),
+    [
+        (["/**", " * Hides it.", " *", " * @param a what", " */", "", "void f() {}"], "Hides it.\n\n@param a what"),
+        (["/** One line. */", "void f() {}"], "One line."),
+        (["// other", "", "// Opens a", "//  file.", "func f() {}"], "Opens a\nfile."),
+        (["// far", "", "func f() {}"], ""),
+        (["/// Adds.", "/// # Panics", "fn f() {}"], "Adds.\n# Panics"),
+        (["# Reads.", "#", "# More.", "def f; end"], "Reads.\n\nMore."),
+        (["--[[", "Adds.", "]]", "function f() end"], "Adds."),
+        (["{- | Adds. -}", "f = 1"], "Adds."),
+        (["-- | Adds.", "--   Much.", "f = 1"], "Adds.\nMuch."),
+        (["x = 1", "f = 1"], ""),
+    ],
+)
+def test_a_comment_above_a_function_keeps_its_paragraphs(lines: list[str], documentation: str) -> None:
+    assert comment_above(lines, len(lines)) == documentation
+
+
+@pytest.mark.parametrize(
+    ("documentation", "paragraph"),
+    [
+        ("Hides the keyboard\nof a view.\n\nMore.", "Hides the keyboard of a view."),
+        ("Hides <b>it</b>.<p>More.", "Hides it."),
+        ("Hides it.\n<p>\nMore.", "Hides it."),
+        ("Hides it.\n@param view the view", "Hides it."),
+        ("Hides it.\n\\param view the view", "Hides it."),
+        ("Hides it.\n:param view: the view", "Hides it."),
+        ("Hides it.\nArgs:\n  view: the view", "Hides it."),
+        ("Hides it.\nParameters\n----------\nview", "Hides it."),
+        ("Hides it.\n>>> hide()", "Hides it."),
+        ("Returns the view of it", "Returns the view of it"),
+        ('<summary>\nHides <see cref="View" />.\n</summary>\n<param name="a">b</param>', "Hides View."),
+        ("@return the view", ""),
+        ("", ""),
+        ("größe &amp; Länge", "größe & Länge"),
+    ],
+)
+def test_documentation_is_cut_at_its_first_paragraph(documentation: str, paragraph: str) -> None:
+    assert first_paragraph(documentation) == paragraph
+
+
+def test_a_documentation_of_two_words_and_a_full_stop_has_three_tokens() -> None:
+    assert documentation_tokens("Gets it.") == ("Gets", "it", ".")
+    assert len(documentation_tokens("Returns.")) == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "kind", "source", "tokens", "docstring"),
+    [
+        ("java", "method", 'int f() { // a\n return "a b" + 1; }',
+         ["int", "f", "(", ")", "{", "return", '"a b"', "+", "1", ";", "}"], ""),
+        ("python", "function", '@x\ndef f(a):\n    """Says.\n\n    More.\n    """\n    return \'"""\'',
+         ["@", "x", "def", "f", "(", "a", ")", ":", "return", "'\"\"\"'"], "Says.\n\nMore."),
+        ("python", "function", "def f():\n    # one\n    def g():\n        'inner'\n    return g",
+         ["def", "f", "(", ")", ":", "def", "g", "(", ")", ":", "'inner'", "return", "g"], ""),
+        ("python", "function", "def f():\n    # one\n    # two\n    'Says.'\n    return 1",
+         ["def", "f", "(", ")", ":", "return", "1"], "Says."),
+        ("go", "function", "func f() int {\n\treturn 1 /* b */\n}",
+         ["func", "f", "(", ")", "int", "{", "return", "1", "}"], ""),
+        ("javascript", "function", "function f(a) { return `x ${a}`; }",
+         ["function", "f", "(", "a", ")", "{", "return", "`x ${a}`", ";", "}"], ""),
+        ("php", "method", "public function f() { return $this->a; }",
+         ["public", "function", "f", "(", ")", "{", "return", "$", "this", "->", "a", ";", "}"], ""),
+        ("ruby", "method", "def f\n  1 # b\nend", ["def", "f", "1", "end"], ""),
+    ],
+)  # fmt: skip
+def test_tokens_are_tree_sitters_leaves_without_comments_strings_as_one(
+    language: str, kind: str, source: str, tokens: list[str], docstring: str
+) -> None:
+    code = read_code(source, language, kind)
+    assert [*code.tokens] == tokens
+    assert code.docstring == docstring
+
+
+def test_code_is_without_comments_docstring_and_empty_lines() -> None:
+    code = read_code('def f(a):\n    """Says."""\n\n    b = a  # one\n    # two\n    return b\n', "python")
+    assert code.text == "def f(a):\n    b = a\n    return b"
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "reasons"),
+    [
+        ("java", "class A { A() {} public String toString() {} void load() {} void latestOne() {} static { } }",
+         {"A": CONSTRUCTOR, "toString": METHOD, "load": None, "latestOne": TEST, "initializer": CONSTRUCTOR}),
+        ("python", "class A:\n def __init__(self): pass\n def __str__(self): pass\n def load(self): pass\n",
+         {"__init__": CONSTRUCTOR, "__str__": METHOD, "load": None}),
+        ("javascript", "class A { constructor() {} toString() {} load() {} }",
+         {"constructor": CONSTRUCTOR, "toString": METHOD, "load": None}),
+        ("php", "<?php class A { function __construct() {} function __toString() {} function load() {} }",
+         {"__construct": CONSTRUCTOR, "__toString": METHOD, "load": None}),
+        ("ruby", "class A\n def initialize; end\n def to_s; end\n def ==(o); end\n def load; end\nend",
+         {"initialize": METHOD, "to_s": METHOD, "==": METHOD, "load": None}),
+        ("go", "package a\nfunc (a A) String() string { return x }\nfunc Load() {}\nfunc TestLoad(t T) {}",
+         {"String": METHOD, "Load": None, "TestLoad": TEST}),
+    ],
+)  # fmt: skip
+def test_constructors_standard_methods_and_tests_of_the_six_languages_are_left_out(
+    language: str, source: str, reasons: dict[str, str | None]
+) -> None:
+    found = {
+        document.name or document.kind: unwanted(language, document.kind, document.name, document.qualified_name)
+        for document in extract(source.encode(), language)
+    }
+    assert found == reasons
+
+
+DOCUMENTED = Path(__file__).parents[1] / "data" / "documented"
+"""A documented function of every language, in its own convention, its documentation of more than a paragraph."""
+
+
+def test_every_language_has_a_documented_function_above() -> None:
+    read = {language_of(path.name) for path in DOCUMENTED.iterdir()}
+    assert read | {"java", "python", "tsx"} >= LANGUAGES.keys()  # tsx is read like typescript, the others elsewhere
+
+
+@pytest.mark.parametrize("path", sorted(path.name for path in DOCUMENTED.iterdir()))
+def test_the_first_paragraph_is_found_by_every_languages_own_convention(tmp_path: Path, path: str) -> None:
+    write(tmp_path / "code", {path: (DOCUMENTED / path).read_bytes()})
+    collect(Repository("code", tmp_path / "code"), tmp_path / "work", Rules(any_licence=True))
+    [lines] = (tmp_path / "work").glob("*.jsonl.gz")
+    found = [(row.text("func_name").rpartition(".")[2].lower(), row.text("docstring")) for row in read_rows(lines)]
+    said = {"load.go": "Load reads the file.", "load.zig": "Reads the file. More."}.get(path, "Reads the file.")
+    assert found[0] == ("load", said)
+    assert found[1:] == ([("save", "Saves the file."), ("show", "Shows the file.")] if path == "load.js" else [])
+
+
+def test_standard_methods_are_of_languages_that_there_are() -> None:
+    assert STANDARD.keys() <= LANGUAGES.keys()
+    assert {"go", "java", "javascript", "php", "python", "ruby"} <= STANDARD.keys()
+
+
+def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_there_are() -> None:
+    def expected(name: str, seed: int) -> str:
+        place = int(hashlib.sha256(f"{seed}:{name.lower()}".encode()).hexdigest()[:16], 16) / 2**64
+        return "train" if place < 0.8 else "valid" if place < 0.9 else "test"
+
+    names = [f"owner/name-{number}" for number in range(5000)]
+    assert [partition_of(name, 3) for name in names] == [expected(name, 3) for name in names]
+    assert partition_of("Owner/Name") == partition_of("owner/name")
+    shares = Counter(partition_of(name) for name in names)
+    assert abs(shares["train"] / 5000 - 0.8) < 0.02
+    assert abs(shares["test"] / 5000 - 0.1) < 0.02
+
+
+def test_what_is_not_installed_is_told_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ukkonen", None)
+    with pytest.raises(MissingExtra, match=r"identify; install it with: pip install 'neural-code-search\[corpora\]'"):
+        recognise("a licence that nobody has asked for before")

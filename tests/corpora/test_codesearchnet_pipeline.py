@@ -1,0 +1,413 @@
+"""CodeSearchNet's pipeline from repositories to the corpus and back: counted by hand, any workers, killed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from filelock import FileLock
+
+from corpora import load_corpora
+from corpora.__main__ import main as corpora_main
+from corpora.codesearchnet.collect import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules, partition_of
+from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
+from corpora.codesearchnet.pairs import corpora_of, pairs
+from corpora.codesearchnet.pipeline import make_corpus
+from corpora.codesearchnet.repositories import find_repositories
+from corpora.jsonl import read_rows
+from corpora.pairs import read_pairs
+from evaluation.challenge import main as challenge_main
+from ncs.errors import BadInput
+from ncs.index import Index
+from tests.corpora.test_codesearchnet_filters import MIT, NOTICE
+from tests.gitrepo import bare, git, repository, write
+
+JAVA = """package a;
+class Files {
+    Files() {
+        int one = 1;
+    }
+    /**
+     * Reads the whole file.
+     *
+     * @param path where
+     */
+    String read(String path) {
+        // open it
+        Stream stream = open(path);
+        return stream.all();
+    }
+    /** Writes. */
+    void write(String path) {
+        Stream stream = open(path);
+        stream.put(1);
+    }
+    void close(Stream stream) {
+        stream.flush();
+        stream.close();
+    }
+    int size() { return 1; }
+    public String toString() {
+        return
+            "files";
+    }
+    void testRead() {
+        read("a");
+        read("b");
+    }
+}
+"""
+"""Nine lines of names: one constructor, one pair, one with too short a comment, one without, one short, one standard
+method, one test."""
+PYTHON = '''def load(path):
+    """Loads a table.
+
+    :param path: where
+    """
+    table = open(path)
+    return table
+
+
+def save(path):
+    table = open(path)
+    return table.write()
+'''
+EVERYTHING = Rules(any_licence=True)
+T = TypeVar("T")
+
+
+def functions(folder: Path, language: str) -> list[CodeFunction]:
+    return list(read_functions(corpus_files(folder, language, undocumented=True)))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every file of a corpus and what is in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def many(folder: Path, count: int, size: int = 60) -> Path:
+    """Repositories of two languages; some functions are in several of them."""
+    for number in range(count):
+        if (folder / f"owner+name{number}").exists():
+            continue
+        methods = "".join(
+            f"  /** Counts the {n} of {n % 7 or number}. */\n"
+            f"  int count{n}{'' if n % 3 else f'of{number}'}(int a) {{\n"
+            f"    int b{n} = a + {n};\n    return b{n};\n  }}\n"
+            for n in range(size)
+        )
+        files = {
+            "LICENSE": MIT,
+            "src/A.java": f"class A {{\n{methods}}}\n",
+            "b.py": PYTHON.replace("table", f"t{number}"),
+        }
+        write(folder / f"owner+name{number}", files)
+        git(folder / f"owner+name{number}", "init", "-q", "-b", "main")
+        git(folder / f"owner+name{number}", "add", "-A")
+        git(folder / f"owner+name{number}", "commit", "-q", "-m", "a")
+    return folder
+
+
+def test_a_bare_repository_becomes_pairs_in_the_published_fields(tmp_path: Path) -> None:
+    place = bare(tmp_path / "repositories" / "owner+name" / "repo", {"LICENSE": MIT, "a/Files.java": JAVA})
+    commit = git(place, "rev-parse", "HEAD").strip()
+    made = make_corpus([tmp_path / "repositories"], tmp_path / "out", workers=1)
+    read, *others = functions(tmp_path / "out", "java")
+    assert read == CodeFunction(
+        repo="owner/name",
+        path="a/Files.java",
+        func_name="Files.read",
+        original_string="String read(String path) {\n    // open it\n    Stream stream = open(path);\n"
+        "    return stream.all();\n}",
+        language="java",
+        code="String read(String path) {\n    Stream stream = open(path);\n    return stream.all();\n}",
+        code_tokens=(
+            "String", "read", "(", "String", "path", ")", "{", "Stream", "stream", "=", "open", "(", "path", ")", ";",
+            "return", "stream", ".", "all", "(", ")", ";", "}",
+        ),
+        docstring="Reads the whole file.",
+        docstring_tokens=("Reads", "the", "whole", "file", "."),
+        sha=commit,
+        url=f"https://github.com/owner/name/blob/{commit}/a/Files.java#L11-L15",
+        partition=partition_of("owner/name"),
+        license="MIT",
+    )  # fmt: skip
+    assert [(each.func_name, each.docstring) for each in others] == [("Files.write", ""), ("Files.close", "")]
+    assert not (tmp_path / "out" / ".work").exists()
+    java = made["languages"]["java"]
+    assert (java["functions found"], java["all"], java["with documentation"]) == (7, 3, 1)
+    assert {reason: n for reason, n in java["removed"].items() if n} == {
+        "'test' in the name": 1, "constructor": 1, "standard method": 1, "under 3 lines of code": 1,
+    }  # fmt: skip
+    assert java["no pair"] == {"no documentation": 1, "under 3 tokens of documentation": 1}
+    assert made["languages"]["All"] == java
+
+
+def test_every_kind_of_repository_is_found_and_named(tmp_path: Path) -> None:
+    root = tmp_path / "all"
+    repository(root / "work", {"a.py": PYTHON})
+    git(root / "work", "remote", "add", "origin", "git@example.org:someone/tools.git")
+    write(root, {"loose.py": PYTHON, "empty/readme": ""})
+    with zipfile.ZipFile(root / "other+lib.zip", "w") as archive:
+        archive.writestr("lib-main/a.py", PYTHON)
+    about = "Metadata-Version: 2.4\nName: Some.Package\nVersion: 1.2\nLicense-Expression: MIT\n"
+    files = "pack/a.py,,\npack/_vendor/b.py,,\nsome_package-1.2.dist-info/METADATA,,\n"
+    write(root / "lib" / "site", {
+        "pack/a.py": PYTHON, "pack/_vendor/b.py": PYTHON, "left/over.py": PYTHON,
+        "some_package-1.2.dist-info/METADATA": about, "some_package-1.2.dist-info/RECORD": files,
+    })  # fmt: skip
+    found = [(each.name, each.address) for each in find_repositories([root])]
+    assert found == [
+        ("Some.Package", ""),
+        ("all", ""),
+        ("other/lib", "https://github.com/other/lib"),
+        ("someone/tools", "https://example.org/someone/tools"),
+    ]
+    make_corpus([root], tmp_path / "out", EVERYTHING, workers=1)
+    rows = {row.values["name"]: row.values for row in read_rows(tmp_path / "out" / "repositories.jsonl.gz")}
+    assert {name: (row["files"], row["license"]) for name, row in rows.items()} == {
+        "Some.Package": (1, "MIT"), "all": (1, ""), "other/lib": (1, ""), "someone/tools": (1, ""),
+    }  # fmt: skip
+    kept = functions(tmp_path / "out", "python")
+    assert [each.url for each in kept] == ["Some.Package@1.2/pack/a.py#L1-L7", "Some.Package@1.2/pack/a.py#L10-L12"]
+
+
+def test_repositories_without_an_allowed_licence_are_left_out_unless_any_will_do(tmp_path: Path) -> None:
+    root = tmp_path / "repositories"
+    for name, licence in (("mit", MIT), ("apache", NOTICE), ("odd", "Ask us."), ("none", None)):
+        repository(
+            root / name,
+            {f"{name}.py": PYTHON.replace("load", f"load_{name}"), **({"LICENSE": licence} if licence else {})},
+        )
+    made = make_corpus([root], tmp_path / "a", Rules(licences=("MIT",)), workers=1)
+    assert made["repositories"]["left out"] == {NOT_ALLOWED: 1, UNKNOWN_LICENCE: 1, NO_LICENCE: 1}
+    assert {each.repo for each in functions(tmp_path / "a", "python")} == {"mit"}
+    every = make_corpus([root], tmp_path / "b", EVERYTHING, workers=1)
+    assert every["repositories"]["left out"] == {}
+    assert every["repositories"]["licences"] == {"Apache-2.0": 1, "MIT": 1, "none": 1, "unknown": 1}
+    with pytest.raises(BadInput, match=r"none of 4 repositories has an allowed licence; take them all with --any"):
+        make_corpus([root], tmp_path / "c", Rules(licences=("ISC",)), workers=1)
+
+
+def test_a_repository_stays_in_its_partition_when_others_are_added(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 4, 5)
+    make_corpus([root], tmp_path / "a", EVERYTHING, workers=1)
+    many(root, 9, 5)
+    made = make_corpus([root], tmp_path / "b", EVERYTHING, workers=1)
+    before, after = ({each.repo: each.partition for each in functions(tmp_path / name, "java")} for name in "ab")
+    assert before.items() <= after.items()
+    assert len({each.partition for each in functions(tmp_path / "b", "java")}) > 1
+    assert after == {f"owner/name{number}": partition_of(f"owner/name{number}") for number in range(9)}
+    assert sum(each["pairs"] for each in made["languages"]["java"]["partitions"].values()) == sum(
+        bool(each.docstring) for each in functions(tmp_path / "b", "java")
+    )
+
+
+@pytest.mark.slow
+def test_the_corpus_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 5, 20)
+    made = [make_corpus([root], tmp_path / f"{n}", EVERYTHING, workers=n) for n in (1, 3)]
+    assert made[0] == made[1]
+    assert digests(tmp_path / "1") == digests(tmp_path / "3")
+    assert made[0]["languages"]["java"]["removed"]["exact duplicate"] > 0
+
+
+KILLED_ONCE = """
+import os, signal, sys
+moment = sys.argv.pop(1)
+def hook(event, arguments):
+    if event.partition(".")[0] in ("open", "os", "shutil") and event != "os.kill" and os.path.exists(moment):
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+from ncs.cli.main import main
+main()
+"""
+"""Is killed before the first operation on files after one that is named is there."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["000000/repository.json", "java.scratch", "java.json"])
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, moment: str) -> None:
+    root = many(tmp_path / "repositories", 8)
+    make_corpus([root], tmp_path / "whole", EVERYTHING, workers=1)
+    out = tmp_path / "killed"
+    arguments = ["corpus", "codesearchnet", str(root), "--any-licence", "--workers", "1", str(out)]
+    killed = subprocess.run([sys.executable, "-c", KILLED_ONCE, str(out / ".work" / moment), *arguments])
+    assert killed.returncode == -signal.SIGKILL
+    assert not (out / "statistics.json").exists()
+    assert [*(out / ".work").glob("*/repository.json")]
+    subprocess.run([sys.executable, "-m", "ncs.cli", *arguments], check=True, capture_output=True)
+    assert digests(out) == digests(tmp_path / "whole")
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 3, 5)
+    out = tmp_path / "out"
+    made = make_corpus([root], out, EVERYTHING, workers=1)
+    ages = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert make_corpus([root], out, EVERYTHING, workers=1) == made
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == ages
+    with pytest.raises(BadInput, match="holds a corpus of other repositories or rules; name another folder"):
+        make_corpus([root], out, Rules(any_licence=True, seed=1), workers=1)
+
+
+def test_wrong_places_and_languages_are_told_in_one_line(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 1, 5)
+    with pytest.raises(BadInput, match="there is no language 'cobol'; there are: java, python"):
+        make_corpus([root], tmp_path / "out", Rules(("cobol",)))
+    write(tmp_path / "taken", {"letter.txt": "dear"})
+    with pytest.raises(BadInput, match="taken is there and is no corpus; name another folder"):
+        make_corpus([root], tmp_path / "taken", EVERYTHING)
+    (tmp_path / "busy" / ".work").mkdir(parents=True)
+    with FileLock(tmp_path / "busy" / ".work" / "lock"), pytest.raises(BadInput, match="another process is making"):
+        make_corpus([root], tmp_path / "busy", EVERYTHING, workers=1)
+
+
+def run_ncs(*arguments: str) -> str:
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ncs.cli", *arguments], check=True, capture_output=True, env=environment
+    )
+    return done.stdout.decode()
+
+
+def test_the_command_prints_table_1_and_what_was_removed(tmp_path: Path) -> None:
+    root = repository(tmp_path / "owner+name", {"LICENSE": MIT, "a.py": PYTHON, "Files.java": JAVA})
+    printed = run_ncs("corpus", "codesearchnet", str(root), str(tmp_path / "out"), "--workers", "1", "-q")
+    lines = [line.split("\t") for line in printed.splitlines()]
+    assert [line[:3] for line in lines[:3]] == [["java", "1", "3"], ["python", "1", "2"], ["All", "2", "5"]]
+    assert lines[3] == ["found", "7", "2", "9"]
+    assert lines[4] == ["'test' in the name", "1", "0", "1"]
+    assert ["licence MIT", "1"] in lines
+    again = run_ncs("corpus", "codesearchnet", str(root), str(tmp_path / "out"), "--json", "-q")
+    assert json.loads(again)["languages"]["All"]["with documentation"] == 2
+
+
+def test_a_corpus_read_back_gives_pairs_an_index_and_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"owner+name{n}" for n in range(60) if partition_of(f"owner/name{n}") == "test"][:2]
+    for name in names:
+        text = PYTHON.replace("table", f"table_{name[10:]}").replace("Loads", f"Loads {name}")
+        repository(tmp_path / "repositories" / name, {"a.py": text})
+    out = tmp_path / "out"
+    made = make_corpus([tmp_path / "repositories"], out, EVERYTHING, workers=1)
+    assert made["languages"]["python"]["with documentation"] == 2
+    [corpus] = load_corpora(str(out))
+    asked = [f"Loads {name} a table_{name[10:]}." for name in names]
+    assert [query.text for query in corpus.queries] == asked
+    assert all(corpus.qrels[query.id] == {query.id: 1} for query in corpus.queries)
+    documents = list(corpus.documents())
+    assert [document.id for document in documents] == [query.id for query in corpus.queries]
+    assert not any("Loads" in document.code or "doc" in document.words for document in documents)
+    assert corpora_main(["codesearchnet", "pairs", str(out), str(tmp_path / "pairs.jsonl.gz"), "-q"]) == 0
+    rows = list(read_rows(tmp_path / "pairs.jsonl.gz"))
+    assert [row.text("query") for row in rows] == asked
+    read = list(read_pairs(tmp_path / "pairs.jsonl.gz", split="test"))
+    assert [(pair.query, pair.id) for pair in read] == [(query.text, query.id) for query in corpus.queries]
+    assert read[0].code.startswith("def load(path):\n    table_10 = open(path)")
+    assert corpora_main(["codesearchnet", "index", str(out), str(tmp_path / "index"), "-q"]) == 0
+    assert capsys.readouterr().out.endswith(f"4 functions -> {tmp_path / 'index'}\n")
+    with Index.load(tmp_path / "index") as index:
+        [hit] = index.search(f"loads {names[1]}", 1, ranker="bm25")
+        assert (hit.document.id, hit.document.start_line) == (corpus.queries[1].id, 1)
+        assert hit.document.repository == names[1].replace("+", "/")
+
+
+def test_the_challenge_is_judged_from_the_csv_of_an_index_of_the_corpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository(tmp_path / "repositories" / "owner+name", {"a.py": PYTHON})
+    out = tmp_path / "codesearchnet"
+    make_corpus([tmp_path / "repositories"], out, EVERYTHING, workers=1)
+    load, save = (each.url for each in functions(out, "python"))
+    (out / "queries.csv").write_text("query\nload a table\nsave a table\n")
+    annotations = f"Python,load a table,{load},3,\nPython,Load a table,{save},1,\nPython,save a table,{load}9,2,\n"
+    (out / "annotationStore.csv").write_text("Language,Query,GitHubUrl,Relevance,Notes\n" + annotations)
+    [corpus] = load_corpora("codesearchnet", tmp_path)
+    assert corpus.grades == {"1": {load: 3.0, save: 1.0}}
+    assert corpora_main(["codesearchnet", "index", str(out), str(tmp_path / "index"), "-q"]) == 0
+    answers = tmp_path / "answers.csv"
+    command = ["codesearchnet", "submission", str(out / "queries.csv"), str(answers)]
+    assert corpora_main([*command, "--index", str(tmp_path / "index"), "--ranker", "bm25"]) == 0
+    rows = list(csv.reader(answers.read_text().splitlines()))
+    assert rows[0] == ["language", "query", "GitHubUrl", "url"]
+    assert rows[1] == ["python", "load a table", load, load]
+    judged = [str(out / "queries.csv"), str(out / "annotationStore.csv"), str(answers)]
+    capsys.readouterr()
+    assert challenge_main([*judged, "--json", str(tmp_path / "judged.json")]) == 0
+    found = json.loads((tmp_path / "judged.json").read_text())["python"]
+    # query 1: both in the best order; query 2: its only function is not in the corpus
+    assert found == {"queries": 2, "ndcg_within": 0.5, "ndcg_all": 0.5, "covered": 2 / 3}
+    assert capsys.readouterr().out.splitlines()[0] == "python\t2\t0.500\t0.500\t0.667"
+
+
+def test_the_csv_of_a_run_has_its_order_and_wrong_runs_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "queries.csv").write_text("query\nload a table\n")
+    (tmp_path / "a.run").write_text("1 Q0 u/b#L1-L2 1 2.0 x\n1 Q0 u/a#L1-L2 2 3.0 x\n")
+    command = ["codesearchnet", "submission", str(tmp_path / "queries.csv"), str(tmp_path / "a.csv")]
+    assert corpora_main([*command, "--run", f"java={tmp_path / 'a.run'}"]) == 0
+    rows = (tmp_path / "a.csv").read_text().splitlines()[1:]
+    assert rows == ["java,load a table,u/a#L1-L2,u/a#L1-L2", "java,load a table,u/b#L1-L2,u/b#L1-L2"]
+    (tmp_path / "a.run").write_text("7 Q0 u/b#L1-L2 1 2.0 x\n")
+    assert corpora_main([*command, "--run", f"java={tmp_path / 'a.run'}"]) == 2
+    assert "the run of java has a query '7'; its ids must be 1 to 1" in capsys.readouterr().err
+    assert corpora_main(command) == 2
+    assert "name an index with --index, or a run" in capsys.readouterr().err
+
+
+def test_a_run_that_was_stopped_does_not_read_again_what_it_has_read(tmp_path: Path) -> None:
+    root = many(tmp_path / "repositories", 4, 5)
+    out = tmp_path / "out"
+
+    def stop_after_two(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        for number, item in enumerate(items):
+            yield item
+            if number == 1:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_corpus([root], out, EVERYTHING, workers=1, track=stop_after_two)
+    done = sorted(path.parent.name for path in out.glob(".work/*/repository.json"))
+    assert done == ["000000", "000001"]
+    marked = out / ".work" / "000001" / "repository.json"
+    marked.write_text(marked.read_text().replace('"MIT"', '"as it was read"'))
+    make_corpus([root], out, EVERYTHING, workers=1)
+    licences = [row.text("license") for row in read_rows(out / "repositories.jsonl.gz")]
+    assert licences == ["MIT", "as it was read", "MIT", "MIT"]
+
+
+def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partition(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    folder.mkdir()
+    row = {
+        "repo": "o/n", "path": "a.py", "func_name": "load", "original_string": "def load(p):\n  return p",
+        "language": "python", "code": "def load(p):\n  return p", "code_tokens": ["def"], "sha": "0",
+        "docstring": "Loads the\nfile.\n\n:param p: where", "docstring_tokens": ["Loads", "the", "file", "."],
+    }  # fmt: skip
+    with zipfile.ZipFile(folder / "python.zip", "w") as archive:
+        for number, partition in enumerate(("train", "test")):
+            line = json.dumps({**row, "partition": partition, "url": f"u#L{number}-L9"}).encode()
+            packed = gzip.compress(line + b"\n" + line)
+            archive.writestr(f"python/final/jsonl/{partition}/python_{partition}_0.jsonl.gz", packed)
+    asked = [(pair.query, pair.id, pair.split) for pair in pairs(folder)]
+    assert asked == [("Loads the file.", "u#L1-L9", "test"), ("Loads the file.", "u#L0-L9", "train")]
+    assert [pair.split for pair in pairs(folder, ["python"], "train")] == ["train"]
+    [corpus] = corpora_of(folder)
+    assert [query.text for query in corpus.queries] == ["Loads the file."]
+    with pytest.raises(BadInput, match="has no ruby/final/jsonl/"):
+        list(pairs(folder, ["ruby"]))

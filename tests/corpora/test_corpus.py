@@ -1,0 +1,333 @@
+"""Corpora: one shape, in and out of BEIR and TREC files, every wrong line told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from corpora import CORPORA, data_folder, load_corpora, load_corpus
+from corpora.corpus import Corpus, digest, read_beir, write_beir
+from corpora.jsonl import read_rows
+from corpora.program import read_program
+from corpora.trec import read_qrels, read_run, write_qrels, write_run
+from ncs.errors import BadInput
+from ncs.types import Document, Query
+
+METHOD = 'public void hideKeyboard(View v) {\n  manager.hideSoftInput(v);\n  log("hidden");\n}'
+
+
+def small() -> Corpus:
+    def documents() -> Iterator[Document]:
+        yield read_program(METHOD, "java", id="repo/A.java:3")
+        yield read_program("def read(path):\n    return open(path)", "python", id="b c", title="Büro")
+        yield read_program("just words, héllo", "", id="d")
+
+    queries = (Query("q1", "hide the keyboard"), Query("q 2", "read\ta file"))
+    return Corpus("small", queries, {"q1": {"repo/A.java:3": 2, "d": 0}, "q 2": {"b c": 1}}, documents)
+
+
+def test_a_beir_folder_gives_back_the_corpus_it_was_written_from(tmp_path: Path) -> None:
+    corpus, folder = small(), tmp_path / "small"
+    write_beir(corpus, folder)
+    again = read_beir(folder)
+    assert (again.name, again.queries, again.qrels) == (corpus.name, corpus.queries, corpus.qrels)
+    assert list(again.documents()) == list(corpus.documents())
+    assert digest(again.documents(), again.queries, again.qrels) == digest(
+        corpus.documents(), corpus.queries, corpus.qrels
+    )
+
+
+def test_the_digest_changes_with_each_part_of_the_data() -> None:
+    corpus = small()
+    documents, queries, qrels = list(corpus.documents()), corpus.queries, corpus.qrels
+    digests = {
+        digest(documents, queries, qrels),
+        digest(documents[:-1], queries, qrels),
+        digest(documents[::-1], queries, qrels),
+        digest(documents, queries[:1], qrels),
+        digest(documents, queries, {"q1": {"d": 1}}),
+    }
+    assert len(digests) == 5
+
+
+def test_a_foreign_beir_folder_is_read_as_programs_of_its_language(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "title": "", "text": METHOD}) + "\n")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "hide"}\n{"_id": "unjudged", "text": "x"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
+    (document,) = read_beir(tmp_path, language="java").documents()
+    assert document.words["calls"] == ("hideSoftInput", "log")
+    (plain,) = read_beir(tmp_path).documents()
+    assert plain.words == {"doc": (METHOD,)}
+    assert [query.id for query in read_beir(tmp_path).queries] == ["q"]
+    assert load_corpus(str(tmp_path)).qrels == {"q": {"1": 1}}
+
+
+def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) -> None:
+    run = {"q1": {"b": 0.1 + 0.2, "a": 5.0, "c": 0.1 + 0.2}, "q2": {"x": -1e-17}}
+    write_run(run, tmp_path / "run")
+    again = read_run(tmp_path / "run")
+    assert again == run
+    assert list(again["q1"]) == ["a", "b", "c"]
+    qrels = {"q1": {"a": 3, "b": 0}, "q2": {"x": -1}}
+    write_qrels(qrels, tmp_path / "qrels")
+    assert read_qrels(tmp_path / "qrels") == qrels
+
+
+def test_ir_measures_reads_our_trec_files(tmp_path: Path) -> None:
+    write_run({"q1": {"a": 5.0, "b": 4.5}}, tmp_path / "run")
+    write_qrels({"q1": {"b": 2}}, tmp_path / "qrels")
+    scored = list(ir_measures.read_trec_run(str(tmp_path / "run")))  # type: ignore[no-untyped-call]
+    assert [(row.query_id, row.doc_id, row.score) for row in scored] == [("q1", "a", 5.0), ("q1", "b", 4.5)]
+    judged = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))  # type: ignore[no-untyped-call]
+    assert [(row.query_id, row.doc_id, row.relevance) for row in judged] == [("q1", "b", 2)]
+
+
+def test_an_id_with_a_space_cannot_go_into_a_trec_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot hold the id 'b c'"):
+        write_run({"q": {"b c": 1.0}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' comes twice for query 'q'"),
+        (read_run, "q Q0 d 1 nan tag\n", r":1: the score 'nan' is not a number"),
+        (read_run, "q Q0 d 1 high tag\n", r":1: the score 'high' is not a number"),
+        (read_run, "\nq Q0 d 1 0.5\n", r":2: 5 columns instead of 6"),
+        (read_run, "", "is an empty run"),
+        (read_qrels, "q 0 d 1\nq 0 d 0\n", r":2: 'd' is judged twice for 'q'"),
+        (read_qrels, "q 0 d much\n", r":1: the grade 'much' is not a whole number"),
+        (read_qrels, "", "holds no judgments"),
+    ],
+)
+def test_a_wrong_trec_line_is_told_with_its_number(
+    tmp_path: Path, read: Callable[[Path], object], text: str, message: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(BadInput, match=message) as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "two documents have the id '1'"),
+        ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": oops}\n', r"corpus\.jsonl:2: not JSON"),
+        ("corpus.jsonl", '{"_id": "1"}\n', r"corpus\.jsonl:1: no 'text'"),
+        ("corpus.jsonl", '{"_id": "1", "text": 5}\n', r"corpus\.jsonl:1: not a string in 'text'"),
+        ("corpus.jsonl", "[1]\n", r"corpus\.jsonl:1: not a JSON object"),
+        ("corpus.jsonl", '{"_id": "1", "text": "", "metadata": {"words": {"title": []}}}\n', "'words' must map"),
+        ("queries.jsonl", '{"_id": "q", "text": "a"}\n{"_id": "q", "text": "b"}\n', "two queries have the id 'q'"),
+        ("queries.jsonl", '{"_id": "other", "text": "a"}\n', "judge 'q', which is not among the queries"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "no query is judged"),
+        ("qrels/test.tsv", "q\t1\t1\nq\t1\t2\n", r"test\.tsv:2: '1' is judged twice"),
+        ("qrels/test.tsv", "q 1 1\n", r"test\.tsv:1: 1 columns instead of 3"),
+        ("qrels/test.tsv", None, r"there is no .*test\.tsv"),
+    ],
+)
+def test_a_wrong_beir_file_is_told_in_one_line(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "1", "text": "a"}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("q\t1\t1\n")
+    if text is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadInput, match=message) as caught:
+        list(read_beir(tmp_path).documents())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_gzip_file_is_told_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": "' + bytes(range(65, 91)) * 2000 + b'"}\n')[:60])
+    with pytest.raises(BadInput, match=r"rows\.jsonl\.gz is damaged"):
+        list(read_rows(path))
+    path.write_bytes(b"not gzip at all")
+    with pytest.raises(BadInput, match=r"rows\.jsonl\.gz is damaged"):
+        list(read_rows(path))
+
+
+# Programs of any shape
+
+
+def test_a_whole_file_keeps_its_names_and_leaves_imports_out() -> None:
+    file = f"import android.view.View;\n\n/** Helps. */\npublic class Keyboards {{\n  int count = 3;\n  {METHOD}\n}}\n"
+    document = read_program(file, "java", id="x")
+    assert document.words["name"] == ("hideKeyboard",)
+    assert document.words["scope"] == ("Keyboards",)
+    assert document.qualified_name == "Keyboards.hideKeyboard"
+    assert "android" not in document.words["identifiers"]
+    assert document.code == file
+
+
+def test_bare_statements_are_read_as_the_body_of_a_function_without_a_name() -> None:
+    document = read_program('manager.hideSoftInput(v);\nlog("hidden");', "java", id="x")
+    assert document.words["calls"] == ("hideSoftInput", "log")
+    assert document.words["literals"] == ("hidden",)
+    assert not {"name", "scope"} & document.words.keys()
+    assert "__program__" not in str(document.words)
+    python = read_program('with open(path) as file:\n    print(file.read(), "done")', "python", id="x")
+    assert python.words["calls"] == ("open", "print", "read")
+    assert "__program__" not in str(python.words)
+
+
+def test_statements_beside_a_method_are_not_lost() -> None:
+    document = read_program(
+        f"View v = find();\nv.show();\nv.focus();\nv.grow();\nv.shrink();\n{METHOD}", "java", id="x"
+    )
+    calls = [name for name in document.words["calls"] if name != "hideKeyboard"]  # in statements it looks like one
+    assert calls == ["find", "show", "focus", "grow", "shrink", "hideSoftInput", "log"]
+
+
+def test_the_words_of_several_members_are_joined_in_source_order() -> None:
+    document = read_program(f"{METHOD}\nint two() {{ return twice(1); }}", "java", id="x")
+    assert document.words["name"] == ("hideKeyboard", "two")
+    assert document.words["calls"] == ("hideSoftInput", "log", "twice")
+    assert (document.start_line, document.end_line) == (1, 5)
+
+
+def test_words_of_a_nested_function_count_once() -> None:
+    document = read_program("def outer():\n    def inner():\n        call()\n    return inner", "python", id="x")
+    assert document.words["name"] == ("outer",)
+    assert document.words["calls"] == ("call",)
+
+
+def test_what_is_no_program_becomes_one_text() -> None:
+    assert read_program("} not java {{", "java", id="x").words == {"doc": ("} not java {{",)}
+    assert read_program("a docstring", "", id="x", title="Title").words == {"doc": ("Title a docstring",)}
+
+
+# The data sets themselves, in the form they are given out
+
+
+def put(path: Path, rows: list[dict[str, str]]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def cosqa(folder: Path) -> set[str]:
+    codes = [{"id": f"c{n}", "code": f"def f{n}():\n    pass"} for n in (1, 2)]
+    put(folder / "eval_cosqa_corpus.jsonl.gz", codes)
+    put(folder / "eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
+    return {"c1", "c2"}
+
+
+def nlp2api(folder: Path) -> set[str]:
+    codes = [METHOD, "int a = b();", METHOD]
+    put(
+        folder / "eval_java_nlp2api.jsonl.gz",
+        [{"id": str(n), "query": f"how {n}", "code": code} for n, code in enumerate(codes)],
+    )
+    return {"0", "1", "2"}
+
+
+def codesearchnet(folder: Path) -> set[str]:
+    from tests.corpora.test_codesearchnet_challenge import release, url
+
+    release(folder)
+    return {url(1), url(2), url(4)}
+
+
+def coir(folder: Path) -> set[str]:
+    from tests.corpora.test_coir import as_fetched
+
+    as_fetched(folder / "coir")
+    return {"d1", "d2"}
+
+
+def repo_search(folder: Path) -> set[str]:
+    from tests.corpora.test_repo_search import FILES, row, write
+    from tests.gitrepo import repository
+
+    repository(folder / "repositories/o+r", FILES)
+    write(folder, row("o/r", 0, "main", ["core.py"]))
+    return {"core.py:1", "core.py:5.A", "core.py:6", "sub/core.py:1"}
+
+
+DATA: dict[str, Callable[[Path], set[str]]] = {
+    "cosqa": cosqa,
+    "nlp2api": nlp2api,
+    "codesearchnet": codesearchnet,
+    "coir": coir,
+    "repo_search": repo_search,
+}
+"""name -> puts a small data set into a folder; the ids of its documents."""
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_every_corpus_judges_only_documents_it_has(tmp_path: Path, name: str) -> None:
+    expected = DATA[name](tmp_path)
+    (corpus,) = load_corpora(name, tmp_path)
+    ids = {document.id for document in corpus.documents()}
+    assert ids == expected
+    found = corpus.judged_run({query.id: dict.fromkeys(ids, 1.0) for query in corpus.queries})
+    assert all(grades.keys() <= found[query].keys() for query, grades in corpus.qrels.items())
+    assert corpus.name.startswith(name)
+
+
+def test_a_copy_of_the_gold_program_answers_too(tmp_path: Path) -> None:
+    nlp2api(tmp_path)
+    assert load_corpus("nlp2api", tmp_path).qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
+
+
+def test_the_release_of_cosqa_is_read_where_it_is_all_there_is(tmp_path: Path) -> None:
+    (tmp_path / "cosqa").mkdir()
+    (tmp_path / "cosqa/code_idx_map.txt").write_text(json.dumps({"def f():\n    pass": 0, "def g():\n    call()": 7}))
+    asked = {"idx": "cosqa-train-3", "doc": "do g", "code": "def g():\n    call()", "retrieval_idx": 7}
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([asked]))
+    corpus = load_corpus("cosqa", tmp_path)
+    assert corpus.queries == (Query("cosqa-train-3", "do g"),)
+    assert corpus.qrels == {"cosqa-train-3": {"cosqa-code-7": 1}}
+    assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-0", "f"), ("cosqa-code-7", "g")]
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**asked, "retrieval_idx": None}]))
+    with pytest.raises(BadInput, match=r"500\.json: query 1: no number in 'retrieval_idx'"):
+        load_corpus("cosqa", tmp_path)
+
+
+def test_the_release_of_nlp2api_is_read_from_its_archive(tmp_path: Path) -> None:
+    (tmp_path / "nlp2api").mkdir()
+    path = tmp_path / "nlp2api/NLP2API.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("P-1/oracle-310.txt", "How do I hide?\r\nView Manager\r\nHow\u2019s that?\r\nList\r\n")
+        archive.writestr("P-1/oracle-310-code/1.java", METHOD.replace("\n", "\r\n"))
+        archive.writestr("P-1/oracle-310-code/2.java", 'f("\u2019");'.encode("cp1252"))
+    corpus = load_corpus("nlp2api", tmp_path)
+    assert corpus.queries == (Query("1", "How do I hide?"), Query("2", "How\u2019s that?"))
+    assert [document.code for document in corpus.documents()] == [METHOD, 'f("\u2019");']
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("P-1/oracle-310.txt", "How do I hide?\nView\n")
+    with pytest.raises(BadInput, match=r"lacks 'oracle-310-code/1\.java'"):
+        load_corpus("nlp2api", tmp_path)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_missing_data_is_told_with_its_remedy(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadInput, match=r"there is no .*(--data or NCS_DATA|python -m corpora fetch)"):
+        load_corpora(name, tmp_path)
+
+
+def test_the_data_folder_is_the_one_given_else_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NCS_DATA", str(tmp_path))
+    assert data_folder() == tmp_path
+    assert data_folder(Path("/")) == Path("/")
+    monkeypatch.setenv("NCS_DATA", str(tmp_path / "missing"))
+    with pytest.raises(BadInput, match=r"--data or NCS_DATA"):
+        data_folder()
+
+
+def test_an_unknown_corpus_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BadInput, match="there are: cosqa, nlp2api"):
+        load_corpus("nope")

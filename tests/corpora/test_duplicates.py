@@ -1,0 +1,192 @@
+"""Duplicates, and pairs too like held-out functions, compared with all pairs counted by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.__main__ import main
+from corpora.codesearchnet.duplicates import (
+    EXACT,
+    KEPT,
+    MIN_IDENTIFIERS,
+    NEAR,
+    HeldOutFunctions,
+    Part,
+    alike,
+    duplicates,
+    identifiers,
+    rows_of,
+)
+from corpora.codesearchnet.filters import read_code
+from corpora.pairs import Pair
+
+
+def write(
+    folder: Path, number: int, names: Sequence[Sequence[int]], digests: Sequence[bytes], pairs: Sequence[bool]
+) -> Part:
+    part = Part(folder / f"{number}.rows", folder / f"{number}.names")
+    part.rows.write_bytes(rows_of(names, digests, pairs).tobytes())
+    part.names.write_bytes(b"".join(np.array(each, "<u4").tobytes() for each in names))
+    return part
+
+
+def digest(number: int) -> bytes:
+    return number.to_bytes(16, "little")
+
+
+def fates(
+    tmp_path: Path, names: Sequence[Sequence[int]], digests: Sequence[bytes], pairs: Sequence[bool], cut: int = 3
+) -> list[int]:
+    """Of functions that lie in several parts."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    bounds = [*range(0, len(names), cut), len(names)]
+    parts = [write(tmp_path, a, names[a:b], digests[a:b], pairs[a:b]) for a, b in pairwise(bounds)]
+    return [int(fate) for fate in duplicates(parts, scratch)]
+
+
+def test_identifiers_are_names_without_keywords_numbers_and_strings() -> None:
+    tokens = ["def", "load", "(", "a", ",", "a", ")", ":", "return", "größe", "12", '"a"', "_x1"]
+    assert len(identifiers(tokens, "python")) == 5  # load a a größe _x1
+    assert identifiers(["a", "b"], "python") == identifiers(["b", "a"], "python")
+
+
+def test_thresholds_are_allamanis_s_on_sets_and_on_multisets() -> None:
+    ten, nine = Counter(range(10)), Counter(range(9))
+    assert alike(ten, nine)  # 9 / 10
+    assert not alike(ten, Counter(range(7)))  # 7 / 10 of the sets
+    assert alike(ten, Counter([*range(9), 20])) is (9 / 11 >= 0.8)
+    assert not alike(Counter({1: 5, 2: 1}), Counter({1: 1, 2: 1}))  # sets alike, multisets 2 / 6
+
+
+def test_a_function_is_an_exact_duplicate_a_near_one_or_kept(tmp_path: Path) -> None:
+    base = [*range(100, 130)]
+    names = [base, base, [*base[:-1], 999], [*range(200, 230)], [1, 2, 3], [1, 2, 3], [1, 2, 4]]
+    digests = [digest(n) for n in (1, 1, 2, 3, 4, 4, 5)]
+    assert fates(tmp_path, names, digests, [True] * 7) == [KEPT, EXACT, NEAR, KEPT, KEPT, EXACT, KEPT]
+
+
+def test_of_a_cluster_the_first_pair_is_kept_even_behind_functions_without_documentation(tmp_path: Path) -> None:
+    base = [*range(100, 130)]
+    names = [base, [*base[:-1], 999], base]
+    assert fates(tmp_path, names, [digest(1), digest(2), digest(1)], [False, True, True]) == [NEAR, KEPT, NEAR]
+
+
+def test_fewer_identifiers_than_twenty_have_exact_duplicates_only(tmp_path: Path) -> None:
+    short = [*range(MIN_IDENTIFIERS - 1)]
+    assert fates(tmp_path, [short, short], [digest(1), digest(2)], [True, True]) == [KEPT, KEPT]
+    (tmp_path / "long").mkdir()
+    long = [*range(MIN_IDENTIFIERS)]
+    assert fates(tmp_path / "long", [long, long], [digest(1), digest(2)], [True, True]) == [KEPT, NEAR]
+
+
+def random_functions(count: int, seed: int) -> list[list[int]]:
+    """Half of them changed copies of others, from nearly the same to hardly alike."""
+    draw = random.Random(seed)
+    functions: list[list[int]] = []
+    for number in range(count):
+        if number % 2 and functions:
+            copy = list(draw.choice(functions))
+            for _ in range(draw.randint(0, len(copy) // 3)):
+                copy[draw.randrange(len(copy))] = draw.randrange(1 << 32)
+            functions.append(sorted(copy))
+        else:
+            functions.append(sorted(draw.choices(range(1 << 32), k=draw.randint(MIN_IDENTIFIERS, 60))))
+    return functions
+
+
+def test_clusters_are_those_of_all_pairs_that_are_alike(tmp_path: Path) -> None:
+    """Counted by all pairs; MinHash may miss a pair with .2 %, which here it does not."""
+    names = random_functions(160, 1)
+    counted = [Counter(each) for each in names]
+    cluster = list(range(len(names)))
+    for a, b in combinations(range(len(names)), 2):
+        if alike(counted[a], counted[b]):
+            old, new = max(cluster[a], cluster[b]), min(cluster[a], cluster[b])
+            cluster = [new if each == old else each for each in cluster]
+    expected = [KEPT if cluster[row] == row else NEAR for row in range(len(names))]
+    assert NEAR in expected
+    assert fates(tmp_path, names, [digest(n) for n in range(len(names))], [True] * len(names), 50) == expected
+
+
+def pair(query: str, code: str) -> Pair:
+    return Pair(query, code, "python", "test", "id")
+
+
+def function(names: list[str]) -> str:
+    return "def f():\n" + "\n".join(f"    {name}()" for name in names)
+
+
+HELD_OUT = 'def add(a, b):\n    """Adds two numbers.\n\n    Slowly."""\n    # plus\n    return a + b'
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "reason"),
+    [
+        ("something else", "def add(a, b):\n    return a + b", "code"),
+        ("something else", "def add(a, b):\n    return b + a", None),
+        ("Adds two numbers", "def plus(x, y):\n    return x + y", "documentation"),
+        ("Adds two numbers quickly", "def plus(x, y):\n    return x + y", None),
+        ("something else", function([f"n{at}" for at in range(29)] + ["other"]), "near duplicate"),
+        ("something else", function([f"n{at}" for at in range(20)] + [f"o{at}" for at in range(10)]), None),
+    ],
+)
+def test_a_pair_is_left_out_for_its_code_or_its_documentation(query: str, code: str, reason: str | None) -> None:
+    held_out = HeldOutFunctions([(HELD_OUT, "python"), (function([f"n{at}" for at in range(30)]), "python")])
+    assert held_out.overlap(pair(query, code)) == reason
+
+
+def test_every_near_duplicate_is_found() -> None:
+    draw = random.Random(4)
+    common = [f"c{at}" for at in range(40)]
+    samples = [draw.sample(common, draw.randint(12, 40)) for _ in range(60)]
+    held_out = HeldOutFunctions([(function(names), "python") for names in samples])
+    every = [Counter(identifiers(read_code(function(names), "python").tokens, "python")) for names in samples]
+    positives = 0
+    for _ in range(300):
+        names = draw.choice(samples)
+        names = [name for name in names if draw.random() > 0.1] + draw.sample(common, draw.randint(0, 4))
+        own = Counter(identifiers(read_code(function(names), "python").tokens, "python"))
+        expected = own.total() >= 20 and any(each.total() >= 20 and alike(own, each) for each in every)
+        assert (held_out.overlap(pair("something else", function(names))) is not None) == expected or names in samples
+        positives += expected
+    assert 30 < positives < 270
+
+
+def test_the_command_says_how_many_pairs_were_left_out_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "corpus" / "python" / "final" / "jsonl" / "train"
+    folder.mkdir(parents=True)
+    said = [("Adds two numbers.", "def x(a):\n    return a"), ("Takes b from a.", "def sub(a, b):\n    return a - b")]
+    fields = {"repo": "r", "path": "p", "func_name": "f", "language": "python", "sha": "0", "partition": "train"}
+    rows = [
+        {
+            **fields,
+            "original_string": c,
+            "code": c,
+            "code_tokens": c.split(),
+            "docstring": d,
+            "docstring_tokens": d.split(),
+            "url": d,
+        }
+        for d, c in said
+    ]
+    (folder / "python_train_0.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    (tmp_path / "kept.jsonl").write_text(json.dumps({"code": HELD_OUT, "language": "python"}) + "\n")
+    out = tmp_path / "pairs.jsonl"
+    assert (
+        main(["codesearchnet", "pairs", str(tmp_path / "corpus"), str(out), "--apart", str(tmp_path / "kept.jsonl")])
+        == 0
+    )
+    assert capsys.readouterr().out == "1 pairs; left out as like kept.jsonl: 1 documentation\n"
+    assert [json.loads(line)["query"] for line in out.read_text().splitlines()] == ["Takes b from a."]

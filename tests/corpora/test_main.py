@@ -1,0 +1,253 @@
+"""`python -m corpora`: what a user types, against a server on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from corpora import load_corpus
+from corpora.__main__ import main
+from corpora.catalogue import CATALOGUE, FETCHED, read_catalogue
+from corpora.coir import DATASETS
+from corpora.corpus import read_beir
+from corpora.download import place
+from corpora.pairs import read_pairs
+from ncs.errors import BadInput
+from tests.corpora.test_coir import CORPUS, QUERIES, parquet, qrels
+from tests.corpora.test_corpus import METHOD, nlp2api
+from tests.corpora.test_ncs287 import SHEET, asked
+from tests.corpora.test_repo_search import FILES, row, write
+from tests.corpora.test_stackoverflow import ROWS, dump
+from tests.webserver import Answer, Site, serving
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving() as site:
+        yield site
+
+
+def zipped(files: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return data.getvalue()
+
+
+def test_without_a_command_every_corpus_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[: len(FETCHED)]] == list(FETCHED)
+    assert lines[-1] == "fetch one with: python -m corpora fetch NAME DATA"
+
+
+def test_help_names_what_can_be_fetched(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in FETCHED)
+
+
+def test_the_catalogue_names_safe_places_pinned_contents_and_known_corpora() -> None:
+    catalogue = read_catalogue()
+    assert catalogue.keys() == FETCHED.keys() - {"coir", "repo_search"}
+    for name, files in catalogue.items():
+        for file in files:
+            assert place(Path("data"), file.path).is_relative_to("data")
+            assert file.url.startswith("https://")
+            assert name in ("stackoverflow", "nlp2api") or file.checksum or file.path.endswith(".zip")
+    assert CATALOGUE.name == "catalogue.txt"
+
+
+@pytest.mark.parametrize("line", ["a b c", "a b 12x - http://127.0.0.1/", "a b - - http://127.0.0.1/ more"])
+def test_a_wrong_line_of_a_catalogue_is_told_with_its_number(tmp_path: Path, line: str) -> None:
+    (tmp_path / "list.txt").write_text(f"# a comment\n\n{line}\n")
+    with pytest.raises(BadInput, match=r"list\.txt:3: not 'corpus path bytes checksum address'"):
+        read_catalogue(tmp_path / "list.txt")
+
+
+def test_fetch_brings_files_to_where_they_are_read_and_goes_on_later(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    map_, queries = json.dumps({"def f():\n    pass": 3}).encode(), json.dumps(
+        [{"idx": "q", "doc": "do f", "retrieval_idx": 3}]
+    ).encode()  # fmt: skip
+    sha256 = hashlib.sha256(map_).hexdigest()
+    catalogue = tmp_path / "list.txt"
+    catalogue.write_text(
+        f"cosqa code_idx_map.txt {len(map_)} sha256:{sha256} {site.put('/map', map_)}\n"
+        f"cosqa cosqa-retrieval-dev-500.json - - {site.url}/dev\n"
+    )
+    command = ["fetch", "cosqa", str(tmp_path / "data"), "--catalogue", str(catalogue), "-q"]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert out == "1 arrived, 0 were there, 1 failed\n"
+    assert err == f"not fetched: cosqa-retrieval-dev-500.json: {site.url}/dev: 404 Not Found\n"
+    site.put("/dev", queries)
+    assert main([*command, "--again"]) == 0
+    assert capsys.readouterr().out == "1 arrived, 1 were there, 0 failed\n"
+    assert load_corpus("cosqa", tmp_path / "data").qrels == {"q": {"cosqa-code-3": 1}}
+
+
+def test_only_what_fits_a_pattern_is_fetched(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    catalogue = tmp_path / "list.txt"
+    lines = [
+        f"codesearchnet {name} - - {site.put(f'/{name}', b'x')}\n" for name in ("go.zip", "java.zip", "queries.csv")
+    ]
+    catalogue.write_text("".join(lines))
+    command = ["fetch", "codesearchnet", str(tmp_path / "data"), "--catalogue", str(catalogue), "--only"]
+    assert main([*command, "*.csv"]) == 0
+    assert [path for path, _ in site.asked] == ["/queries.csv"]
+    capsys.readouterr()
+    assert main([*command, "rust*"]) == 2
+    assert capsys.readouterr().err == "corpora: no file of codesearchnet fits 'rust*'\n"
+
+
+def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path: Path) -> None:
+    files = {"P-1/oracle-310.txt": "How?\nApi\n", "P-1/oracle-310-code/1.java": METHOD, "P-1/lib/big.jar": "x" * 9999}
+    (tmp_path / "list.txt").write_text(f"nlp2api NLP2API.zip - - {site.put('/zip', zipped(files))}\n")
+    assert main(["fetch", "nlp2api", str(tmp_path), "--catalogue", str(tmp_path / "list.txt"), "-q"]) == 0
+    assert zipfile.ZipFile(tmp_path / "nlp2api/NLP2API.zip").namelist() == list(files)[:2]
+    assert [document.code for document in load_corpus("nlp2api", tmp_path).documents()] == [METHOD]
+    assert main(["fetch", "nlp2api", str(tmp_path), "--catalogue", str(tmp_path / "list.txt"), "-q"]) == 0
+    assert len(site.asked) == 1  # the reduced archive counts as there
+
+
+def serve_cosqa(site: Site, tmp_path: Path) -> None:
+    """The Hub's listings and files of CoIR's cosqa."""
+    parts: dict[str, dict[str, Sequence[object]]] = {
+        "cosqa-queries-corpus": {"corpus": CORPUS, "queries": QUERIES},
+        "cosqa-qrels": {split: qrels(split) for split in ("train", "test")},
+    }
+    for dataset, splits in parts.items():
+        listing: list[dict[str, object]] = [{"type": "file", "path": "README.md", "size": 3, "oid": "0" * 40}]
+        for split, rows in splits.items():
+            parquet(tmp_path / "made.parquet", rows)
+            data, file = (tmp_path / "made.parquet").read_bytes(), f"data/{split}-00000-of-00001.parquet"
+            lfs = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
+            listing.append({"type": "file", "path": file, "size": len(data), "oid": "1" * 40, "lfs": lfs})
+            site.put(f"/datasets/CoIR-Retrieval/{dataset}/resolve/main/{file}", data)
+        site.put(f"/api/datasets/CoIR-Retrieval/{dataset}/tree/main?recursive=true", json.dumps(listing).encode())
+
+
+def test_coir_comes_from_the_hub_by_its_listing(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    serve_cosqa(site, tmp_path)
+    command = ["fetch", "coir", str(tmp_path / "data"), "--hub", site.url, "--only", "cosqa", "-q"]
+    assert main(command) == 0
+    assert capsys.readouterr().out == "4 arrived, 0 were there, 0 failed\n"
+    assert load_corpus("coir", tmp_path / "data").qrels == {"q2": {"d2": 1}}
+    site.put("/api/datasets/CoIR-Retrieval/cosqa-qrels/tree/main?recursive=true", b'{"error": "busy"}')
+    assert main(command) == 2
+    assert "does not list the files of CoIR-Retrieval/cosqa-qrels" in capsys.readouterr().err
+    assert main([*command[:-2], "none"]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"corpora: CoIR has no data set 'none'; there are: {next(iter(DATASETS))}"
+    )
+
+
+def test_pinned_repositories_come_as_archives(site: Site, tmp_path: Path) -> None:
+    write(tmp_path, row("o/r", 0, "0" * 40, ["core.py"]))
+    site.put(f"/o/r/archive/{'0' * 40}.zip", zipped({f"r-{'0' * 40}/{path}": text for path, text in FILES.items()}))
+    assert main(["fetch", "repo_search", str(tmp_path), "--github", f"{site.url}/", "-q"]) == 0
+    assert len(list(load_corpus("repo_search", tmp_path).documents())) == 4
+
+
+def test_listed_repositories_come_in_parallel_reduced_to_sources_and_only_once(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = []
+    for number in range(6):
+        path = f"/owner/app{number}/archive/{'0' * 39}{number}.zip"
+        body = zipped({"app/A.java": f"class A{number} {{}}", "app/logo.png": "x" * 999})
+        links.append(site.put(path, body, *([Answer(cut=40)] if number == 2 else [])))
+    links.append(f"{site.url}/owner/gone/archive/{'0' * 40}.zip")
+    links.append(site.put(f"/owner/page/archive/{'0' * 40}.zip", b"<html>"))
+    (tmp_path / "links.txt").write_text("\n".join(links))
+    command = ["repositories", str(tmp_path / "links.txt"), str(tmp_path / "apps"), "--jobs", "3", "-q"]
+    assert main([*command, "--tries", "2"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "6 arrived, 0 were there, 2 failed\n"
+    assert "owner+gone.zip: " in err
+    assert "owner+page.zip is damaged or no archive" in err
+    archives = sorted((tmp_path / "apps").glob("*.zip"))
+    assert [path.name for path in archives] == [f"owner+app{number}.zip" for number in range(6)]
+    assert zipfile.ZipFile(archives[2]).namelist() == ["app/A.java"]
+    asked_before = len(site.asked)
+    assert main(command) == 1
+    assert capsys.readouterr().out == "0 arrived, 6 were there, 2 failed\n"
+    assert [path for path, _ in site.asked[asked_before:]] == [f"/owner/page/archive/{'0' * 40}.zip"]
+
+
+def test_a_score_sheet_is_told_as_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sheet.csv").write_text(SHEET)
+    assert main(["ncs287", "score-sheet", str(tmp_path / "sheet.csv"), "--out", str(tmp_path / "out.json")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "NCS                  Answered@1/5/10 1/1/2        MRR 0.308",
+        "UNIF_android         Answered@1/5/10 1/2/2        MRR 0.375",
+    ]
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["sheet_sha256"] == hashlib.sha256(SHEET.encode()).hexdigest()
+    assert written["systems"]["UNIF_android"]["mrr"] == 0.375
+
+
+def test_a_dump_becomes_pairs_without_the_evaluation_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    posts = dump(tmp_path / "Posts.xml", ROWS)
+    (tmp_path / "held.json").write_text(json.dumps([asked(18, "x", "a();"), asked(18, "y", "b();")]))
+    command = ["stackoverflow", str(posts), str(tmp_path / "pairs.jsonl.gz"), "-q"]
+    assert main([*command, "--held-out", str(tmp_path / "held.json")]) == 0
+    assert capsys.readouterr() == ("3 pairs\n", "")
+    assert {pair.question_id for pair in read_pairs(tmp_path / "pairs.jsonl.gz")} == {"10"}
+    assert main([*command, "--exclude", "hide, Studio"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 pairs\n"
+    assert err.startswith("corpora: no --held-out questions")
+
+
+def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nlp2api(tmp_path)
+    assert main(["beir", "nlp2api", str(tmp_path / "out"), "--data", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'out' / 'nlp2api'}\n"
+    assert read_beir(tmp_path / "out/nlp2api").qrels == load_corpus("nlp2api", tmp_path).qrels
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fetch", "nothing", "data"], "nothing is known to fetch for 'nothing'; there are: ncs287"),
+        (["fetch", "cosqa", "data", "--tries", "0"], "jobs and tries must be at least 1"),
+        (["fetch", "cosqa", "data", "--jobs", "0"], "jobs and tries must be at least 1"),
+        (["ncs287", "score-sheet", "none.csv"], "there is no none.csv"),
+        (["repositories", "none.txt", "apps"], "there is no none.txt"),
+        (["stackoverflow", "none.xml", "pairs.jsonl"], "cannot read none.xml"),
+        (
+            ["stackoverflow", "none.xml", "no/folder/pairs.jsonl"],
+            "no/folder/pairs.jsonl.part: No such file or directory",
+        ),
+        (["beir", "nothing", "out", "--data", "."], "no corpus or BEIR folder called 'nothing'"),
+        (["beir", "cosqa", "out", "--data", "none"], "there is no data folder none"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("corpora: ")
+    assert message in line

@@ -1,0 +1,176 @@
+"""Questions answered by files: repositories at their revisions, functions folded into files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from corpora import load_corpora, load_corpus
+from corpora.corpus import write_beir
+from corpora.download import RemoteFile
+from corpora.jsonl import read_rows
+from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, file_of, files_of_run, read
+from evaluation.measures import evaluate
+from ncs.errors import BadInput
+from tests.gitrepo import bare, commit, git, repository
+
+CORE = "def run():\n    start()\n\n\nclass A:\n    def stop(self):\n        halt()\n"
+FILES = {"lib/core.py": CORE, "lib/sub/core.py": "def other():\n    pass\n", "setup.py": "def outside():\n    pass\n"}
+
+
+def row(
+    repo: str, number: int, revision: str, relevant: list[str], count: int = 1, root: str = "lib"
+) -> dict[str, object]:
+    return {
+        "id": f"{repo.partition('/')[2]}-{number}", "repo": repo, "root": root, "revision": revision,
+        "category": "semantic", "query": f"question {number}", "relevant": relevant, "relevant_count": count,
+        "complete": True, "license": "MIT",
+    }  # fmt: skip
+
+
+def write(data: Path, *rows: dict[str, object]) -> Path:
+    data.mkdir(exist_ok=True)
+    with gzip.open(data / ROWS, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return data
+
+
+def test_functions_below_the_root_are_read_at_the_pinned_revision(tmp_path: Path) -> None:
+    work_tree = repository(tmp_path / "mirror/o+r", FILES)
+    revision = git(work_tree, "rev-parse", "HEAD").strip()
+    commit(work_tree, {"lib/core.py": "def newer():\n    pass\n"})
+    data = write(tmp_path / "data", row("o/r", 0, revision, ["core.py"]), row("o/r", 1, revision, ["sub/core.py"]))
+    (task,) = read(data, tmp_path / "mirror")
+    assert (task.repository, task.revision, task.root, task.note) == ("o/r", revision, "lib", "")
+    documents = list(task.corpus.documents())
+    assert [(document.id, document.path) for document in documents] == [
+        ("core.py:1", "core.py"),
+        ("core.py:6", "core.py"),
+        ("core.py:5.A", "core.py"),
+        ("sub/core.py:1", "sub/core.py"),
+    ]
+    assert {document.repository for document in documents} == {"o/r"}
+    assert task.files == {"r-0": {"core.py": 1}, "r-1": {"sub/core.py": 1}}
+    assert [query.text for query in task.corpus.queries] == ["question 0", "question 1"]
+
+
+def test_a_bare_repository_without_the_revision_is_read_at_head_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "o+r").mkdir()
+    bare(tmp_path / "o+r/repo", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]))
+    (task,) = read(data, tmp_path)
+    assert task.note == "o/r has no revision 000000000000; read at its HEAD."
+    assert len(list(task.corpus.documents())) == 4
+
+
+def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
+    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]))
+    (data / "repositories").mkdir()
+    with zipfile.ZipFile(data / "repositories/o+r.zip", "w") as archive:
+        for path, text in FILES.items():
+            archive.writestr(f"r-{'0' * 40}/{path}", text)
+    (task,) = read(data)
+    assert task.note == ""
+    assert [document.id for document in task.corpus.documents()] == [
+        "core.py:1",
+        "core.py:6",
+        "core.py:5.A",
+        "sub/core.py:1",
+    ]
+    assert archives(data, "http://127.0.0.1") == [RemoteFile(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
+
+
+def test_a_repository_in_no_language_that_is_read_says_so_and_is_no_corpus(tmp_path: Path) -> None:
+    plain = repository(tmp_path / "repositories/o+plain", {"notes.nolanguage": "x"})
+    code = repository(tmp_path / "repositories/o+code", FILES)
+    write(
+        tmp_path,
+        row("o/plain", 0, git(plain, "rev-parse", "HEAD").strip(), ["notes.nolanguage"], root="."),
+        row("o/code", 0, git(code, "rev-parse", "HEAD").strip(), ["core.py"]),
+    )
+    first, second = read(tmp_path)
+    assert first.note == "o/plain holds nothing in a language that is read"
+    assert list(first.corpus.documents()) == []
+    assert second.note == ""
+    assert [corpus.name for corpus in corpora(tmp_path)] == ["repo_search-code"]
+    assert load_corpus("repo_search", tmp_path).qrels == second.files
+
+
+def test_a_file_stands_where_its_best_function_does() -> None:
+    run = {"q": {"b.py:7": 1.0, "a.py:1": 3.0, "b.py:2": 2.0, "a.py:9": 0.5, "c/d.py:3": 1.0}, "none": {}}
+    folded = files_of_run(run, file_of)
+    assert folded == {"q": {"a.py": 3.0, "b.py": 2.0, "c/d.py": 1.0}, "none": {}}
+    assert list(folded["q"]) == ["a.py", "b.py", "c/d.py"]
+
+
+def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Path) -> None:
+    work_tree = repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, git(work_tree, "rev-parse", "HEAD").strip(), ["sub/core.py"]))
+    (task,) = read(data, tmp_path)
+    run = {"r-0": {"core.py:1": 3.0, "core.py:6": 2.0, "sub/core.py:1": 1.0}}
+    assert evaluate(task.files, task.corpus.judged_run(run), "mrr") == {
+        "r-0": 0.5
+    }  # the second file, the third function
+    with pytest.raises(BadInput, match="its files are judged"):
+        write_beir(task.corpus, tmp_path / "beir")
+
+
+def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tmp_path: Path) -> None:
+    work_tree = repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, git(work_tree, "rev-parse", "HEAD").strip(), ["core.py"], 4))
+    (task,) = read(data, tmp_path)
+    assert task.relevant == {"r-0": 4}
+    assert len(task.files["r-0"]) == 4
+    assert evaluate(task.files, {"r-0": {"core.py": 1.0}}, "recall@10") == {"r-0": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"repo": "../x"}, r":1: '\.\./x' is no owner/name"),
+        ({"relevant": "core.py"}, ":1: 'relevant' is no list of files"),
+        ({"relevant": []}, ":1: 'relevant' is no list of files"),
+        ({"relevant_count": 0}, ":1: 'relevant_count' is no number from 1"),
+        ({"repo": "o/gone"}, r"there is no .*o\+gone; get it with: python -m corpora fetch repo_search DATA"),
+        ({"revision": 5}, ":1: not a string in 'revision'"),
+    ],
+)
+def test_wrong_rows_are_told_in_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", {**row("o/r", 0, "0" * 40, ["core.py"]), **change})
+    with pytest.raises(BadInput, match=message):
+        read(data, tmp_path)
+
+
+def test_a_repository_has_one_revision_and_one_id_a_question(tmp_path: Path) -> None:
+    repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]), row("o/r", 1, "1" * 40, ["core.py"]))
+    with pytest.raises(BadInput, match=r":2: another revision of o/r than in .*:1"):
+        read(data, tmp_path)
+    write(data, *[row("o/r", 0, "0" * 40, ["core.py"])] * 2)
+    with pytest.raises(BadInput, match="two queries have the id 'r-0'"):
+        read(data, tmp_path)
+
+
+def test_a_name_of_several_corpora_is_not_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        repository(tmp_path / f"repositories/o+{name}", FILES)
+    write(tmp_path, row("o/a", 0, "main", ["core.py"]), row("o/b", 0, "main", ["core.py"]))
+    assert [corpus.name for corpus in load_corpora("repo_search", tmp_path)] == ["repo_search-a", "repo_search-b"]
+    with pytest.raises(BadInput, match=r"is 2 corpora \(repo_search-a, repo_search-b\)"):
+        load_corpus("repo_search", tmp_path)
+
+
+def test_the_held_out_questions_name_each_file_once_below_a_pinned_root() -> None:
+    rows = list(read_rows(Path(__file__).parents[2] / "evaluation" / "held_out" / OWN_ROWS))
+    assert len({row.text("id") for row in rows}) == len(rows) == 174
+    assert len({(row.text("repo"), row.text("revision"), row.text("root")) for row in rows}) == 12
+    for row in rows:
+        relevant = row.values["relevant"]
+        assert isinstance(relevant, list)
+        assert len(set(relevant)) == len(relevant) == row.values["relevant_count"]
+        assert row.text("query").strip()

@@ -1,0 +1,265 @@
+"""Posts.xml into pairs: streamed, filtered as UNIF's were, split by question, nothing of the evaluation in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import py7zr
+import pytest
+
+from corpora.pairs import HeldOut, Pair, normal_title, read_pairs, split_of, write_pairs
+from corpora.stackoverflow import Filters, codes, is_learnable, is_wanted, read_dump, read_posts
+from ncs.errors import BadInput
+
+HIDE = '<p>Try <code>hide()</code>:</p>\n<pre class="lang-java"><code>view.hide(a &lt; b);\n</code></pre>'
+
+
+def question(id: int, title: str, *, tags: str = "<java><android>", accepted: int | None = None) -> dict[str, str]:
+    row = {"Id": str(id), "PostTypeId": "1", "Score": "3", "Title": title, "Tags": tags, "Body": HIDE}
+    return row if accepted is None else {**row, "AcceptedAnswerId": str(accepted)}
+
+
+def answer(id: int, parent: int, body: str = HIDE, *, score: int = 1) -> dict[str, str]:
+    return {
+        "Id": str(id), "PostTypeId": "2", "ParentId": str(parent), "Score": str(score), "Body": body,
+        "ContentLicense": "CC BY-SA 3.0",
+    }  # fmt: skip
+
+
+def dump(path: Path, rows: Iterable[dict[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8") as file:
+        file.write('\ufeff<?xml version="1.0" encoding="utf-8"?>\n<posts>\n')
+        for row in rows:
+            attributes = " ".join(f"{key}={quoteattr(value, {chr(10): '&#xA;'})}" for key, value in row.items())
+            file.write(f"  <row {attributes} />\n")
+        file.write("</posts>")
+    return path
+
+
+def packed(path: Path, method: int = py7zr.FILTER_LZMA2) -> Path:
+    with py7zr.SevenZipFile(path.with_suffix(".7z"), "w", filters=[{"id": method}]) as archive:
+        archive.write(path, "Posts.xml")
+    return path.with_suffix(".7z")
+
+
+ROWS = [
+    answer(1, 10),  # before its question, as after a merge
+    question(10, "How to hide a view", accepted=13),
+    question(11, "Android Studio hides my view"),
+    question(12, "Hide a view in Python", tags="<python>"),
+    answer(13, 10, "<pre><code>a();\n</code></pre> or <pre><code>b();\n  c();</code></pre>", score=-2),
+    answer(14, 10, score=0),
+    answer(15, 11),
+    answer(16, 12),
+    {"Id": "17", "PostTypeId": "5", "Body": "a tag wiki", "Score": "0"},
+    question(18, "Büro \N{RIGHT SINGLE QUOTATION MARK}öffnen\N{RIGHT SINGLE QUOTATION MARK}"),
+    answer(19, 18),
+]
+
+
+def test_pairs_are_the_code_of_accepted_or_upvoted_answers(tmp_path: Path) -> None:
+    pairs = list(read_dump(dump(tmp_path / "Posts.xml", ROWS)))
+    assert [(pair.id, pair.code) for pair in pairs] == [
+        ("10-1-0", "view.hide(a < b);"),
+        ("10-13-0", "a();"),
+        ("10-13-1", "b();\n  c();"),
+        ("18-19-0", "view.hide(a < b);"),
+    ]
+    assert pairs[0] == Pair(
+        query="How to hide a view",
+        code="view.hide(a < b);",
+        language="java",
+        source="Stack Overflow",
+        id="10-1-0",
+        question_id="10",
+        split=split_of("10"),
+        license="CC BY-SA 3.0",
+    )
+    assert pairs[-1].query == "Büro ’öffnen’"
+
+
+def test_a_7z_gives_the_same_rows_as_the_plain_file(tmp_path: Path) -> None:
+    path = dump(tmp_path / "Posts.xml", ROWS * 500)
+    assert list(read_posts(packed(path))) == list(read_posts(path))
+    assert len(list(read_posts(path))) == 500 * len(ROWS)
+
+
+def test_reading_a_7z_may_end_early(tmp_path: Path) -> None:
+    noise = random.Random(3)
+    rows = ({"Id": str(n), "Body": f"{noise.getrandbits(80_000):x}"} for n in range(600))
+    posts = read_posts(packed(dump(tmp_path / "Posts.xml", rows), py7zr.FILTER_COPY))
+    assert next(iter(posts))["Id"] == "0"
+    posts.close()  # type: ignore[attr-defined]
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak(rows: int) -> int:
+        path = dump(tmp_path / "Posts.xml", (answer(n, 1, "x" * 2000) for n in range(rows)))
+        tracemalloc.start()
+        assert sum(1 for _ in read_posts(path)) == rows
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(10_000) < 1.5 * peak(1000)
+
+
+def test_evaluation_questions_are_left_out_by_id_and_by_title(tmp_path: Path) -> None:
+    path = dump(tmp_path / "Posts.xml", ROWS)
+    assert {pair.question_id for pair in read_dump(path, held_out=HeldOut.of([("10", "another title")]))} == {"18"}
+    held_out = HeldOut.of([("999", "how to HIDE a view?!")])
+    assert {pair.question_id for pair in read_dump(path, held_out=held_out)} == {"18"}
+
+
+def test_pairs_of_a_question_share_a_split_and_the_seed_decides_it(tmp_path: Path) -> None:
+    pairs = list(read_dump(dump(tmp_path / "Posts.xml", ROWS), seed=5))
+    assert {(pair.question_id, pair.split) for pair in pairs} == {(id, split_of(id, 5)) for id in ("10", "18")}
+    first = [split_of(str(id)) for id in range(20_000)]
+    counts = Counter(first)
+    assert counts["train"] == pytest.approx(18_000, abs=200)
+    assert counts["valid"] == pytest.approx(1000, abs=150)
+    assert counts["test"] == pytest.approx(1000, abs=150)
+    assert first != [split_of(str(id), 1) for id in range(20_000)]
+
+
+def test_tags_and_words_of_the_title_decide_about_a_question() -> None:
+    filters = Filters()
+    assert is_wanted(question(1, "Hide it"), filters)
+    assert is_wanted(question(1, "Hide it", tags="|android|java|"), filters)
+    assert not is_wanted(question(1, "Hide it", tags="<android-ndk>"), filters)
+    assert not is_wanted(question(1, "Gradle: hide it"), filters)
+    assert is_wanted(question(1, "Emulators hide it"), filters)  # another word
+    assert is_wanted(question(1, "Gradle", tags="<x>"), Filters(tag="x", excluded=()))
+
+
+@pytest.mark.parametrize(
+    ("code", "learnable"),
+    [
+        ("view.hide();", True),
+        ("new Intent(this, Main.class);", True),
+        ("if (a) { b = c; }", False),
+        ("int a = 3;", False),
+        ("@Override\npublic void onCreate(Bundle b) { }", False),
+        ("super.onCreate(b);\nList<String> x = new ArrayList<String>();", True),
+        ("for (Map<String, List<View>> m : maps) m.clear();", True),
+        ('<TextView\n android:id="@+id/a" />\nfindViewById(R.id.a);', False),
+        ("<?xml version='1.0'?>\nf();", False),
+        ('web.loadData("<b>x</b>", "text/html", null);', False),
+    ],
+)
+def test_code_must_call_something_and_hold_no_xml(code: str, learnable: bool) -> None:
+    assert is_learnable(code, "java") == learnable
+
+
+def test_a_language_without_a_grammar_is_judged_by_how_calls_look() -> None:
+    assert is_learnable("fn main() { hide(); }", "no such language")
+    assert not is_learnable("let a = 3;", "no such language")
+
+
+def test_only_blocks_of_code_count_and_their_entities_are_resolved() -> None:
+    block = "<pre><code>\n  a &amp;&amp; &quot;b&quot;;\n</code></pre>"
+    assert codes(f"<pre>no code</pre><code>inline()</code>{block}<pre><code> </code></pre>") == ['  a && "b";']
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<posts><row Id='1'", r"Posts\.xml:1: "),
+        ("<posts>\n<row Id='1' Body='&broken;'/></posts>", r"Posts\.xml:2: "),
+        ("<comments><row/></comments>", "its root is <comments>, not <posts>"),
+        ('<!DOCTYPE posts [<!ENTITY a "b">]><posts/>', "declares entities"),
+        ("", r"Posts\.xml:1: no element found"),
+    ],
+)
+def test_what_is_no_dump_is_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "Posts.xml").write_text(text)
+    with pytest.raises(BadInput, match=message) as caught:
+        list(read_posts(tmp_path / "Posts.xml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_or_missing_7z_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "Posts.7z"
+    with pytest.raises(BadInput, match=r"there is no .*Posts\.7z"):
+        list(read_posts(path))
+    path.write_bytes(b"7z" * 100)
+    with pytest.raises(BadInput, match=r"Posts\.7z is damaged or no \.7z"):
+        list(read_posts(path))
+    (tmp_path / "x").write_text("x")
+    with py7zr.SevenZipFile(path, "w") as archive:
+        archive.write(tmp_path / "x", "Comments.xml")
+    with pytest.raises(BadInput, match=r"holds no Posts\.xml"):
+        list(read_posts(path))
+    with pytest.raises(BadInput, match="cannot read"):
+        list(read_posts(tmp_path / "none.xml"))
+
+
+# Pairs as JSON lines
+
+
+def test_pairs_come_back_as_they_were_written(tmp_path: Path) -> None:
+    pairs = [
+        Pair("q", "c();", "java", "s", "1-2-0", "1", "train", "CC BY-SA 4.0"),
+        Pair("q2", "d();", "python", "s", "x"),
+        Pair("q3", "e();", "python", "s", "y", "docs/a", "test"),
+    ]
+    path = tmp_path / "pairs.jsonl.gz"
+    assert write_pairs(pairs, path) == 3
+    assert list(read_pairs(path)) == pairs
+    assert list(read_pairs(path, split="train")) == pairs[:1]
+    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert rows[0] == {
+        "query": "q", "code": "c();", "language": "java", "source": "s", "id": "1-2-0", "question_id": 1,
+        "split": "train", "license": "CC BY-SA 4.0",
+    }  # fmt: skip
+    assert list(rows[1]) == ["query", "code", "language", "source", "id"]
+    first = path.read_bytes()
+    write_pairs(pairs, path)
+    assert path.read_bytes() == first
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path) -> None:
+    def broken() -> Iterable[Pair]:
+        yield Pair("q", "c", "java", "s", "1")
+        raise BadInput("the dump is damaged")
+
+    with pytest.raises(BadInput):
+        write_pairs(broken(), tmp_path / "pairs.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+ROW = {"query": "q", "code": "c", "language": "java", "source": "s", "id": "1"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([ROW, ROW], r":2: the pair '1' comes twice"),
+        ([{**ROW, "code": " "}], r":1: code is empty"),
+        ([{**ROW, "query": ""}], r":1: query is empty"),
+        ([{**ROW, "question_id": [1]}], r":1: question_id is neither"),
+        ([{"query": "q", "code": "c", "language": "java", "source": "s"}], r":1: no 'id'"),
+    ],
+)
+def test_a_wrong_pair_is_told_with_its_line(tmp_path: Path, rows: list[dict[str, object]], message: str) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(BadInput, match=message):
+        list(read_pairs(path))
+
+
+def test_another_pair_of_the_same_id_gets_one_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps({**ROW, "code": code}) + "\n" for code in "abc"))
+    assert [pair.id for pair in read_pairs(path)] == ["1", "1~2", "1~3"]
+
+
+def test_titles_are_compared_without_case_punctuation_and_odd_characters() -> None:
+    assert normal_title("How do I “ﬁnd”  a\u00a0View?") == "how do i find a view"

@@ -1,0 +1,289 @@
+"""What a cluster's workers read gives the segment that one machine would have made, whatever happens to them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ncs.build.batches import Collected
+from ncs.build.ingest import ingest
+from ncs.build.pipeline import build
+from ncs.build.request import Request
+from ncs.config import BuildConfig
+from ncs.errors import BadInput, NcsError, SourceError
+from ncs.extract.readers import skip_reason
+from ncs.index import Index
+from ncs.scale.dask.client import LOCAL, Tasks, _open, connected, ingest_on_cluster
+from ncs.scale.dask.jobs import Job, Part, run
+from ncs.sources import Skipped
+from tests import gitrepo
+from tests.scale import dask_processes
+from tests.scale.dask_processes import Cluster
+from tests.waiting import LONG, processes, until
+
+LSA = BuildConfig(embeddings="lsa")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 2) as found:
+        yield found
+
+
+def functions(rng: random.Random) -> str:
+    """A file of some functions."""
+    verbs, things = ("open", "close", "hide", "show", "parse"), ("file", "window", "record", "cache")
+    lines = [f"def {rng.choice(verbs)}_{rng.choice(things)}_{n}(x):\n" for n in range(rng.randint(1, 5))]
+    return "\n\n".join(f"{line}    return {rng.choice(things)}.{rng.choice(verbs)}(x)\n" for line in lines)
+
+
+def sources(root: Path) -> tuple[Path, Path]:
+    """Two roots: repositories of every kind, in each other, with ignored files, and names that come twice."""
+    rng = random.Random(7)
+    one, two = root / "one", root / "two"
+    gitrepo.repository(one / "app", {"a.py": functions(rng), "deep/b.py": functions(rng)})
+    gitrepo.repository(one / "app" / "inner", {"n.py": "def inner(x):\n    return open_file(x)\n"})
+    gitrepo.repository(one / "app-b", {"z.py": "def beside(x):\n    return x.close()\n", "broken.py": "def f(:\n"})
+    gitrepo.bare(one / "app.git", {"c.py": "def bare(x):\n    return hide(x)\n", "d.py": functions(rng)})
+    with zipfile.ZipFile(one / "packed.zip", "w") as archive:
+        archive.writestr("packed/e.py", "def packed(x):\n    return show(x)\n")
+    (one / "loose.py").write_text("def loose(x):\n    return parse(x)\n")
+    (one / "left.py").write_text("def left_out(x):\n    return x\n")
+    (one / ".ncsignore").write_text("left.py\nhidden/\n")
+    copies = {"hidden/h.py": "def hidden(x):\n    return x\n", "copy.py": "def loose(x):\n    return parse(x)\n"}
+    gitrepo.repository(one / "zz", copies)
+    gitrepo.repository(two / "app", {"same_name.py": "def second_app(x):\n    return encode(x)\n"})
+    (two / "bad.zip").write_bytes(b"PK\x03\x04 this is no archive")
+    return one, two
+
+
+def request(*roots: Path, ingest: object = None) -> Request:
+    return replace(Request(tuple(roots), LSA), ingest=ingest)  # type: ignore[arg-type]
+
+
+def read(cluster: Cluster, *roots: Path, seconds: float = 4 * LONG) -> tuple[list[str], Skipped]:
+    """Repositories that have documents, and what was skipped."""
+    skipped = Skipped(unwanted=skip_reason)
+    with tempfile.TemporaryDirectory() as folder:
+        collected = ingest_on_cluster(
+            request(*roots), skipped, Path(folder), scheduler=cluster.address, give_up=seconds
+        )
+    return sorted(collected.tally["repositories"]), skipped
+
+
+def content(segment: Path, collected: Collected) -> dict[str, object]:
+    """All that a segment holds of its documents."""
+    with sqlite3.connect(segment / "documents.sqlite") as database:
+        documents = list(database.iterdump())
+    database.close()
+    table, uses = collected.files_read, collected.uses
+    return {
+        "documents": documents,
+        "words": (list(collected.words.vocabulary), collected.words.ids.tolist(), collected.words.offsets.tolist()),
+        "files": (list(table.entries), table.rows.tolist(), table.copies.tolist()),
+        "uses": (list(uses.names), uses.ids.tolist(), uses.offsets.tolist()),
+        "counts": collected.counts(),
+    }
+
+
+@pytest.mark.slow
+def test_the_segment_of_a_cluster_equals_that_of_a_single_machine(cluster: Cluster, tmp_path: Path) -> None:
+    asked, found = request(*sources(tmp_path)), {}
+    for name in ("alone", "together"):
+        segment, skipped = tmp_path / name, Skipped(unwanted=skip_reason)
+        segment.mkdir()
+        if name == "alone":
+            collected = ingest(asked.files(skipped), segment, asked.config, 1)
+        else:
+            collected = ingest_on_cluster(asked, skipped, segment, scheduler=cluster.address)
+        found[name] = content(segment, collected), skipped.counts, skipped.unreadable, skipped.notes
+    assert found["together"] == found["alone"]
+    assert len(collected.tally["repositories"]) == 8
+    assert collected.copies == 1
+
+
+@pytest.mark.slow
+def test_an_index_that_a_cluster_read_answers_and_is_updated_as_any_other(tmp_path: Path) -> None:
+    roots = sources(tmp_path)
+    build(
+        replace(request(*roots, ingest=partial(ingest_on_cluster, scheduler=LOCAL)), workers=2), tmp_path / "together"
+    )
+    build(request(*roots), tmp_path / "alone")
+    with Index.load(tmp_path / "together") as ours, Index.load(tmp_path / "alone") as theirs:
+        for text in ("open a file", "hide window", "parse record"):
+            assert ours.search(text) == theirs.search(text)
+    (roots[0] / "app" / "new.py").write_text("def novel_function(x):\n    return novel(x)\n")
+    index, changes = Index.update(tmp_path / "together")
+    with index:
+        assert changes.added == ("one/app/new.py",)
+        assert index.search("novel function")[0].document.name == "novel_function"
+
+
+def blocked(root: Path, name: str) -> Path:
+    """A bare repository whose reading does not end: its HEAD is a pipe that nobody writes to. Gives the pipe."""
+    gitrepo.bare(root / name, {"slow.py": "def slow(x):\n    return wait(x)\n"})
+    (root / name / "HEAD").unlink()
+    os.mkfifo(root / name / "HEAD")
+    return root / name / "HEAD"
+
+
+def is_read(pipe: Path) -> bool:
+    """Whether a process has opened it to read."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return False
+        raise
+    return True
+
+
+@pytest.mark.slow
+def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tmp_path: Path) -> None:
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    pipe = blocked(root, "endless.git")
+    for seconds in (4, 30, LONG):  # in which a busy machine reads the one that does end
+        names, skipped = read(cluster, root, seconds=seconds)
+        if names:
+            break
+    assert names == ["good"]
+    assert skipped.unreadable == ["endless.git"]
+    assert skipped.notes == [f"{root / 'endless.git'} is left out: it takes longer than {seconds} s"]
+    until(lambda: not processes(str(root)))
+    assert not is_read(pipe), "git is still waiting"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deaths", [1, 4])
+def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path, deaths: int) -> None:
+    """After four Dask gives a job up; then it is tried once more."""
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    pipe = blocked(root, "slow.git")
+    found: list[list[str]] = []
+    thread = threading.Thread(target=lambda: found.append(read(cluster, root)[0]))
+    thread.start()
+    dead = []
+    for _ in range(deaths):
+        victim = at_work(cluster)
+        dead.append(f"ncs.scale.dask.worker\0{0}\0{victim.pid}")
+        victim.kill()
+        victim.wait()
+        cluster.workers.remove(victim)
+        cluster.start_worker()
+    head = pipe.with_name("HEAD.new")
+    head.write_text("ref: refs/heads/main\n")
+    os.link(pipe, tmp_path / "pipe")
+    head.replace(pipe)
+    thread.join()
+    assert found == [["good", "slow"]]
+    until(lambda: not any(map(processes, (str(root), *dead))))  # the processes of dead workers notice
+    assert not is_read(tmp_path / "pipe")
+
+
+def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
+    """The worker that has a job; waits for it."""
+    with connected(cluster.address) as client:
+        while True:
+            busy = [worker for worker, keys in client.processing().items() if keys]
+            pids: dict[str, int] = {}
+            with suppress(OSError):  # one that was killed a moment ago does not answer
+                pids = client.run(os.getpid, workers=busy) if busy else {}
+            for process in cluster.workers:
+                if process.pid in pids.values():
+                    return process
+            time.sleep(0.1)
+
+
+def too_large(folder: Path) -> Path:
+    """What is not read in 150 MB."""
+    rng = random.Random(3)
+    for number in range(4):
+        lines = [f"def f{number}_{i}(x):\n    return g{rng.random()}(x, {rng.random()})\n" for i in range(9_000)]
+        gitrepo.write(folder, {f"f{number}.py": "".join(lines)})
+    return folder
+
+
+@pytest.mark.slow
+def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_and_named(tmp_path: Path) -> None:
+    root = tmp_path / "repos"
+    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    gitrepo.git(too_large(root / "large"), "init", "--quiet")
+    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 0) as small:
+        small.start_worker(memory="150MB")
+        names, skipped = read(small, root)
+    assert names == ["good"]
+    assert skipped.unreadable == ["large"]
+    assert "memory" in skipped.notes[0]
+
+
+@pytest.mark.slow
+def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 0) as small:
+        small.start_worker(memory="150MB")
+        with connected(small.address) as client:
+            tasks, part = Tasks(client, 4 * LONG), Part(str(too_large(tmp_path / "large")), (0,))
+            tasks.submit(Job.of(part, [], LSA))
+            until(lambda: any(client.processing().values()))
+            small.start_worker(memory="3GB")
+            client.wait_for_workers(2)
+            assert [(answer is not None, reason) for _, answer, reason in tasks.done()] == [(True, "")]
+
+
+@pytest.mark.slow
+def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cluster, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    gitrepo.bare(gitrepo.write(store, {"README": "neither\n"}) / "one.git", {"a.py": "def in_git(x):\n    return x\n"})
+    with zipfile.ZipFile(store / "two.zip", "w") as archive:
+        archive.writestr("b.py", "def in_zip(x):\n    return x\n")
+    assert read(cluster, Path(f"file://{store}"))[0] == ["one", "two"]
+    (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\nfile://{store}/gone.zip\n")
+    names, skipped = read(cluster, Path(f"file://{tmp_path}/list.txt"))
+    assert names == ["one", "two"]
+    assert skipped.unreadable == [f"file://{store}/gone.zip"]
+    assert "cannot fetch" in skipped.notes[0]
+    root = Path(f"file://{store}")
+    build(request(root, ingest=partial(ingest_on_cluster, scheduler=cluster.address)), tmp_path / "index")
+    with pytest.raises(BadInput, match=f"from file://{store}; build it again with --scheduler"):
+        Index.update(tmp_path / "index")
+    with pytest.raises(BadInput, match="is read by a cluster"):
+        build(request(root), tmp_path / "index")
+
+
+def test_where_no_scheduler_answers_one_line_says_how_to_start_one() -> None:
+    with pytest.raises(NcsError, match="start one with: dask scheduler"), connected("tcp://127.0.0.1:9", patience=1):
+        pass
+
+
+def test_a_missing_root_is_reported_as_without_a_cluster(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"there is no .*nowhere; name a folder"):
+        ingest_on_cluster(request(tmp_path / "nowhere"), Skipped(), tmp_path, scheduler="tcp://127.0.0.1:9")
+
+
+def test_a_worker_with_other_code_refuses_and_garbage_is_no_segment(tmp_path: Path) -> None:
+    job = Job.from_json(Job.of(Part(str(tmp_path), (0,)), [], LSA).to_json())
+    with pytest.raises(NcsError, match="another version of ncs"):
+        run(replace(job, made_by="another"))
+    assert _open(run(job))[0]["below"] == []
+    with pytest.raises(NcsError, match="a worker sent no segment"):
+        _open(b"nothing of the kind")
+
+
+def test_the_order_of_parts_is_that_of_walk() -> None:
+    parts = [Part("/r", (0,), prefix) for prefix in ("app/", "app-b/", "app/inner/", "")]
+    assert [part.prefix for part in sorted(parts, key=lambda part: part.key)] == ["", "app/", "app-b/", "app/inner/"]

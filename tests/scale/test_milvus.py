@@ -1,0 +1,332 @@
+"""What Milvus serves ranks as the folder does, whatever was updated, killed or lost meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.config import BuildConfig
+from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLost
+from ncs.index import Index
+from ncs.scale.milvus import index as served
+from ncs.scale.milvus import publish as publishing
+from ncs.scale.milvus.index import MilvusIndex
+from ncs.scale.milvus.publish import Publication, Published, publish, sparse_vectors
+from ncs.scale.milvus.store import Target, connected, dimension, key_range
+from ncs.storage.commit import open_writer
+from ncs.storage.postings import PostingTable
+from ncs.text.vocabulary import Vocabulary
+from tests import gitrepo
+from tests.milvus_lite import server
+from tests.serving import own_port
+
+LSA = BuildConfig(embeddings="lsa")
+QUERIES = (
+    "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
+    "read_socket", "clse header", "write", "nothing of this kind zzz", "fetch window record and hide it",
+)  # fmt: skip
+VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
+THINGS = ("file", "keyboard", "socket", "image", "record", "cache", "token", "window", "header", "buffer")
+
+
+def sources(root: Path, seed: int, repositories: int = 9) -> Path:
+    """Repositories of Python and Java functions that share words."""
+    rng = random.Random(seed)
+    for number in range(repositories):
+        files = {}
+        for thing in THINGS[:3]:
+            lines = []
+            for _ in range(4):
+                verb, one, other = rng.choice(VERBS), rng.choice(THINGS), rng.choice(THINGS)
+                lines.append(f"def {verb}_{one}_{rng.randint(0, 99)}(x):\n    return {other}.{verb}(x, '{one}')\n")
+            files[f"pack/{thing}_{number}.py"] = "\n\n".join(lines)
+        method = f"int {rng.choice(VERBS)}{number}() {{ return {rng.choice(THINGS)}.size(); }}"
+        files["A.java"] = f"class A{number} {{ {method} }}"
+        gitrepo.write(root / f"r{number}" / ".git", {"HEAD": "ref: refs/heads/main\n"})
+        gitrepo.write(root / f"r{number}", files)
+    return root
+
+
+@pytest.fixture(scope="module")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = own_port()
+    with server(tmp_path_factory.mktemp("lite"), port):
+        yield f"milvus://127.0.0.1:{port}"
+
+
+class Stored:
+    """An index of some repositories, and a store that holds it."""
+
+    def __init__(self, room: Path, store: str, seed: int = 1, repositories: int = 9) -> None:
+        self.src, self.folder = sources(room / "src", seed, repositories), room / "index"
+        self.target = Target.of(f"{store}/t{seed}_{random.Random(str(room)).randrange(10**9)}")
+        Index.build(self.src, self.folder, config=LSA).close()
+        self.first = publish(self.folder, self.target)
+
+    def update(self, **options: bool) -> Published:
+        """The index and its store."""
+        publication = Publication(self.folder, self.target)
+        Index.update(self.folder, before_commit=publication.before_commit, **options)[0].close()
+        return publication.finish()
+
+    def ids(self) -> list[str]:
+        """What the collection holds of the segments of the index, by ids."""
+        with connected(self.target) as client, Index.load(self.folder) as index:
+            ranges = " or ".join(key_range(segment.name) for segment in index.snapshot.segments)
+            found = client.query(self.first.collection, filter=ranges, output_fields=["id"], limit=10_000)
+            return sorted(each["id"] for each in found)
+
+    def check(self) -> None:
+        """The store holds the documents of the folder, and readers find what the folder finds."""
+        with Index.load(self.folder) as ours, MilvusIndex.open(self.folder, self.target) as theirs:
+            assert self.ids() == sorted(ours.documents.ids(np.flatnonzero(live(ours)).tolist()))
+            for text in QUERIES:
+                assert theirs.search(text) == ours.search(text), text
+                assert theirs.search(text, ranker="bm25") == ours.search(text, ranker="bm25")
+                near, expected = (each.search(text, ranker="ncs_centred") for each in (theirs, ours))
+                assert [hit.document.id for hit in near] == [hit.document.id for hit in expected]
+                assert [hit.score for hit in near] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+            for some in ({"language": "java"}, {"repository": "r[3-6]"}, {"path": "*file_*"}, {"kind": "function"}):
+                hits = ours.search("open file size", **some)  # type: ignore[arg-type]
+                assert theirs.search("open file size", **some) == hits  # type: ignore[arg-type]
+
+
+def live(index: Index) -> np.ndarray:  # type: ignore[type-arg]
+    mask = index.snapshot.live
+    return np.ones(len(index.snapshot), np.bool_) if mask is None else mask
+
+
+@pytest.mark.slow
+def test_hits_scores_and_reasons_equal_those_of_the_folder(milvus: str, tmp_path: Path) -> None:
+    stored = Stored(tmp_path, milvus)
+    stored.check()
+    with Index.load(stored.folder) as ours, MilvusIndex.open(stored.folder, stored.target) as theirs:
+        for text in QUERIES[:4]:
+            expected, found = (index.results(text, explain=True).explanation for index in (ours, theirs))
+            assert expected is not None
+            assert found == expected
+        assert stored.first == Published(stored.first.collection, len(ours), 0)
+    with connected(stored.target) as client:
+        asked = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
+        (found_,) = client.query(stored.first.collection, filter=asked, output_fields=["id", "payload"])
+        assert (found_["id"], found_["payload"]["lines"]) == ("r3/A.java:1", [1, 1])
+
+
+@pytest.mark.slow
+def test_where_a_filter_leaves_more_than_a_query_can_name_the_folder_answers(
+    milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "LISTED", 3)
+    monkeypatch.setattr(served, "MOST", 20)
+    Stored(tmp_path, milvus).check()
+
+
+@pytest.mark.slow
+def test_an_update_sends_the_segment_that_it_wrote_and_deletes_tombstones(milvus: str, tmp_path: Path) -> None:
+    stored = Stored(tmp_path, milvus, repositories=30)
+    assert stored.update().sent == 0
+    (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    (stored.src / "r2" / "A.java").unlink()  # two documents: the class and its method
+    assert stored.update() == Published(stored.first.collection, 1, stored.first.sent)
+    stored.check()
+    assert len(stored.ids()) == stored.first.sent + 1 - 2
+    with Index.load(stored.folder) as index:
+        assert index.search("open every file at once")[0].document.name == "open_every_file_at_once"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_path: Path, seed: int) -> None:
+    stored, rng = Stored(tmp_path, milvus, seed, 20), random.Random(seed)
+    for n in range(4):
+        for _ in range(rng.randint(1, 4)):
+            folder = stored.src / f"r{rng.randrange(20)}" / "pack"
+            gitrepo.write(folder, {f"new_{n}.py": f"def {rng.choice(VERBS)}_new_{n}(x):\n    return file.{n}(x)\n"})
+            if files := sorted(folder.glob("*_*.py")):
+                rng.choice(files).unlink()
+        stored.update()
+        stored.check()
+
+
+@pytest.mark.slow
+def test_a_reader_keeps_its_snapshot_when_the_index_is_built_anew_and_its_segment_goes_with_the_build_after(
+    milvus: str, tmp_path: Path
+) -> None:
+    stored = Stored(tmp_path, milvus)
+    with Index.load(stored.folder) as standing, MilvusIndex.open(stored.folder, stored.target) as before:
+        expected = [standing.search(text) for text in QUERIES]
+        (stored.src / "r4" / "new.py").write_text("def open_file(x):\n    return file.open(x)\n")
+        assert stored.update(compact=True).sent == stored.first.sent + 1
+        stored.check()
+        assert [before.search(text) for text in QUERIES] == expected
+    stored.update(compact=True)
+    stored.check()
+    with connected(stored.target) as client:
+        held = client.query(stored.first.collection, filter="key >= 0", output_fields=["count(*)"])
+        assert held[0]["count(*)"] == 2 * (stored.first.sent + 1)
+
+
+@pytest.mark.slow
+def test_collections_of_other_dimensions_are_dropped_and_those_of_other_names_stay(milvus: str, tmp_path: Path) -> None:
+    stored = Stored(tmp_path, milvus)
+    other = Target.of(f"{milvus}/{stored.target.name}_3")
+    theirs = publish(stored.folder, other).collection
+    for dim in (8, 6):
+        config = replace(LSA, lsa=replace(LSA.lsa, dim=dim))
+        Index.build(stored.src, stored.folder, config=config).close()
+        now = publish(stored.folder, stored.target).collection
+        assert f"_{dim}_" in now
+    with connected(stored.target) as client:
+        names = set(client.list_collections())
+    assert {theirs, now} <= names
+    assert stored.first.collection not in names
+
+
+@pytest.mark.slow
+def test_an_index_that_was_updated_without_its_store_is_refused_until_the_rest_is_sent(
+    milvus: str, tmp_path: Path
+) -> None:
+    stored = Stored(tmp_path, milvus, repositories=30)
+    (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    Index.update(stored.folder)[0].close()
+    with pytest.raises(IndexVersion, match="holds another build than this folder; put the index there with: ncs build"):
+        MilvusIndex.open(stored.folder, stored.target)
+    assert publish(stored.folder, stored.target).sent == 1
+    stored.check()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pymilvus import MilvusClient
+from ncs.index import Index
+from ncs.scale.milvus import publish
+from ncs.scale.milvus.store import Target
+
+folder, target, name, number = Path(sys.argv[1]), Target.of(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+call, publish.BATCH = getattr(MilvusClient, name), 5
+def killed(self, *what, **more):
+    global number
+    number -= 1
+    if number < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return call(self, *what, **more)
+setattr(MilvusClient, name, killed)
+publication = publish.Publication(folder, target)
+Index.update(folder, before_commit=publication.before_commit)[0].close()
+publication.finish()
+"""
+"""An update that is killed by kill -9 before the call of that number and name."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "number"), [("upsert", 2), ("flush", 0), ("delete", 0), ("delete", 1), ("upsert", 4)])
+def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
+    milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "BATCH", 5)
+    stored = Stored(tmp_path, milvus, repositories=40)
+    shutil.rmtree(stored.src / "r2")
+    sources(tmp_path / "more", 7, 3)
+    (tmp_path / "more" / "r1").rename(stored.src / "r2b")
+    command = [sys.executable, "-c", KILLED, str(stored.folder), stored.target.text, call, str(number)]
+    assert subprocess.run(command, check=False).returncode == -9
+    with Index.load(stored.folder) as ours, MilvusIndex.open(stored.folder, stored.target) as theirs:
+        assert [theirs.search(text) for text in QUERIES] == [ours.search(text) for text in QUERIES]
+    stored.update()
+    stored.check()
+    assert stored.update().sent == 0
+
+
+@pytest.mark.slow
+def test_a_milvus_that_is_lost_is_waited_for_and_refused_in_one_line(tmp_path: Path) -> None:
+    port = own_port()
+    target = Target.of(f"milvus://127.0.0.1:{port}/code")
+    src, folder = sources(tmp_path / "src", 4, 9), tmp_path / "index"
+    Index.build(src, folder, config=LSA).close()
+    with Index.load(folder) as standing:
+        expected = standing.search("open a file")
+    with server(tmp_path / "lite", port):
+        publish(folder, target)
+        reader = MilvusIndex.open(folder, target)
+        impatient = MilvusIndex.open(folder, replace(target, seconds=1))
+        assert reader.search("open a file") == expected
+    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    with impatient, pytest.raises(StoreLost):
+        impatient.search("hide keyboard")
+    with server(tmp_path / "lite", port), reader:
+        assert reader.search("open a file") == expected
+
+
+def test_a_store_that_is_lost_does_not_undo_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, folder = sources(tmp_path / "src", 1, 20), tmp_path / "index"
+    Index.build(src, folder, config=LSA).close()
+    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    monkeypatch.setattr("ncs.scale.milvus.store.TIMEOUT", 1.0)
+    publication = Publication(folder, Target.of("milvus://127.0.0.1:9/code"))
+    Index.update(folder, before_commit=publication.before_commit)[0].close()
+    with pytest.raises(StoreLost, match=r"no Milvus answers at milvus://127\.0\.0\.1:9/code; is it running"):
+        publication.finish()
+    with Index.load(folder) as index:
+        assert index.search("open every file at once")[0].document.name == "open_every_file_at_once"
+    with open_writer(folder), pytest.raises(IndexBusy):
+        publication.finish()
+
+
+@pytest.mark.slow
+def test_a_missing_collection_and_a_missing_file_are_one_line_with_the_remedy(milvus: str, tmp_path: Path) -> None:
+    Index.build(sources(tmp_path / "src", 1, 2), tmp_path / "index", config=LSA).close()
+    with pytest.raises(IndexNotFound, match=r"put the index there with: ncs build --store milvus://127\.0\.0\.1:"):
+        MilvusIndex.open(tmp_path / "index", Target.of(f"{milvus}/never_made"))
+    with pytest.raises(IndexNotFound, match=r"there is no \./nothing\.db; put the index there with"):
+        MilvusIndex.open(tmp_path / "index", Target.of("./nothing.db"))
+    assert not Path("nothing.db").exists()
+
+
+@pytest.mark.slow
+def test_a_local_file_is_a_store_of_build_update_and_query(tmp_path: Path) -> None:
+    src = sources(tmp_path / "src", 1, 30)
+
+    def ncs(*arguments: str) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+        return subprocess.run(
+            [sys.executable, "-m", "ncs.cli", *arguments],
+            cwd=tmp_path, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+
+    built = ncs("build", "src", "--embeddings", "lsa", "--store", "./code.db")
+    assert "documents sent to ./code.db" in built.stderr
+    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    assert "1 document sent to ./code.db" in ncs("update", "--store", "./code.db").stderr
+    answers = [ncs("query", "open a file", "--json", *more).stdout for more in ((), ("--store", "./code.db"))]
+    plain, stored = (json.loads(answer)["hits"] for answer in answers)
+    assert stored == plain
+    assert len(plain) == 10
+
+
+def test_transposed_postings_are_each_documents_own() -> None:
+    stems = Vocabulary.of(["hide", "open", "show"])
+    rows, impacts = np.array([0, 2, 1, 2], np.int32), np.array([0.5, 0.25, 2.0, 1.0], np.float32)
+    postings = PostingTable(stems, np.array([0, 2, 2, 4]), rows, impacts, np.ones(3, np.float32))
+    hide, show = dimension("hide"), dimension("show")
+    assert list(sparse_vectors(postings, 0, 3)) == [{hide: 0.5}, {show: 2.0}, {hide: 0.25, show: 1.0}]
+    assert list(sparse_vectors(postings, 1, 2)) == [{show: 2.0}]
+    assert list(sparse_vectors(postings, 3, 3)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["code", "milvus://host", "http://h/x", "milvus://h/a-b", "milvus://me:x@h/a", "milvus://h/a?x=1"]
+)
+def test_what_is_no_address_of_a_store_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        Target.of(text)
