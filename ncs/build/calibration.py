@@ -17,9 +17,8 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.learn import confidence
 from ncs.learn.confidence import DEFAULT, Model, save_model
-from ncs.learn.embeddings import unit_rows
 from ncs.learn.synthetic_queries import HIDDEN, MOST, SyntheticQuery, synthetic_queries
-from ncs.learn.tfidf import tfidf
+from ncs.learn.tfidf import tfidf, unit_rows
 from ncs.learn.tuning import Gain, gain
 from ncs.search.confidence_features import confidence_features
 from ncs.search.expansion import expand

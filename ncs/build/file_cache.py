@@ -248,8 +248,8 @@ def _is_racy(stamp: str, began: int) -> bool:
     return any(int(time) >= began - RACY for time in times)
 
 
-def open_cache(snapshot: Snapshot, config: BuildConfig) -> FileCache | None:
-    """The cache of an index; None where it was made with other settings or another version, or keeps too little.
+def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
+    """Whether documents of an index are those that a build would extract now: by its settings, version and content.
 
     Without its code an index does not keep what tells a copy from its original either.
     """
@@ -257,8 +257,8 @@ def open_cache(snapshot: Snapshot, config: BuildConfig) -> FileCache | None:
 
     sources = snapshot.description.counts.get("sources")
     if not isinstance(sources, dict) or not config.store_code or sources.get("made_by") != made_by():
-        return None
-    return FileCache(snapshot) if config.same_documents(BuildConfig.of(snapshot.description)) else None
+        return False
+    return config.same_documents(BuildConfig.of(snapshot.description))
 
 
 @cache

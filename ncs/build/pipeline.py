@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.build.batches import Collector, chunks, pack_batch
-from ncs.build.calibration import calibrate
-from ncs.build.file_cache import FileCache, made_by, open_cache
+from ncs.build.calibration import calibrate, weigh_head
+from ncs.build.file_cache import FileCache, is_reusable, made_by
 from ncs.build.ingest import MovedError, ingest
 from ncs.build.memory import Budget, Corpus, expected
 from ncs.build.request import Request
@@ -26,6 +26,7 @@ from ncs.learn.embeddings import Embeddings, carried_over, choose, share_without
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, Ranker, create_ranker, fit_ranker, requested_ranker
+from ncs.search.signals.head import NAME as HEAD
 from ncs.sources import Skipped, count
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.commit import open_writer
@@ -143,7 +144,7 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
     """What the index that stands in the folder can spare a build; nothing where it is damaged or there is none."""
     with suppress(NcsError, OSError):
         snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
-        return open_cache(snapshot, config)
+        return FileCache(snapshot) if is_reusable(snapshot, config) else None
     return None
 
 
@@ -211,7 +212,8 @@ def learn(
     counts = counts_of(collected, clock, sources)
     parts = [(segment, len(words))]
     with clock("calibration"), Snapshot(writer.folder, draft(parts, statistics, counts)) as snapshot:
-        counts["calibration"] = calibrate(snapshot)
+        head = weigh_head(snapshot) if any(ranker.name == HEAD for ranker in rankers) else None
+        counts["calibration"] = {**calibrate(snapshot), **({"head": head} if head else {})}
     counts |= {"embeddings": embeddings.method, "training": training, "seconds": dict(clock.seconds)}
     if request.before_commit:
         request.before_commit(parts, statistics, np.zeros((0, 2), np.int64))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.build.batches import Collected
+    from ncs.build.file_cache import FileCache
     from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
 
@@ -125,18 +126,20 @@ def find_changes(
     paths: Sequence[Path] | None = None,
     seconds: float | None = None,
     skipped: Skipped | None = None,
+    cache: FileCache | None = None,
 ) -> Difference:
     """What changed since a snapshot: the one function that says so.
 
     paths: files that may have changed, as `ncs watch` names them; None: all are looked at.
     seconds: how long to look at most; where that was too short, removed files are not known.
+    cache: of this snapshot, where there is one already.
     """
     from ncs.build.file_cache import FileCache
     from ncs.sources import Scope, Skipped, SourceFile, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
-    cache = FileCache(snapshot)
+    cache = cache or FileCache(snapshot)
     entries = {(entry.repository, entry.path): entry for entry in cache.entries}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
@@ -154,7 +157,6 @@ def find_changes(
         if ends is not None and time.monotonic() > ends:
             complete = False
             break
-    cache.close()
     gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
     removed = [name for name in entries if name in gone]
     unchanged += 0 if scope is None else len(entries) - len(removed)

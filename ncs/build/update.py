@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.file_cache import FileCache, open_cache
+from ncs.build.file_cache import FileCache, is_reusable
 from ncs.build.ingest import ingest
 from ncs.build.pipeline import Clock, build, dense_rankers, open_documents, requested_rankers, versions
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
@@ -61,12 +61,13 @@ def update(
                 request_of(description, folder), workers=workers, force=force, track=track, before_commit=before_commit
             )
             skipped = Skipped(unwanted=skip_reason)
-            difference = find_changes(snapshot, request, paths=paths, skipped=skipped)
-            stale = PENDING in description.counts or open_cache(snapshot, request.config) is None
+            cache = FileCache(snapshot)
+            difference = find_changes(snapshot, request, paths=paths, skipped=skipped, cache=cache)
+            stale = PENDING in description.counts or not is_reusable(snapshot, request.config)
             if not (difference.changes or retrain or compact or stale):
                 return difference.changes
             if not (retrain or compact or stale):
-                outcome = _write_update(snapshot, request, difference, None if paths is not None else skipped)
+                outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
                 if outcome == WRITTEN:
                     return difference.changes
                 if outcome == OVERTAKEN:
@@ -82,10 +83,10 @@ WRITTEN, OVERTAKEN, TOO_MUCH = "written", "overtaken", "too much"
 """What came of an update: a segment; another commit came first; a build is due."""
 
 
-def _write_update(snapshot: Snapshot, request: Request, difference: Difference, skipped: Skipped | None) -> str:
+def _write_update(cache: FileCache, request: Request, difference: Difference, skipped: Skipped | None) -> str:
     """Write and commit a segment and tombstones. skipped: what a walk over all files left out; None without one."""
+    snapshot = cache.snapshot
     with ExitStack() as stack:
-        cache = FileCache(snapshot)
         stack.callback(cache.close)
         tombstones = cache.dead_files(difference.replaced)
         files = [*difference.files, *_read_again(cache, request, tombstones, difference.replaced)]
@@ -97,6 +98,8 @@ def _write_update(snapshot: Snapshot, request: Request, difference: Difference, 
             tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
             began = began if skipped is not None else min(began, cache.began())
         rankers = requested_rankers(request.config.rankers, snapshot.statistics)
+        if not all(ranker.can_extend for ranker in rankers):
+            return TOO_MUCH
         writer = stack.enter_context(open_writer(snapshot.folder))
         if writer.previous is None or writer.previous.number != snapshot.description.number:
             return OVERTAKEN

@@ -1,59 +1,89 @@
-"""The `ncs` command: its commands in their order, and how it ends."""
+"""The `ncs` command: its commands, imported when they are run, and its exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
     os.environ.setdefault(_threads, "1")
 
 import typer
+import typer.core
 import typer.main
 
 from ncs import __version__
-from ncs.cli import output as console
-from ncs.cli.commands import (
-    agents,
-    annotating,
-    asking,
-    corpora,
-    following,
-    heads,
-    interactive,
-    judging,
-    looking,
-    making,
-    serving,
-)
-from ncs.cli.commands.options import FAILED, FOUND
+from ncs.cli.output.console import say
 from ncs.errors import NcsError
 
 EXIT_STATUS = (
     "Exit status: 0 found or done; 1 nothing found, or not good enough; 2 error, one line on stderr with the remedy;"
-    " 130 stopped. Hits go to stdout, everything else to stderr."
+    " 130 interrupted. Hits go to stdout, everything else to stderr."
 )
+COMMANDS = {
+    "build": "build:build",
+    "update": "update:update",
+    "watch": "watch:watch",
+    "query": "query:query",
+    "similar": "query:similar",
+    "info": "info:info",
+    "words": "info:words",
+    "doctor": "doctor:doctor",
+    "map": "map:draw_map",
+    "eval": "eval:eval_queries",
+    "evaluate": "evaluate:evaluate",
+    "tune": "tune:tune",
+    "annotate": "annotate:annotate",
+    "train": "train:train",
+    "explain-attention": "train:explain_attention",
+    "serve": "serve:serve",
+    "mcp": "mcp:mcp",
+    "corpus": "corpus:app",
+}
+"""Name -> module of this package and function (or group of commands), in the order of the help."""
+FORWARDED = ("train",)
+"""Commands whose arguments another parser reads."""
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """Commands that are imported when they are needed: a query starts without what a build or a server needs."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One command; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, function = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(f"ncs.cli.{module}"), function)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_command(command)
+        alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
+        forwarded = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+        alone.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
+        return typer.main.get_command(alone)
+
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="ncs",
-    help="Search code by what it does. Everything is learnt from your code, on your machine.\n\n"
+    cls=LazyGroup,
+    help="Search code by what it does. Everything is learned from your code, on your machine.\n\n"
     'Example: ncs build . && ncs query "hide soft keyboard"',
     epilog=EXIT_STATUS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
-corpus_app = typer.Typer(
-    no_args_is_help=True,
-    help="Make data sets to learn from and to evaluate on.\n\nExample: ncs corpus codesearchnet ./repos ./corpus",
-)
-_AS_IT_IS: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""Of commands whose arguments are another parser's."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(value: bool) -> None:
+    if value:
         typer.echo(f"ncs {__version__}")
         raise typer.Exit
 
@@ -67,60 +97,32 @@ def _options(
     pass
 
 
-@corpus_app.callback()
-def _corpus() -> None:
-    pass
-
-
-app.command()(making.build)
-app.command()(making.update)
-app.command()(following.watch)
-app.command()(asking.query)
-app.command()(asking.similar)
-app.command()(looking.info)
-app.command()(looking.words)
-app.command()(looking.doctor)
-app.command(name="map")(making.draw_map)
-app.command(name="eval")(judging.eval_questions)
-app.command()(judging.evaluate)
-app.command()(judging.tune)
-app.command()(annotating.annotate)
-app.command(context_settings=_AS_IT_IS)(heads.train)
-app.command()(heads.explain_attention)
-app.command()(serving.serve)
-app.command()(agents.mcp)
-corpus_app.command()(corpora.codesearchnet)
-app.add_typer(corpus_app, name="corpus")
-
-
-def command() -> Any:
-    """The whole command as the parser knows it, for who reads its options (ncs.cli.manpage)."""
-    return typer.main.get_command(app)
-
-
 def _run() -> None:
     """`ncs` alone, in a terminal, is the interactive search; anything else is a command."""
-    if len(sys.argv) == 1 and interactive.possible():
-        interactive.search()
-    else:
-        app()
+    if len(sys.argv) == 1:
+        from ncs.cli import interactive
+
+        if interactive.possible():
+            interactive.search()
+            return
+    app()
 
 
 def main(run: Callable[[], None] = _run) -> None:
     """The `ncs` command: an NcsError is one line on stderr and exit status 2."""
-    for stream in (sys.stdout, sys.stderr):  # what a stream cannot write is escaped: no question ends in a traceback
+    for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     try:
         run()
     except NcsError as error:
-        console.say(f"ncs: {' '.join(str(error).splitlines())}")
-        sys.exit(FAILED)
+        say(f"ncs: {' '.join(str(error).splitlines())}")
+        sys.exit(2)
     except KeyboardInterrupt:
-        console.say("ncs: stopped")
+        say("ncs: interrupted")
         sys.exit(130)
-    except BrokenPipeError:  # the reader (head, less) has left
+    except BrokenPipeError:  # the reader (head, less) has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FOUND)
+        sys.exit(0)
 
 
 if __name__ == "__main__":

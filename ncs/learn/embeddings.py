@@ -13,6 +13,7 @@ import numpy as np
 
 from ncs.config import FastTextConfig, LsaConfig
 from ncs.errors import IndexDamaged
+from ncs.learn.tfidf import unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
@@ -160,15 +161,3 @@ def retraining_advice(description: Description) -> str | None:
     if then and documents > GROWTH * then:
         return f"word vectors were learned from {then:,} documents of {documents:,}; learn again: ncs update --retrain"
     return None
-
-
-def unit_rows(vectors: Matrix) -> Matrix:
-    """Every row divided by its length, float32; zero rows stay zero.
-
-    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))[:, None]
-    unit: Matrix = np.zeros(vectors.shape, np.float32)
-    np.divide(vectors, lengths, out=unit, where=lengths > 0, casting="same_kind")
-    return unit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ncs.learn.embeddings import unit_rows
+from ncs.learn.tfidf import unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def compact(ids: Ids) -> Ids:
 
 
 def pool(arrays: Arrays, settings: Settings, vectors: NDArray[np.float32], present: Mask) -> Matrix:
-    """Vectors [n, l, d] into [n, d]: mean, max, or CodeSearchNet's mean weighted by sigmoid(a . v + b)."""
+    """Vectors [n, l, d] into [n, d]: mean, max, or the mean weighted by sigmoid(a . v + b) of Husain et al. 2019."""
     if settings["pooling"] == "max":
         highest = np.where(present[..., None], vectors, LOW).max(axis=1)
         return np.asarray(np.where(present.any(axis=1, keepdims=True), highest, 0), np.float32)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.learn.embeddings import unit_rows
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
 from ncs.types import NCS_FIELDS
@@ -111,3 +110,15 @@ def centred(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
         moved = vectors - mean
         moved[empty] = 0
         yield unit_rows(moved)
+
+
+def unit_rows(vectors: Matrix) -> Matrix:
+    """Every row divided by its length, float32; zero rows stay zero.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))[:, None]
+    unit: Matrix = np.zeros(vectors.shape, np.float32)
+    np.divide(vectors, lengths, out=unit, where=lengths > 0, casting="same_kind")
+    return unit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ncs.learn.embeddings import unit_rows
+from ncs.learn.tfidf import unit_rows
 from ncs.text.stems import stem_all
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize

@@ -24,7 +24,7 @@ def open_index(folder: Path, store: str = "", seconds: float | None = None) -> I
         return Index.load(folder)
     from ncs.scale.milvus.index import open_index as open_milvus
 
-    return open_milvus(folder, store, **({} if seconds is None else {"seconds": seconds}))
+    return open_milvus(folder, store) if seconds is None else open_milvus(folder, store, seconds=seconds)
 
 
 class _Open:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from ncs.answer import ask
-from ncs.cli.editors import editor_command, editor_of, open_hit, to_open
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.locate_source import SourceLocator, find_lines
+from ncs.serve.editors import editor_command, file_to_open, find_editor, open_in_editor
 from tests import gitrepo
 
 CODE = "def open_dock(ship):\n    return ship.moor()\n"
@@ -32,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 def hit_of(project: Path, text: str) -> tuple[dict[str, Any], SourceLocator]:
     with Index.load(project / ".ncs") as index:
         answer = ask(index, text, 1, ranker="bm25", functions_only=True)
-        return answer["hits"][0], SourceLocator(index.data)
+        return answer["hits"][0], SourceLocator(index.snapshot)
 
 
 @pytest.mark.parametrize(
@@ -56,60 +57,60 @@ def test_an_editor_that_is_known_by_name_opens_at_the_line(editor: str, command:
 
 
 def test_visual_goes_before_editor_and_none_is_an_error_with_its_remedy() -> None:
-    assert editor_of({"VISUAL": "code", "EDITOR": "vim"}) == "code"
-    assert editor_of({"VISUAL": " ", "EDITOR": "vim"}) == "vim"
-    with pytest.raises(BadInput, match="no editor is named; name yours: export EDITOR=vim"):
-        editor_of({})
-    with pytest.raises(BadInput, match="cannot read the editor"):
+    assert find_editor({"VISUAL": "code", "EDITOR": "vim"}) == "code"
+    assert find_editor({"VISUAL": " ", "EDITOR": "vim"}) == "vim"
+    with pytest.raises(BadInput, match="no editor is set; set yours: export EDITOR=vim"):
+        find_editor({})
+    with pytest.raises(BadInput, match="cannot parse the editor"):
         editor_command("vim 'x", Path("a"), 1)
 
 
 def test_a_hit_opens_in_its_file_at_its_line(project: Path) -> None:
-    assert to_open(*hit_of(project, "open dock")) == (project / "src" / "dock.py", 4, None)
+    assert file_to_open(*hit_of(project, "open dock")) == (project / "src" / "dock.py", 4, None)
 
 
 def test_a_function_that_moved_in_its_file_is_found_there(project: Path) -> None:
     (project / "src" / "dock.py").write_text("class Port:\n" + "".join(f"    {line}\n" for line in CODE.split("\n")))
-    assert to_open(*hit_of(project, "open dock")) == (project / "src" / "dock.py", 2, None)
+    assert file_to_open(*hit_of(project, "open dock")) == (project / "src" / "dock.py", 2, None)
 
 
 def test_a_function_that_changed_opens_at_its_old_line_and_that_is_said(project: Path) -> None:
     (project / "src" / "dock.py").write_text("import ships\n")
-    path, line, note = to_open(*hit_of(project, "open dock"))
+    path, line, note = file_to_open(*hit_of(project, "open dock"))
     assert (path, line) == (project / "src" / "dock.py", 2)  # the last one there is
-    assert note == "src/dock.py has changed since it was indexed; see: ncs update"
+    assert note == "src/dock.py has changed since it was indexed; run ncs update"
 
 
 @pytest.mark.parametrize(("question", "name"), [("lift crane", "crane.py"), ("open dock", "dock.py")])
 def test_without_a_file_the_code_as_indexed_opens(project: Path, question: str, name: str) -> None:
     (project / "src" / "dock.py").unlink()
-    hit, originals = hit_of(project, question)
-    path, line, note = to_open(hit, originals)
+    hit, locator = hit_of(project, question)
+    path, line, note = file_to_open(hit, locator)
     assert (path.name, line, path.read_text()) == (name, 1, hit["code"])
     assert note is not None
-    assert note.endswith("is no file here (moved, or in an archive or bare repository): the code as indexed opens")
+    assert note.endswith("is not a file here (moved, or in an archive or bare repository); opening the indexed code")
 
 
 def test_an_index_without_code_says_so_where_the_file_is_gone(project: Path) -> None:
     Index.build(project / "src", project / ".ncs", config=BuildConfig(store_code=False)).close()
-    hit, originals = hit_of(project, "open dock")
-    assert to_open(hit, originals) == (project / "src" / "dock.py", 4, None)
+    hit, locator = hit_of(project, "open dock")
+    assert file_to_open(hit, locator) == (project / "src" / "dock.py", 4, None)
     (project / "src" / "dock.py").unlink()
-    with pytest.raises(BadInput, match=r"src/dock\.py is not to be had here, and the index keeps no code"):
-        to_open(hit, originals)
+    with pytest.raises(BadInput, match=r"src/dock\.py is not on this machine, and the index has no code"):
+        file_to_open(hit, locator)
 
 
 def test_the_editor_is_started_and_its_failure_is_one_line(project: Path, tmp_path: Path) -> None:
     script = tmp_path / "vim"
     script.write_text('#!/bin/sh\necho "$@" > "$0.log"\n')
     script.chmod(0o755)
-    hit, originals = hit_of(project, "open dock")
-    assert open_hit(hit, originals, {**os.environ, "VISUAL": str(script)}) is None
+    hit, locator = hit_of(project, "open dock")
+    assert open_in_editor(hit, locator, {**os.environ, "VISUAL": str(script)}) is None
     assert (tmp_path / "vim.log").read_text() == f"+4 {project}/src/dock.py\n"
-    with pytest.raises(BadInput, match=r"false ended with status 1; the file is .*dock\.py, line 4"):
-        open_hit(hit, originals, {"VISUAL": "false"})
+    with pytest.raises(BadInput, match=r"false exited with status 1; the file is .*dock\.py, line 4"):
+        open_in_editor(hit, locator, {"VISUAL": "false"})
     with pytest.raises(BadInput, match="cannot start no-such-editor: No such file"):
-        open_hit(hit, originals, {"EDITOR": "no-such-editor"})
+        open_in_editor(hit, locator, {"EDITOR": "no-such-editor"})
 
 
 def test_an_outline_is_found_by_its_first_line_and_other_code_only_whole() -> None:
@@ -124,9 +125,9 @@ def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Pa
     for owner in ("mine", "yours"):
         gitrepo.repository(tmp_path / "all" / owner / "app", {"a.py": f"def of_{owner}(x):\n    return x.{owner}\n"})
     with Index.build(tmp_path / "all", tmp_path / "idx") as index:
-        originals = SourceLocator(index.data)
+        locator = SourceLocator(index.snapshot)
         for document in index.documents.documents(range(len(index))):
             file = tmp_path / "all" / document.name.removeprefix("of_") / "app" / "a.py"
-            assert originals.of(document.repository, document.path) == file
-            assert originals.name_of(file) == f"{document.repository}/{document.path}"
-        assert originals.name_of(tmp_path / "elsewhere.py") is None
+            assert locator.path_of(document.repository, document.path) == file
+            assert locator.name_of(file) == f"{document.repository}/{document.path}"
+        assert locator.name_of(tmp_path / "elsewhere.py") is None

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ncs.cli.main import app
-from ncs.cli.output.formats import chosen
+from ncs.cli.output.hits import choose_format
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests import corpus
@@ -79,7 +79,7 @@ def test_what_lies_in_an_archive_cannot_be_opened_and_that_is_said_once(ncs: Cli
     found = asked(ncs, "unique archived dock", "-k", "1", "--format", "vimgrep")
     assert (found.exit_code, found.stdout) == (1, "")
     assert found.stderr == (
-        "ncs: 1 hit is left out, as no file to open (moved, or in an archive or bare repository): --format plain\n"
+        "ncs: 1 hit is not in a file here (moved, or in an archive or bare repository); use --format plain\n"
     )
     assert asked(ncs, "unique archived dock", "-k", "1", "--format", "vimgrep", "-q").stderr == ""
 
@@ -105,13 +105,15 @@ def test_json_and_jsonl_are_other_names_of_formats(ncs: CliRunner) -> None:
 
 
 def test_no_format_is_plain_in_a_pipe_and_two_are_refused() -> None:
-    assert chosen("vimgrep") == "vimgrep"
-    assert chosen(None, as_json=True) == "json"
-    assert chosen("jsonl", jsonl=True) == "jsonl"
-    with pytest.raises(BadInput, match="plain and json exclude each other; name one format"):
-        chosen("plain", as_json=True)
-    with pytest.raises(BadInput, match="no format called 'grep'; there are: table, plain, json, jsonl, vimgrep"):
-        chosen("grep")
+    assert choose_format("vimgrep") == "vimgrep"
+    assert choose_format(None, as_json=True) == "json"
+    assert choose_format("jsonl", jsonl=True) == "jsonl"
+    with pytest.raises(BadInput, match=r"^--json and --jsonl cannot be used together$"):
+        choose_format(None, as_json=True, jsonl=True)
+    with pytest.raises(BadInput, match=r"^--format plain and --json cannot be used together$"):
+        choose_format("plain", as_json=True)
+    with pytest.raises(BadInput, match="unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep"):
+        choose_format("grep")
 
 
 def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(ncs: CliRunner) -> None:

@@ -24,8 +24,8 @@ from ncs.learn.embeddings import (
     choose,
     retraining_advice,
     share_without_vector,
-    unit_rows,
 )
+from ncs.learn.tfidf import unit_rows
 from ncs.storage.snapshot import Description
 from ncs.storage.words import WordTable
 from tests.waiting import until

@@ -10,7 +10,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.search.bm25 import WEIGHTS, Bm25Ranker
 from ncs.search.rankers import create_ranker
@@ -101,21 +101,13 @@ def test_the_default_finds_functions_by_what_they_do(documents: list[Document], 
         assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
 
 
-def test_saved_rankers_answer_as_before(words: WordTable, tmp_path: Path) -> None:
-    ranker, loaded = fitted(words), create_ranker("bm25")
-    ranker.save(tmp_path)
-    loaded.load(tmp_path)
-    for text in QUESTIONS:
-        assert loaded.search(text, 50) == ranker.search(text, 50)
-    assert [path.name for path in tmp_path.iterdir()] == ["bm25"]
-
-
 def test_the_same_words_give_the_same_bytes(words: WordTable, tmp_path: Path) -> None:
     for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        fitted(words).save(tmp_path / name)
-    for path in (tmp_path / "first" / "bm25").iterdir():
-        assert path.read_bytes() == (tmp_path / "second" / "bm25" / path.name).read_bytes()
+        fitted(words).save(tmp_path / name / "statistics", tmp_path / name / "segment")
+    files = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*.*")]
+    assert len(files) > 5
+    for file in files:
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
 def test_a_mask_gives_what_is_left_of_the_full_ranking(words: WordTable) -> None:
@@ -137,18 +129,16 @@ def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> 
 def test_unknown_words_are_told_apart(words: WordTable) -> None:
     ranker = fitted(words)
     terms = ranker.terms("open xyzzyplugh file")
-    assert [term.word for term in terms if term.id is None] == ["xyzzyplugh"]
+    assert [term.word for term in terms if not term.documents] == ["xyzzyplugh"]
     assert ranker.search("xyzzyplugh", 5) == []
     assert ranker.search("", 5) == []
     assert ranker.documents("xyzzyplugh") == 0
     assert ranker.documents("sockets") == len(ranker.search("socket", len(words)))
 
 
-def test_a_ranker_without_postings_says_what_to_do(tmp_path: Path) -> None:
+def test_a_ranker_without_postings_says_what_to_do() -> None:
     with pytest.raises(BadInput, match="call fit or load first"):
         Bm25Ranker().search("file", 1)
-    with pytest.raises(IndexDamaged, match="build the index again"):
-        Bm25Ranker().load(tmp_path)
 
 
 def test_the_weights_name_every_field() -> None:

@@ -17,6 +17,7 @@ from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker
 from ncs.search.pairs import code_words, normalised, read_pairs
 from ncs.search.rankers import create_ranker
 from ncs.types import Document
+from tests.search.saving import save
 
 PAIRS = [
     ("hide soft keyboard", "void f() { imm.hideSoftInput(view); }"),
@@ -152,19 +153,19 @@ def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(inde
         assert loaded.added("keyboard") == ["input"]
         assert (loaded.config["least_weight"], loaded.config["part"]) == (0.1, "bm25")
         assert built.search("keyboard", 3, ranker="ncs_enhanced")[0].score == loaded.search("keyboard", 1)[0][1]
-        files = {file.name for file in (built.data / "ncs_enhanced").rglob("*") if file.is_file()}
+        files = {file.name for file in (built.snapshot.statistics / "ncs_enhanced").rglob("*") if file.is_file()}
     assert files == {"config.json", "offsets.npy", "ids.npy", "weights.npy", "vocabulary.txt", "vocabulary.npy"}
 
 
 def test_damaged_files_are_refused(index: Index, tmp_path: Path) -> None:
     ranker = fitted(index, write(tmp_path / "pairs.jsonl"))
-    ranker.save(tmp_path)
-    np.save(tmp_path / "ncs_enhanced" / "ids.npy", np.zeros(2, np.int32))
+    snapshot = save(ranker, index, tmp_path / "copy")
+    np.save(snapshot.statistics / "ncs_enhanced" / "ids.npy", np.zeros(2, np.int32))
     with pytest.raises(IndexDamaged, match=r"do not fit each other.*build the index again"):
-        create_ranker("ncs_enhanced").load(tmp_path)
-    (tmp_path / "ncs_enhanced" / "ids.npy").unlink()
+        create_ranker("ncs_enhanced").load(snapshot)
+    (snapshot.statistics / "ncs_enhanced" / "ids.npy").unlink()
     with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("ncs_enhanced").load(tmp_path)
+        create_ranker("ncs_enhanced").load(snapshot)
 
 
 @pytest.mark.parametrize(

@@ -2,71 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from ncs.search.expansion import Expansion, expand
-from ncs.storage.postings import Postings
 from ncs.storage.postings_builder import build
-from ncs.storage.words import WordTable
-from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.text.stems import stem
-from ncs.types import FIELDS, Field
+from ncs.types import FIELDS
+from tests.words import table
 
-DOCUMENTS: Sequence[Mapping[Field, Sequence[str]]] = (
-    {"name": ("lowercase", "text"), "doc": ("handy", "string")},
-    {"name": ("lowercase", "name"), "calls": ("string",), "doc": ("handy",)},
-    {"calls": ("lower", "initialize"), "comments": ("string", "case")},
-    {"calls": ("lower", "case", "initialize"), "literals": ("string",)},
-    {"identifiers": ("inlist", "case", "money")},
+DOCUMENTS = (
+    "name: lowercase text; doc: handy string",
+    "name: lowercase name; calls: string; doc: handy",
+    "calls: lower initialize; comments: string case",
+    "calls: lower case initialize; literals: string",
+    "identifiers: inlist case money",
 )
-
-
-def table(documents: Sequence[Mapping[Field, Sequence[str]]]) -> WordTable:
-    builder = WordTableBuilder()
-    builder.add(*batch_words([[document.get(field, ()) for field in FIELDS] for document in documents]))
-    return builder.finish()
-
-
-WORDS = table(DOCUMENTS)
+WORDS = table(*DOCUMENTS)
 POSTINGS = build(WORDS, weights=dict.fromkeys(FIELDS, 1))
 
 
-def read(question: str, postings: Postings = POSTINGS, **settings: float) -> Expansion:
-    return expand(question.split(), postings, lambda: list(WORDS.vocabulary), **settings)
-
-
-def count(word: str) -> int:
-    found = POSTINGS.terms([word])[0].id
-    assert found is not None
-    return found
+def read(query: str, **settings: float) -> Expansion:
+    return expand(query.split(), POSTINGS, lambda: list(WORDS.vocabulary), **settings)
 
 
 def test_a_word_counts_by_the_share_of_its_documents_that_have_it_in_code() -> None:
     query = read("handy string lower").query
     # handy: in two comments; string: in code in one of its four documents; lower: always in code
-    assert query == pytest.approx({count("handy"): 0.5, count("string"): 0.5 + 0.5 / 4, count("lower"): 1.0})
-    assert read("handy string", prose=0.2).query[count("handy")] == pytest.approx(0.2)
+    assert query == pytest.approx({stem("handy"): 0.5, stem("string"): 0.5 + 0.5 / 4, stem("lower"): 1.0})
+    assert read("handy string", prose=0.2).query[stem("handy")] == pytest.approx(0.2)
 
 
 def test_a_repeated_word_counts_more_but_less_each_time() -> None:
     # c times count 3c / (c + 2): 1, 1.5, 1.8 ...
-    assert read("handy lower handy").query == pytest.approx({count("handy"): 0.5 * 1.5, count("lower"): 1.0})
-    assert read("lower " * 3).query == pytest.approx({count("lower"): 1.8})
-    assert read("lower " * 500).query[count("lower")] < 3
+    assert read("handy lower handy").query == pytest.approx({stem("handy"): 0.5 * 1.5, stem("lower"): 1.0})
+    assert read("lower " * 3).query == pytest.approx({stem("lower"): 1.8})
+    assert read("lower " * 500).query[stem("lower")] < 3
 
 
-def test_without_the_prose_setting_and_without_counts_all_words_count_alike() -> None:
+def test_without_the_prose_setting_all_words_count_alike() -> None:
     assert set(read("handy string", prose=1.0).query.values()) == {1.0}
-    assert set(read("handy string", replace(POSTINGS, in_code=None)).query.values()) == {1.0}
 
 
 def test_neighbours_that_the_corpus_writes_as_one_word_are_looked_for_so_too() -> None:
     found = read("lower case", spelling=0.25)
-    assert (found.words, found.added) == (("lowercase",), {count("lowercase"): 0.25})
+    assert (found.words, found.added) == (("lowercase",), {stem("lowercase"): 0.25})
 
 
 def test_a_preposition_is_not_joined_to_what_follows_it() -> None:
@@ -105,13 +85,11 @@ def test_what_is_in_the_question_already_is_not_added() -> None:
     assert read("lower case lowercase").words == ()
 
 
-def test_weights_add_up_in_the_search() -> None:
-    lower, case = count("lower"), count(stem("case"))
-    weights = {lower: 0.5, case: 2.0}
-    rows = np.arange(len(DOCUMENTS))
-    expected = 0.5 * POSTINGS.scores([lower], rows) + 2 * POSTINGS.scores([case], rows)
-    assert POSTINGS.scores(weights, rows) == pytest.approx(expected)
-    assert dict(POSTINGS.search_ids(weights, 5)) == pytest.approx({r: s for r, s in enumerate(expected) if s > 0})
+def test_counts_are_factors_of_the_scores() -> None:
+    counts, rows = read("lower case case").counts, np.arange(len(DOCUMENTS))
+    want = sum(count * POSTINGS.scores({term: 1.0}, rows) for term, count in counts.items())
+    assert POSTINGS.scores(counts, rows) == pytest.approx(want)
+    assert len(counts) == 3
 
 
 def test_of_many_unknown_words_the_first_five_are_looked_at() -> None:

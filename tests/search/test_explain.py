@@ -164,7 +164,7 @@ def test_a_words_share_of_a_cosine_is_the_product_of_its_part_of_the_query(index
     assert parts.sum(axis=0) == pytest.approx(ranker.encoder.query("how to read the words of a file"), abs=1e-5)
     row, hit = explained(index, ranker, "how to read the words of a file", 5)[0]
     for word in hit["words"]:
-        alone = float(ranker.index.similarities(parts[words.index(word["word"])], np.array([row]))[0])
+        alone = float(ranker.vectors.similarities(parts[words.index(word["word"])], np.array([row]))[0])
         assert word["shares"]["meaning"] == pytest.approx(alone, abs=1e-5)
 
 
@@ -253,7 +253,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(demo: Index, tmp_path: Path) -> None:
     hits = explained(demo, demo.fitted("two_field"), "hide the soft keyboard", 3)
-    hit = next(hit for row, hit in hits if demo.store.document(row).name == "hideSoftKeyboard")
+    hit = next(hit for row, hit in hits if demo.documents.document(row).name == "hideSoftKeyboard")
     assert hit["shares"] is None
     assert [(word["word"], word["met"], word["fields"][0]) for word in hit["words"]] == [
         ("hide", "hide", "name"), ("soft", "soft", "name"), ("keyboard", "keyboard", "name"),

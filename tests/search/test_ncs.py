@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ import numpy as np
 import pytest
 
 from ncs.errors import BadInput, IndexDamaged
+from ncs.index import BuildConfig, Index
 from ncs.learn.embeddings import Embeddings
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import create_ranker
+from ncs.types import Document
+from tests.search.saving import save
 from tests.words import id_of, table
 
 if TYPE_CHECKING:
@@ -103,57 +107,12 @@ def test_a_filter_leaves_the_order_of_what_it_allows(words: WordTable, embedding
 @pytest.mark.parametrize("documents", [("hide keyboard",), ("hide keyboard",) * 5, (), ("types: only",)])
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
 def test_documents_that_cannot_be_told_apart_are_not_found_and_nothing_fails(
-    tmp_path: Path, documents: tuple[str, ...], name: str
+    documents: tuple[str, ...], name: str
 ) -> None:
     words = table(*documents)
     embeddings = Embeddings(np.ones((len(words.vocabulary), 4), np.float32), "lsa")
     ranker = fitted(words, embeddings, name)
     assert ranker.search("hide keyboard only", 5) == []
-    words.save(tmp_path)
-    embeddings.save(tmp_path)
-    ranker.save(tmp_path)
-    loaded = create_ranker(name)
-    loaded.load(tmp_path)
-    assert loaded.search("hide keyboard only", 5) == []
-
-
-@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
-def test_a_saved_ranker_answers_as_before(tmp_path: Path, words: WordTable, embeddings: Embeddings, name: str) -> None:
-    ranker = fitted(words, embeddings, name)
-    save(ranker, words, embeddings, tmp_path)
-    loaded = create_ranker(name)
-    loaded.load(tmp_path)
-    for text in ("hide soft keyboard", "read a file"):
-        assert loaded.search(text, 4) == ranker.search(text, 4)
-
-
-def save(ranker: NcsRanker, words: WordTable, embeddings: Embeddings, folder: Path) -> None:
-    words.save(folder)
-    embeddings.save(folder)
-    ranker.save(folder)
-
-
-def test_damaged_or_foreign_files_are_refused(tmp_path: Path, words: WordTable, embeddings: Embeddings) -> None:
-    save(fitted(words, embeddings), words, embeddings, tmp_path)
-    folder = tmp_path / "ncs"
-    for name, content in (("config.json", b"{"), ("idf.npy", b""), ("vectors.npy", b"x" * 90), ("empty.npy", b"")):
-        whole = (folder / name).read_bytes()
-        (folder / name).write_bytes(content)
-        with pytest.raises(IndexDamaged, match="build the index again"):
-            create_ranker("ncs").load(tmp_path)
-        (folder / name).write_bytes(whole)
-    np.save(folder / "idf.npy", np.zeros(3, np.float32))
-    with pytest.raises(IndexDamaged, match="do not fit the vocabulary"):
-        create_ranker("ncs").load(tmp_path)
-
-
-def test_vectors_that_are_not_centred_are_not_taken_for_centred_ones(
-    tmp_path: Path, words: WordTable, embeddings: Embeddings
-) -> None:
-    save(fitted(words, embeddings), words, embeddings, tmp_path)
-    with pytest.raises(IndexDamaged, match="was made with"):
-        create_ranker("ncs", centre=True).load(tmp_path)
-    create_ranker("ncs", query_weights="idf", stop_words=False).load(tmp_path)
 
 
 def test_a_ranker_that_was_not_fitted_says_what_to_do() -> None:
@@ -163,14 +122,42 @@ def test_a_ranker_that_was_not_fitted_says_what_to_do() -> None:
         NcsRanker(query_weights="sum")  # type: ignore[arg-type]
 
 
-def test_asking_imports_neither_scipy_nor_scikit_learn_nor_fasttext(
-    tmp_path: Path, words: WordTable, embeddings: Embeddings
-) -> None:
-    save(fitted(words, embeddings), words, embeddings, tmp_path)
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    documents = [
+        Document(f"r/x:{n}", "r", "x", n, n, "java", "method", "f", "f", {"name": (text,)}, text)
+        for n, text in enumerate(("hide keyboard", "show keyboard", "read file", "write file"), 1)
+    ]
+    config = BuildConfig(deduplicate=False, embeddings="lsa")
+    with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
+        yield built
+
+
+def test_damaged_or_foreign_files_are_refused(index: Index, tmp_path: Path) -> None:
+    snapshot = save(index.ranker("ncs"), index, tmp_path / "copy")
+    statistics, segment = snapshot.statistics / "ncs", snapshot.segments[0].path / "ncs"
+    for path, content in (
+        (statistics / "config.json", b"{"), (statistics / "idf.npy", b""),
+        (segment / "vectors.npy", b"x" * 90), (segment / "empty.npy", b""),
+    ):  # fmt: skip
+        whole = path.read_bytes()
+        path.write_bytes(content)
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            create_ranker("ncs").load(snapshot)
+        path.write_bytes(whole)
+    with pytest.raises(IndexDamaged, match="build the index again"):
+        create_ranker("ncs", centre=True).load(snapshot)
+    create_ranker("ncs", query_weights="idf", stop_words=False).load(snapshot)
+    np.save(statistics / "idf.npy", np.zeros(3, np.float32))
+    with pytest.raises(IndexDamaged, match="do not fit the vocabulary"):
+        create_ranker("ncs").load(snapshot)
+
+
+def test_a_query_imports_neither_scipy_nor_scikit_learn_nor_fasttext(index: Index) -> None:
     script = (
-        "import sys, pathlib; from ncs.search.rankers import create_ranker; r = create_ranker('ncs')\n"
-        "r.load(pathlib.Path(sys.argv[1])); assert r.search('hide keyboard', 2)\n"
-        "print([m for m in ('scipy', 'sklearn', 'fasttext', 'tempfile') if m in sys.modules])"
+        "import sys; from ncs.index import Index; index = Index.load(sys.argv[1])\n"
+        "assert index.search('hide keyboard', 2, ranker='ncs')\n"
+        "print([m for m in ('scipy', 'sklearn', 'fasttext', 'pymilvus') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script, index.folder], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

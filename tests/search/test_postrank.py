@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +21,7 @@ from ncs.search.rankers import create_ranker
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Document
+from tests.search.saving import save
 
 
 def facts(*documents: tuple[int, int, int, int]) -> Facts:
@@ -168,21 +167,18 @@ def test_without_code_the_typed_tokens_tell_nothing_and_the_rest_holds(
 
 
 def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(index.data, data)
     ranker = index.fitted("ncs_postrank", part="bm25", depth=9)
-    ranker.save(data)
-    assert json.loads((data / "ncs_postrank" / "config.json").read_text())["depth"] == 9
+    snapshot = save(ranker, index, tmp_path / "copy")
     loaded = create_ranker("ncs_postrank")
-    loaded.load(data)
+    loaded.load(snapshot)
     assert loaded.config == ranker.config
     assert loaded.search("copy a file", 30) == ranker.search("copy a file", 30)
-    np.save(data / "ncs_postrank" / "lines.npy", np.zeros(3, np.int32))
-    with pytest.raises(IndexDamaged, match="do not fit the documents"):
-        create_ranker("ncs_postrank").load(data)
-    (data / "ncs_postrank" / "config.json").write_text("{}")
+    np.save(snapshot.segments[0].path / "ncs_postrank" / "lines.npy", np.zeros(3, np.int32))
+    with pytest.raises(IndexDamaged, match="do not fit"):
+        create_ranker("ncs_postrank").load(snapshot)
+    (snapshot.statistics / "ncs_postrank" / "config.json").write_text("{}")
     with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("ncs_postrank").load(data)
+        create_ranker("ncs_postrank").load(snapshot)
 
 
 def test_wrong_settings_are_refused() -> None:

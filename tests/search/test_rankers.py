@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
 from tests import embeddings_server, heads, tinybert
+from tests.search.saving import saved_and_loaded
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
 Fitted = Callable[[str], Ranker]
@@ -130,11 +130,8 @@ def test_only_allowed_rows_are_found(name: str, index: Index, fitted: Fitted) ->
 
 
 def test_what_was_saved_answers_as_before(name: str, index: Index, fitted: Fitted, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(index.data, data)
-    ranker, loaded = fitted(name), create_ranker(name)
-    ranker.save(data)
-    loaded.load(data)
+    ranker = fitted(name)
+    loaded = saved_and_loaded(ranker, index, tmp_path / "copy")
     for text in QUESTIONS:
         assert loaded.search(text, 20) == ranker.search(text, 20)
     assert json.loads(json.dumps(dict(loaded.config))) == json.loads(json.dumps(dict(ranker.config)))
@@ -147,7 +144,7 @@ def test_fitting_again_gives_the_same_answers(
     needs = ON_REQUEST.get(name, "")
     if is_composed(name):
         again = create_ranker(name)
-        again.load(index.data)
+        again.load(index.snapshot)
     else:
         again = index.fitted(name, **(settings[name]() if needs else {}))
     for text in QUESTIONS:

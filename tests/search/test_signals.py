@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
 from ncs.search.signals.naming import OPPOSITES, direction, directions
-from ncs.storage.uses import References, ReferencesBuilder, batch_references
+from ncs.storage.uses import NameUses, UsesBuilder, batch_uses
 from ncs.text.stems import Stems, stem_all
 from ncs.types import Document
 from tests.words import table
@@ -21,14 +21,14 @@ def document(*calls: str) -> Document:
     return Document("", "", "", 1, 1, "java", "method", "", "", {"calls": calls})
 
 
-def references(*documents: tuple[str, ...]) -> References:
-    builder = ReferencesBuilder()
-    builder.add(*batch_references([document(*calls) for calls in documents]))
+def uses(*documents: tuple[str, ...]) -> NameUses:
+    builder = UsesBuilder()
+    builder.add(*batch_uses([document(*calls) for calls in documents]))
     return builder.finish()
 
 
 def test_a_name_used_twice_in_a_document_counts_once_and_documents_are_counted() -> None:
-    found = references(("open", "read", "open"), ("read",), ())
+    found = uses(("open", "read", "open"), ("read",), ())
     assert {name: int(n) for name, n in zip(found.names, found.documents, strict=True)} == {"open": 1, "read": 2}
     ids, lengths = found.of(np.array([1, 0, 2]))
     assert [found.names.word(int(id)) for id in ids] == ["read", "open", "read"]
@@ -36,7 +36,7 @@ def test_a_name_used_twice_in_a_document_counts_once_and_documents_are_counted()
 
 
 def test_lifts_are_share_times_rarity_times_repositories() -> None:
-    found = references(("hide", "log"), ("hide", "log"), ("log",), ("other",), ("other",))
+    found = uses(("hide", "log"), ("hide", "log"), ("log",), ("other",), ("other",))
     agreed = consensus.agree(found, np.array([0, 1, 1]), np.array([0, 1, 2]), np.array([1.0, 0.5, 0.5]))
     hide = 1.5 / 2 * math.log(6 / 3) * math.log(1 + 2)
     log = 2.0 / 2 * math.log(6 / 4) * math.log(1 + 2)
@@ -47,21 +47,21 @@ def test_lifts_are_share_times_rarity_times_repositories() -> None:
 
 
 def test_one_repository_alone_is_no_consensus() -> None:
-    found = references(("hide",), ("hide",), ("x",))
+    found = uses(("hide",), ("hide",), ("x",))
     rows, weights = np.array([0, 1]), np.array([1.0, 1.0])
     assert consensus.agree(found, np.array([4, 4]), rows, weights).gate == 0
     assert 0 < consensus.agree(found, np.array([4, 5]), rows, weights).gate < 0.2
 
 
 def test_documents_that_use_no_names_agree_on_nothing() -> None:
-    found = references((), ())
+    found = uses((), ())
     agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.array([1.0, 1.0]))
     assert agreed.gate == 0
     assert agreed.scores(found, np.array([0, 1])).tolist() == [0, 0]
 
 
 def test_documents_that_score_nothing_agree_on_nothing() -> None:
-    found = references(("hide",), ("hide",))
+    found = uses(("hide",), ("hide",))
     agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.zeros(2))
     assert (agreed.gate, agreed.scores(found, np.array([0, 1])).tolist()) == (0, [0, 0])
 

@@ -227,4 +227,4 @@ def test_the_command_says_what_is_wrong_in_one_line(home: Path) -> None:
     assert done.stderr == "ncs: no function stands at line 8 of Own.java; the nearest is outer, lines 9-15\n"
     nothing = ncs("similar", "Own.java:4", "--path", "nowhere", cwd=home)
     assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr == "ncs: nothing like Own.closeIt found\n"
+    assert nothing.stderr == "ncs: no functions similar to Own.closeIt\n"

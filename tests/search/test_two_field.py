@@ -6,6 +6,7 @@ import math
 import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,9 @@ from ncs.extract import extract
 from ncs.index import BuildConfig, Index
 from ncs.search.baselines.two_field import TwoFieldRanker, one_byte_lengths, standard_tokens
 from ncs.search.rankers import create_ranker
-from ncs.storage.documents import Store
-from ncs.storage.documents_writer import StoreWriter
-from ncs.storage.packing import pack
 from ncs.text.tokens import tokenize
 from ncs.types import Document
+from tests.search.saving import save, saved_and_loaded
 
 QUESTIONS = (
     "how do I read a text file line by line",
@@ -44,27 +43,23 @@ def documents() -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def store(documents: Sequence[Document], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with stored(documents, tmp_path_factory.mktemp("store")) as opened:
+def index(documents: Sequence[Document], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with indexed(documents, tmp_path_factory.mktemp("index")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def ranker(store: Store) -> TwoFieldRanker:
-    return fitted(store)
+def ranker(index: Index) -> TwoFieldRanker:
+    return fitted(index)
 
 
-def stored(documents: Sequence[Document], folder: Path) -> Store:
-    with StoreWriter(folder / "documents.sqlite") as writer:
-        writer.add([pack(document) for document in documents])
-        writer.finish()
-    return Store(folder / "documents.sqlite")
+def indexed(documents: Sequence[Document], folder: Path, **config: Any) -> Index:
+    return Index.of(documents, folder, config=BuildConfig(deduplicate=False, embeddings="lsa", **config))
 
 
-def fitted(store: Store, **config: object) -> TwoFieldRanker:
-    ranker = create_ranker("two_field", **config)
+def fitted(index: Index, **config: object) -> TwoFieldRanker:
+    ranker = index.fitted("two_field", **config)
     assert isinstance(ranker, TwoFieldRanker)
-    ranker.fit_documents(store)
     return ranker
 
 
@@ -111,8 +106,8 @@ def test_scores_are_tantivys_without_its_constant_factor(documents: list[Documen
 def test_the_formula_holds_where_a_document_has_no_name(tmp_path: Path) -> None:
     """By hand: N and the mean length of a field are over the documents that have it."""
     documents = [document("open_file", "open open file"), document("", "file"), document("read", "read the file")]
-    with stored(documents, tmp_path) as store:
-        ranker = fitted(store, k1=1.5, b=0.5)
+    with indexed(documents, tmp_path / "index") as index:
+        ranker = fitted(index, k1=1.5, b=0.5)
 
     def part(n: int, df: int, tf: int, length: float, mean: float) -> float:
         return math.log(1 + (n - df + 0.5) / (df + 0.5)) * tf / (tf + 1.5 * (1 - 0.5 + 0.5 * length / mean))
@@ -180,23 +175,22 @@ def test_ascii_text_is_broken_alike_on_the_fast_and_the_slow_path(documents: lis
             assert standard_tokens(each.code + " \u00b2") == standard_tokens(each.code)
 
 
-def test_saved_settings_come_back_with_the_postings(store: Store, tmp_path: Path) -> None:
-    ranker, loaded = fitted(store, k1=0.9, b=0.4), create_ranker("two_field")
-    ranker.save(tmp_path)
-    loaded.load(tmp_path)
+def test_saved_settings_come_back_with_the_postings(index: Index, tmp_path: Path) -> None:
+    ranker = fitted(index, k1=0.9, b=0.4)
+    loaded = saved_and_loaded(ranker, index, tmp_path / "copy")
     assert loaded.config == {"k1": 0.9, "b": 0.4}
     assert loaded.search(QUESTIONS[0], 50) == ranker.search(QUESTIONS[0], 50)
 
 
 def test_an_index_built_without_it_or_damaged_is_refused_with_the_remedy(
-    ranker: TwoFieldRanker, tmp_path: Path
+    index: Index, ranker: TwoFieldRanker, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=r"built without 'two_field'.*ncs build --ranker two_field"):
-        create_ranker("two_field").load(tmp_path)
-    ranker.save(tmp_path)
-    (tmp_path / "two_field" / "config.json").write_text("[]")
+        index.ranker("two_field")
+    snapshot = save(ranker, index, tmp_path / "copy")
+    (snapshot.statistics / "two_field" / "config.json").write_text("[]")
     with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("two_field").load(tmp_path)
+        create_ranker("two_field").load(snapshot)
 
 
 def test_an_index_without_code_is_refused_in_one_line(documents: list[Document], tmp_path: Path) -> None:
@@ -209,17 +203,16 @@ def test_an_index_without_code_is_refused_in_one_line(documents: list[Document],
 def test_a_build_fits_it_where_it_is_told_to_and_an_open_index_can_too(
     documents: list[Document], tmp_path: Path
 ) -> None:
-    config = BuildConfig(rankers=("two_field:b=0.5",), deduplicate=False)
-    with Index.of(documents[:60], tmp_path / "asked", config=config) as asked:
+    with indexed(documents[:60], tmp_path / "asked", rankers=("two_field:b=0.5",)) as asked:
         assert asked.has_ranker("two_field")
         assert asked.ranker("two_field").config == {"k1": 1.2, "b": 0.5}
         hits = asked.search("get socket", ranker="two_field")
-        assert "two_field" in asked.manifest.counts["seconds"]  # type: ignore[operator]
-    with Index.of(documents[:60], tmp_path / "plain", config=BuildConfig(deduplicate=False)) as plain:
+        assert "two_field" in asked.description.counts["seconds"]
+    with indexed(documents[:60], tmp_path / "plain") as plain:
         assert not plain.has_ranker("two_field")
         with pytest.raises(BadInput, match="built without 'two_field'"):
             plain.search("get socket", ranker="two_field")
         again = plain.fitted("two_field", b=0.5).search("get socket", 10)
-        assert [(plain.store.ids([row])[0], score) for row, score in again] == [
+        assert [(plain.documents.ids([row])[0], score) for row, score in again] == [
             (hit.document.id, hit.score) for hit in hits
         ]

@@ -232,7 +232,7 @@ def test_escape_clears_and_nothing_found_is_said(project: Path) -> None:
     async def test() -> None:
         async with searching(project / ".ncs") as pilot:
             await ask(pilot, "zzqqxx")
-            await until(pilot, "unknown word: zzqqxx; nothing found")
+            await until(pilot, "no match for 'zzqqxx'; no results")
             await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
             await until(pilot, "hits appear as you type", gone="zzqqxx")
 
@@ -287,7 +287,7 @@ def test_an_updated_index_answers_the_next_question(tmp_path: Path) -> None:
     async def test() -> None:
         async with searching(tmp_path / ".ncs") as pilot:
             await ask(pilot, "feed cat")
-            await until(pilot, "unknown word: feed")
+            await until(pilot, "no match for 'feed'")
             (tmp_path / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
             updated, _ = Index.update(tmp_path / ".ncs")
             updated.close()

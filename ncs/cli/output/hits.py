@@ -1,70 +1,84 @@
-"""Hits as people read them: a header, where it stands, and the lines that matter."""
+"""Hits on stdout: as plain text, in color on a terminal, as JSON, or as lines for editors (vimgrep)."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from ncs.cli.output.streams import PLAIN_WIDTH, light_background, terminal, visible
-from ncs.search.explain_table import NAMES, reading_lines, reasons_lines
+from ncs.cli.output.console import is_fancy, rich_console, say, show_json
+from ncs.errors import BadInput
+from ncs.search.explain_table import reading_lines, reasons_lines
 from ncs.search.highlight import excerpt, marked_lines, marks, name_marks, numbered
-from ncs.storage.file_roles import OUTLINES
+from ncs.serve.terminal import (
+    MARK,
+    NAME_MARK,
+    TAB,
+    copies_line,
+    explained_names,
+    heading,
+    light_background,
+    place,
+    visible,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
     from ncs.answer import Answer
-    from ncs.cli.output.links import Linked
+    from ncs.search.locate_source import SourceLocator
 
-SHOWN_COPIES = 3
-MARK = "bold underline"
-NAME_MARK = "bold"
-TAB = 4
-
-
-def place(hit: Mapping[str, Any]) -> str:
-    """repository/path:line, as editors and people read it."""
-    return visible(f"{hit['repository']}/{hit['path']}:{hit['start_line']}")
-
-
-def heading(hit: Mapping[str, Any]) -> str:
-    """What a hit is called: a function by its name; of anything else what it is, too."""
-    name: str = hit["qualified_name"]
-    return visible(f"{hit['kind']} {name}" if hit["kind"] in OUTLINES else name)
+Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+PLAIN_WIDTH = 80
+"""Columns of explanations where stdout is not a terminal."""
+NAME_LINES = 12
+"""Lines of a function in which its name is looked for."""
+BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
+"""The beginnings of lines that precede a definition."""
 
 
-def copies_line(hit: Mapping[str, Any]) -> str | None:
-    """Where the same function stands too, and whether it is the one asked for."""
-    exact = ["exact copy"] if hit.get("exact_copy") else []
-    told = [*exact, *_places("also at", hit["copies"]), *_places("nearly the same at", hit.get("near_copies", ()))]
-    return "; ".join(told) or None
+def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = False) -> str:
+    """The format of --format, --json or --jsonl, else a table on a terminal and plain text elsewhere.
+
+    Raises BadInput for an unknown one, and for two at once.
+    """
+    options = {f"--format {name}": name, "--json": "json" if as_json else None, "--jsonl": "jsonl" if jsonl else None}
+    named = {option: form for option, form in options.items() if form}
+    if unknown := [form for form in named.values() if form not in FORMATS]:
+        raise BadInput(f"unknown format {unknown[0]!r}; choose from {', '.join(FORMATS)}")
+    if len(set(named.values())) > 1:
+        first, *_, last = named
+        raise BadInput(f"{first} and {last} cannot be used together")
+    return next(iter(named.values()), "table" if is_fancy(sys.stdout) else "plain")
 
 
-def _places(said: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
-    more = f" and {len(copies) - SHOWN_COPIES} more" if len(copies) > SHOWN_COPIES else ""
-    return [f"{said} " + ", ".join(place(copy) for copy in copies[:SHOWN_COPIES]) + more] if copies else []
+def show(
+    answer: Answer, form: str, locator: SourceLocator, *, code: bool = True, all_lines: bool = False,
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """Print the hits; how many were printed. code=False: names and places only. all_lines: no excerpts."""
+    if form == "json":
+        show_json(answer)
+    elif form == "jsonl":
+        for hit in answer["hits"]:
+            show_json(hit, indent=None)
+    elif form == "vimgrep":
+        return show_vimgrep(answer, locator, quiet=quiet)
+    elif form == "plain":
+        show_plain(answer, code=code, all_lines=all_lines)
+    else:
+        show_table(answer, locator, code=code, all_lines=all_lines)
+    return len(answer["hits"])
 
 
-def _sought(answer: Answer) -> str:
-    """The words that stand out in the code: the question's, or the names of the function asked for."""
-    text: str = answer.get("marked", answer["query"])
-    return text
-
-
-def _names(hit: Mapping[str, Any]) -> list[str]:
-    """The names that the explanation of a hit speaks of."""
-    return [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
-
-
-def _shown(code: str, found: Sequence[tuple[int, int]], whole: bool) -> list[tuple[int, int]]:
-    """Which lines of the code, as ranges."""
-    lines = code.count("\n") + 1
-    return [(0, lines)] if whole else excerpt(lines, marked_lines(code, found))
-
-
-def show_plain(answer: Answer, *, code: bool = True, whole: bool = False) -> None:
-    """Text for pipes and files: no colours, nothing cut to a width."""
+def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
+    """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
         print("\n".join([*reading_lines(answer, PLAIN_WIDTH), ""]))
     for hit in answer["hits"]:
@@ -74,13 +88,24 @@ def show_plain(answer: Answer, *, code: bool = True, whole: bool = False) -> Non
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(visible(line))
         if code and hit["code"]:
-            _plain_code(hit, _sought(answer), whole)
+            _print_code(hit, _marked_text(answer), all_lines)
 
 
-def _plain_code(hit: Mapping[str, Any], text: str, whole: bool) -> None:
+def _marked_text(answer: Answer) -> str:
+    """The words to mark in the code: those of the query, or the names in the function of the query."""
+    text: str = answer.get("marked", answer["query"])
+    return text
+
+
+def _shown_ranges(code: str, marked: Sequence[tuple[int, int]], all_lines: bool) -> list[tuple[int, int]]:
+    lines = code.count("\n") + 1
+    return [(0, lines)] if all_lines else excerpt(lines, marked_lines(code, marked))
+
+
+def _print_code(hit: Mapping[str, Any], text: str, all_lines: bool) -> None:
     code: str = visible(hit["code"].rstrip("\n"))
     lines = code.split("\n")
-    ranges = _shown(code, [*marks(code, text), *name_marks(code, _names(hit))], whole)
+    ranges = _shown_ranges(code, [*marks(code, text), *name_marks(code, explained_names(hit))], all_lines)
     numbers = numbered(hit)
     for i, (first, end) in enumerate(ranges):
         if i:
@@ -88,84 +113,126 @@ def _plain_code(hit: Mapping[str, Any], text: str, whole: bool) -> None:
         for number in range(first, end):
             print(f"{hit['start_line'] + number if numbers else '':6}  {lines[number]}".rstrip())
     if (left := len(lines) - ranges[-1][1]) > 0:
-        print(f"      ... {left} more lines")
+        print(f"      ... {left} more line{'' if left == 1 else 's'}")
     print()
 
 
-def show_table(answer: Answer, links: Linked, *, code: bool = True, whole: bool = False) -> None:
-    """For a terminal: coloured, as wide as it is, places as links, long lines of code cut."""
+def show_table(answer: Answer, locator: SourceLocator, *, code: bool = True, all_lines: bool = False) -> None:
+    """For a terminal: colored, as wide as it is, places as links, long lines of code cut."""
     from rich.text import Text
 
-    console = terminal()
+    console, host = rich_console(), gethostname()
     if "explanation" in answer:
         console.print(Text("\n".join(reading_lines(answer, console.width)), "dim"), end="\n\n")
     for hit in answer["hits"]:
-        _header(console, hit, links.of(hit) if console.is_terminal else None)
+        path = locator.path(hit) if console.is_terminal else None
+        _print_header(console, hit, link_to(path, hit["start_line"], host) if path else None)
         if "explanation" in hit:
             console.print(Text(visible("\n".join(reasons_lines(hit["explanation"], console.width))), "dim"))
         if code and hit["code"]:
-            _coloured_code(console, hit, _sought(answer), whole)
+            _print_colored_code(console, hit, _marked_text(answer), all_lines)
         console.print()
 
 
-def _header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
-    """Rank, name and how sure; where it stands; what it holds of the question; where it stands too."""
+def link_to(path: Path, line: int, host: str) -> str:
+    """file://host/path#line: a link that terminals open (OSC 8).
+
+    >>> link_to(Path("/src/a b.py"), 7, "pc")
+    'file://pc/src/a%20b.py#7'
+    """
+    return f"{path.as_uri().replace('file://', f'file://{host}', 1)}#{line}"
+
+
+def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
+    """Rank, name and confidence; the place; the words matched; copies."""
     from rich.style import Style
     from rich.text import Text
 
     head = Text()
     head.append(f"{hit['rank']:>2}  ", "bold")
     head.append(heading(hit), "bold blue" if light_background() else "bold cyan")
-    sure = hit["confidence"]
-    head.append(f"  {hit['score']:.4f}" if sure is None else f"  confidence {sure:.2f}", "dim")
+    confidence = hit["confidence"]
+    head.append(f"  {hit['score']:.4f}" if confidence is None else f"  confidence {confidence:.2f}", "dim")
     console.print(head, overflow="fold")
-    stands = Text("    ").append(place(hit), Style(color="green", link=link))
-    console.print(stands, overflow="fold")
+    console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
     if hit["matched"] and "explanation" not in hit:
         console.print(Text(f"    matched: {', '.join(hit['matched'])}", "dim"), overflow="fold")
     if line := copies_line(hit):
         console.print(Text(f"    {line}", "dim"), overflow="fold")
 
 
-def _coloured_code(console: Console, hit: Mapping[str, Any], text: str, whole: bool) -> None:
-    """The lines that matter, with their numbers, marked words standing out; long lines are cut, not wrapped."""
+def _print_colored_code(console: Console, hit: Mapping[str, Any], text: str, all_lines: bool) -> None:
+    """The lines that matter, with their numbers and marked words; long lines are cut, not wrapped."""
+    from rich.style import Style
     from rich.text import Text
 
     code = visible(hit["code"].rstrip("\n")).expandtabs(TAB)
-    found, names = marks(code, text), name_marks(code, _names(hit))
-    lines = _highlighted(code, hit["language"], found, names)
+    words, names = marks(code, text), name_marks(code, explained_names(hit))
+    lines = _highlighted(code, hit["language"], {NAME_MARK: names, MARK: words})
     numbers = numbered(hit)
     width = len(str(hit["start_line"] + len(lines))) if numbers else 0
-    ranges = _shown(code, [*found, *names], whole)
+    ranges = _shown_ranges(code, [*words, *names], all_lines)
     for i, (first, end) in enumerate(ranges):
         if i:
             console.print(Text(f"    {'':>{width}} ⋮", "dim"))
         for number in range(first, end):
-            counted = str(hit["start_line"] + number) if numbers else ""
-            row = Text(f"    {counted:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
-            console.print(row.append_text(_with_style(lines[number])), no_wrap=True, overflow="ellipsis")
+            shown = str(hit["start_line"] + number) if numbers else ""
+            row = Text(f"    {shown:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
+            lines[number].style = Style(dim=False)  # the number's style would apply to it, too
+            console.print(row.append_text(lines[number]), no_wrap=True, overflow="ellipsis")
     if (left := len(lines) - ranges[-1][1]) > 0:
-        console.print(Text(f"    {'':>{width}} ⋮ {left} more lines", "dim"))
+        console.print(Text(f"    {'':>{width}} ⋮ {left} more line{'' if left == 1 else 's'}", "dim"))
 
 
-def _highlighted(
-    code: str, language: str, found: Sequence[tuple[int, int]], names: Sequence[tuple[int, int]]
-) -> list[Text]:
-    """The lines of the code in colours that the terminal's own palette defines, so that they suit its background."""
+def _highlighted(code: str, language: str, styles: Mapping[str, Sequence[tuple[int, int]]]) -> list[Text]:
+    """Lines of code in the colors of the terminal's own palette; styles: of ranges of characters."""
     from rich.syntax import Syntax
 
     theme = "ansi_light" if light_background() else "ansi_dark"
-    coloured: Text = Syntax("", language, theme=theme, background_color="default").highlight(code)
-    coloured.right_crop(max(0, len(coloured.plain) - len(code)))  # the highlighter ends with a line's end of its own
-    for style, places in ((NAME_MARK, names), (MARK, found)):
-        for start, end in places:
-            coloured.stylize(style, start, end)
-    return list(coloured.split("\n", allow_blank=True))
+    colored: Text = Syntax("", language, theme=theme, background_color="default").highlight(code)
+    colored.right_crop(max(0, len(colored.plain) - len(code)))  # the highlighter appends a newline
+    for style, ranges in styles.items():
+        for start, end in ranges:
+            colored.stylize(style, start, end)
+    return list(colored.split("\n", allow_blank=True))
 
 
-def _with_style(line: Text) -> Text:
-    """The line without the dim style of the number before it."""
-    from rich.style import Style
+def show_vimgrep(answer: Answer, locator: SourceLocator, *, quiet: bool = False) -> int:
+    """A line per hit whose file exists; how many. The others are counted on stderr."""
+    lines = [vimgrep_line(hit, locator) for hit in answer["hits"]]
+    shown = [line for line in lines if line is not None]
+    for line in shown:
+        print(line)
+    if (left := len(lines) - len(shown)) and not quiet:
+        hits = "1 hit is" if left == 1 else f"{left} hits are"
+        say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
+    return len(shown)
 
-    line.style = Style(dim=False)
-    return line
+
+def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
+    """path:line:column:text of a hit's name; the path is relative below the working directory, columns count bytes.
+
+    None where there is no file, and where its name would break the line.
+    """
+    source = locator.locate(hit)
+    if source is None or "\n" in str(source.path):
+        return None
+    path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
+    below, at = name_position(source.lines, hit["name"])
+    text = source.lines[below]
+    return f"{path}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
+
+
+def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:
+    """Line and column, from 0, of a name in its definition, not in a decorator or comment before it; else the start.
+
+    >>> name_position(['@of("dock")', "  def dock():"], "dock")
+    (1, 6)
+    >>> name_position(["  {"], "")
+    (0, 2)
+    """
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for number, line in enumerate(lines[:NAME_LINES] if name else ()):
+        if not line.lstrip().startswith(BEFORE_NAME) and (match := word.search(line)):
+            return number, match.start()
+    return 0, len(lines[0]) - len(lines[0].lstrip())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, NcsError
-from ncs.learn.embeddings import unit_rows
+from ncs.learn.tfidf import unit_rows
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind

@@ -15,9 +15,9 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, Input, OptionList, Static
 
-from ncs.cli.editors import open_hit
-from ncs.cli.output.streams import light_background, visible
 from ncs.errors import NcsError
+from ncs.serve.editors import open_in_editor
+from ncs.serve.terminal import light_background, visible
 from ncs.serve.tui import render
 from ncs.serve.tui.search import Searcher
 
@@ -160,7 +160,7 @@ class SearchApp(App[None]):
             return
         try:
             with self.suspend():
-                note = open_hit(hit, self._searcher.locator(), os.environ)
+                note = open_in_editor(hit, self._searcher.locator(), os.environ)
         except SuspendNotSupported:
             note = "this terminal cannot run an editor; ctrl-y copies path:line"
         except NcsError as error:

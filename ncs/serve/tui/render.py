@@ -9,13 +9,11 @@ from typing import Any
 from textual.content import Content
 from textual.highlight import highlight
 
-from ncs.cli.output.hits import NAME_MARK, copies_line, heading, place
-from ncs.cli.output.streams import visible
-from ncs.search.explain_table import NAMES, reading_lines, reasons_lines
+from ncs.search.explain_table import reading_lines, reasons_lines
 from ncs.search.highlight import marks, name_marks, numbered
+from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, place, visible
 
 MARK = "bold underline $text-warning"
-TAB = 4
 MAX_LINES, MAX_COLUMNS = 400, 400
 """Of code that is shown: a megabyte in one line must not block the keys."""
 _SPACES = re.compile(r"[^\S\n ]")
@@ -39,9 +37,8 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
     if not hit["code"]:
         return Content("the index stores no code; build it without --no-store-code")
     shown, left = _cut(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
-    names = [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
     highlighted = highlight(shown, language=hit["language"], tab_size=TAB)
-    for style, places in ((NAME_MARK, name_marks(shown, names)), (MARK, marks(shown, query))):
+    for style, places in ((NAME_MARK, name_marks(shown, explained_names(hit))), (MARK, marks(shown, query))):
         for start, end in places:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)

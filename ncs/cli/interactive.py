@@ -6,18 +6,18 @@ import os
 import sys
 from importlib.util import find_spec
 
-from ncs.cli.commands.options import folder_of
-
 
 def possible() -> bool:
-    """Whether somebody sits there who can use it: all three streams are a terminal that can do more than lines."""
+    """Whether all three streams are a capable terminal, and textual is installed."""
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     return terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual") is not None
 
 
 def search() -> None:
-    """Search the index that is meant; raises IndexNotFound and what Index.load raises."""
-    folder = folder_of(None)
+    """Search the nearest index; raises IndexNotFound and what Index.load raises."""
+    from ncs.cli.options import index_folder
+
+    folder = index_folder(None)
     from ncs.serve.tui.app import run
 
     run(folder)

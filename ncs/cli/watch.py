@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from ncs.cli import output as console
-from ncs.cli.commands.options import IndexOption, Quiet, folder_of
+from ncs.cli import output
+from ncs.cli.options import IndexOption, Quiet, index_folder
 
-STOPPED = 130
+INTERRUPTED = 130
 
 
 def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
@@ -17,9 +17,8 @@ def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
     """
     from ncs.build.watch import watch as follow
 
-    say = (lambda line: None) if quiet else console.say
     try:
-        follow(folder_of(index), say)
+        follow(index_folder(index), (lambda line: None) if quiet else output.say)
     except KeyboardInterrupt:  # the parser would end without a word
-        say("stopped watching; the index is that of the last update")
-        raise typer.Exit(STOPPED) from None
+        output.say("stopped watching")
+        raise typer.Exit(INTERRUPTED) from None

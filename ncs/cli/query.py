@@ -1,4 +1,4 @@
-"""`ncs query` and `similar`: functions are found, shown and opened."""
+"""`ncs query` and `ncs similar`: functions found, printed or opened."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ncs.cli import output as console
-from ncs.cli.commands.options import (
+from ncs.cli import output
+from ncs.cli.options import (
     FOUND,
     NOTHING_FOUND,
+    AllLines,
     FormatOption,
     Hits,
     IndexOption,
     Json,
     Jsonl,
-    KindOption,
+    Kind,
     Language,
     NoCode,
     Open,
@@ -25,12 +26,11 @@ from ncs.cli.commands.options import (
     Quiet,
     Repository,
     Store,
-    Whole,
     complete_ranker,
     open_index,
 )
 from ncs.errors import BadInput
-from ncs.search.rankers import RANKERS
+from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
@@ -42,31 +42,29 @@ def query(
     text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
     k: Hits = 10,
     ranker: Annotated[
-        str | None,
+        str,
         typer.Option(
-            help=f"{', '.join(RANKERS)}; some only where the build fitted them.",
-            show_default="hybrid",
-            autocompletion=complete_ranker,
+            help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=complete_ranker
         ),
-    ] = None,
+    ] = DEFAULT_RANKER,
     language: Language = None,
     repository: Repository = None,
     path: PathGlob = None,
-    kind: KindOption = None,
+    kind: Kind = None,
     functions_only: Annotated[
         bool, typer.Option("--functions-only", help="No classes, no top-level code, no settings.")
     ] = False,
     form: FormatOption = None,
     as_json: Json = False,
     jsonl: Jsonl = False,
-    whole: Whole = False,
+    all_lines: AllLines = False,
     no_code: NoCode = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why each hit is one.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each hit.")] = False,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right than this, 0 to 1.")
+        float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
     ] = None,
     unfold: Annotated[bool, typer.Option("--unfold", help="Near duplicates as hits of their own.")] = False,
-    opened: Open = None,
+    open_hit: Open = None,
     index: IndexOption = None,
     store: Store = None,
     quiet: Quiet = False,
@@ -76,17 +74,16 @@ def query(
     Example: ncs query "hide soft keyboard" -k 3; in an editor: ncs query View.setPadding --open 1
     """
     from ncs.answer import ask
-    from ncs.search.rankers import DEFAULT_RANKER
 
-    chosen = console.chosen(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index, store) as asked:
+    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    with open_index(index, store) as opened:
         answer = ask(
-            asked, " ".join(text), max(k, opened or 0),
-            ranker=ranker or DEFAULT_RANKER, language=language, repository=repository, path=path, kind=kind,
-            functions_only=functions_only, code=_needed(chosen, no_code, opened), explain=explain,
+            opened, " ".join(text), max(k, open_hit or 0),
+            ranker=ranker, language=language, repository=repository, path=path, kind=kind,
+            functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
 def similar(
@@ -95,13 +92,13 @@ def similar(
     language: Language = None,
     repository: Repository = None,
     path: PathGlob = None,
-    kind: KindOption = None,
+    kind: Kind = None,
     form: FormatOption = None,
     as_json: Json = False,
     jsonl: Jsonl = False,
-    whole: Whole = False,
+    all_lines: AllLines = False,
     no_code: NoCode = False,
-    opened: Open = None,
+    open_hit: Open = None,
     index: IndexOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -111,50 +108,50 @@ def similar(
     """
     from ncs.answer import ask_similar
 
-    chosen = console.chosen(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index) as asked:
+    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    with open_index(index) as opened:
         answer = ask_similar(
-            asked, place, max(k, opened or 0),
-            language=language, repository=repository, path=path, kind=kind, code=_needed(chosen, no_code, opened),
+            opened, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
+            code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
-        _show(answer, asked, chosen, opened, code=not no_code, whole=whole, quiet=quiet)
+        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
-def _needed(form: console.Format, no_code: bool, opened: int | None) -> bool:
-    """Whether the code itself is needed: to find a function in its file it is, even where it is not shown."""
-    return not no_code or opened is not None or form == "vimgrep"
+def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
+    """Whether hits need their code: it finds the function in its file, even where it is not shown."""
+    return not no_code or open_hit is not None or form == "vimgrep"
 
 
 def _show(
-    answer: Answer, index: Index, form: console.Format, opened: int | None, *, code: bool, whole: bool, quiet: bool
+    answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
 ) -> None:
-    """Hits in the form asked for, or one of them in an editor; notes on stderr; then the command ends."""
+    """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
     from ncs.search.locate_source import SourceLocator
 
     locator = SourceLocator(index.snapshot)
     try:
-        if opened is None:
-            shown = console.show(answer, form, locator, code=code, whole=whole, quiet=quiet)
+        if open_hit is None:
+            shown = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
         else:
-            shown = _open(answer, opened, locator)
+            shown = _open(answer, open_hit, locator)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader (head, less) has left: it has what it wanted
+    except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FOUND) from None
-    if not quiet:
-        console.say_notes(answer)
+    for note in answer["notes"] if not quiet else ():
+        output.say(f"ncs: {note}")
     raise typer.Exit(FOUND if shown else NOTHING_FOUND)
 
 
 def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
-    """One hit in the user's editor; how many were opened."""
-    from ncs.cli.editors import open_hit
+    """Open one hit; how many were opened."""
+    from ncs.serve.editors import open_in_editor
 
     hits = answer["hits"]
     if not hits:
         return 0
     if number > len(hits):
-        raise BadInput(f"there is no hit {number}; the last one is {len(hits)}")
-    if note := open_hit(hits[number - 1], locator, os.environ):
-        console.say(f"ncs: {note}")
+        raise BadInput(f"no hit {number}; the last one is {len(hits)}")
+    if note := open_in_editor(hits[number - 1], locator, os.environ):
+        output.say(f"ncs: {note}")
     return 1

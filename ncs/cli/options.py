@@ -1,51 +1,54 @@
-"""What commands share: exit statuses, options of one meaning, what shells complete, the index that is meant."""
+"""What commands share: exit statuses, options of one meaning, shell completion, the index to use."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ncs.cli.output import FORMATS
-from ncs.search.rankers import RANKERS
+
+if TYPE_CHECKING:
+    from ncs.index import Index
 
 FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
 
 
 def _counted(name: str) -> list[str]:
-    """The keys of one of the counts of the index that is meant, for completion; none where there is no index."""
+    """The names in one of the counts of the index, for completion; none without an index."""
     from ncs.errors import NcsError
     from ncs.storage.snapshot import read_description
 
     try:
-        counts: Mapping[str, Any] = read_description(folder_of(None)).counts
+        return sorted(read_description(index_folder(None)).counts.get(name) or {})
     except (NcsError, OSError):
         return []
-    return sorted(counts.get(name) or {})
 
 
-def _starting(names: list[str], incomplete: str) -> list[str]:
+def _starting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_ranker(incomplete: str) -> list[str]:
     """Names of rankers."""
-    return _starting(list(RANKERS), incomplete)
+    from ncs.search.rankers import RANKERS
+
+    return _starting(RANKERS, incomplete)
 
 
 def complete_format(incomplete: str) -> list[str]:
     """Names of formats."""
-    return _starting(list(FORMATS), incomplete)
+    return _starting(FORMATS, incomplete)
 
 
 def complete_language(incomplete: str) -> list[str]:
-    """Languages of the index; without one, those that can be read."""
+    """Languages of the index; without one, all that are supported."""
     from ncs.extract.languages import LANGUAGES
 
-    return _starting(_counted("languages") or list(LANGUAGES), incomplete)
+    return _starting(_counted("languages") or LANGUAGES, incomplete)
 
 
 def complete_kind(incomplete: str) -> list[str]:
@@ -61,12 +64,12 @@ def complete_repository(incomplete: str) -> list[str]:
 IndexOption = Annotated[
     Path | None,
     typer.Option(
-        "-i", "--index", help="Index folder; else $NCS_INDEX, else .ncs here or in a folder above.", envvar="NCS_INDEX"
+        "-i", "--index", help="Index folder; else $NCS_INDEX, else .ncs here or in a parent.", envvar="NCS_INDEX"
     ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, no summary.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-Jsonl = Annotated[bool, typer.Option("--jsonl", help="A JSON object a line, one a hit.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per hit.")]
 FormatOption = Annotated[
     str | None,
     typer.Option(
@@ -77,7 +80,7 @@ FormatOption = Annotated[
     ),
 ]
 Hits = Annotated[int, typer.Option("-k", min=1, help="How many hits.")]
-Whole = Annotated[bool, typer.Option("-A", "--all", help="All lines of each hit, not those that matter.")]
+AllLines = Annotated[bool, typer.Option("-A", "--all", help="All lines of each hit, not only those that matter.")]
 NoCode = Annotated[bool, typer.Option("--no-code", help="Names and places only.")]
 Open = Annotated[
     int | None, typer.Option("--open", min=1, metavar="N", help="Open hit N in $VISUAL or $EDITOR, at its line.")
@@ -87,16 +90,16 @@ Repository = Annotated[
     str | None, typer.Option(help="Only repositories that match this glob.", autocompletion=complete_repository)
 ]
 PathGlob = Annotated[str | None, typer.Option(help="Only paths that match this glob.")]
-KindOption = Annotated[
+Kind = Annotated[
     str | None,
     typer.Option("--kind", help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes that extract.", show_default="one a core")]
-
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that extract.", show_default="one per core")]
+TokenFile = Annotated[Path | None, typer.Option(help="File with the token that requests need; else $NCS_TOKEN.")]
 Store = Annotated[
     str | None,
     typer.Option(
-        help="A Milvus that holds the index too: milvus://HOST:19530/COLLECTION, or a file, ./NAME.db.",
+        help="A Milvus that holds the index, too: milvus://HOST:19530/COLLECTION, or a file, ./NAME.db.",
         envvar="NCS_STORE",
         metavar="ADDRESS",
     ),
@@ -108,16 +111,20 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def folder_of(index: Path | None) -> Path:
-    """The index that is meant: the one named, else $NCS_INDEX, else the nearest; raises IndexNotFound."""
+def index_folder(index: Path | None) -> Path:
+    """The index to use: the one named, else $NCS_INDEX, else the nearest; raises IndexNotFound."""
     from ncs.storage.snapshot import find_index
 
     named = index or (Path(os.environ["NCS_INDEX"]) if os.environ.get("NCS_INDEX") else None)
     return named or find_index(Path.cwd())
 
 
-def open_index(index: Path | None, store: str | None = None) -> Any:
-    """It, open; with a store, its candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
-    from ncs.scale.milvus.index import open_index as opened
+def open_index(index: Path | None, store: str | None = None) -> Index:
+    """It, open; with a store, candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
+    if store:
+        from ncs.scale.milvus.index import open_index as open_milvus
 
-    return opened(folder_of(index), store)
+        return open_milvus(index_folder(index), store)
+    from ncs.index import Index
+
+    return Index.load(index_folder(index))

@@ -1,4 +1,4 @@
-"""`ncs train` and `explain-attention`: learned heads; the options of `train` are those of `unif`."""
+"""`ncs train` and `ncs explain-attention`: learned heads; unif parses the arguments of `train`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ncs.cli.commands.options import FOUND, NOTHING_FOUND, IndexOption, open_index
+from ncs.cli import output
+from ncs.cli.options import NOTHING_FOUND, IndexOption, open_index
 
 if TYPE_CHECKING:
     from ncs.search.unif import UnifRanker
 
 
 def train(context: typer.Context) -> None:
-    """Train a head on (question, code) pairs or on the index itself: unif, translation, or CodeSearchNet's encoders.
+    """Train a head on (query, code) pairs or on the index itself: unif, translation, or CodeSearchNet's encoders.
 
     Example: ncs train unif --index .ncs --pairs pairs.jsonl.gz --out HEAD; all options: ncs train unif --help
     """
-    code: int = import_module("unif.__main__").main(["train", *context.args])
-    raise typer.Exit(code)
+    status: int = import_module("unif.__main__").main(["train", *context.args])
+    raise typer.Exit(status)
 
 
 def explain_attention(
@@ -29,9 +30,9 @@ def explain_attention(
     head: Annotated[
         Path | None, typer.Option(help="A head or the run that made it; else the one the index was built with.")
     ] = None,
-    n: Annotated[int, typer.Option("-n", help="Words.")] = 10,
+    n: Annotated[int, typer.Option("-n", help="How many words.")] = 10,
 ) -> None:
-    """Which words of the best hit a learned head weights, beside TF-IDF.
+    """Show which words of the best hit a learned head weights, beside TF-IDF.
 
     Example: ncs explain-attention "hide soft keyboard"
     """
@@ -41,13 +42,12 @@ def explain_attention(
         loaded = Head.load(head) if head else cast("UnifRanker", opened.ranker("unif")).head
         hits = opened.ranker().search(text, 1)
         if not hits:
-            typer.echo("no hits", err=True)
+            output.say(f"ncs: no match for {text!r}")
             raise typer.Exit(NOTHING_FOUND)
         row = hits[0][0]
-        document = opened.store.document(row)
+        document = opened.documents.document(row)
         lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
         for each in word_weights(loaded, opened.words(), row)[:n]:
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
     typer.echo("\n".join(lines))
-    raise typer.Exit(FOUND)

@@ -1,4 +1,4 @@
-"""Opening a hit in somebody's editor, at its line: which argument that takes, by the editor's name."""
+"""Opening a hit in the user's editor, at its line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT = {"mate": "-l", "kate": "-l", "kwrite": "-l"}
 
 
 def editor_command(editor: str, path: Path, line: int) -> list[str]:
-    """The command that opens a file at a line; of an editor that is not known by name, at its first.
+    """The command that opens a file at a line; for an unknown editor, without the line.
 
     >>> editor_command("code --wait", Path("a.py"), 7)
     ['code', '--wait', '-g', 'a.py:7']
@@ -30,7 +30,7 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
     try:
         command = shlex.split(editor)
     except ValueError:
-        raise BadInput(f"cannot read the editor {editor!r}; set it anew: export EDITOR=vim") from None
+        raise BadInput(f"cannot parse the editor {editor!r}; set another: export EDITOR=vim") from None
     name = PurePath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
     if name in _PLUS.split():
         return [*command, f"+{line}", str(path)]
@@ -43,40 +43,40 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
     return [*command, str(path)]
 
 
-def editor_of(environment: Mapping[str, str]) -> str:
-    """$VISUAL, else $EDITOR; BadInput where neither names one."""
+def find_editor(environment: Mapping[str, str]) -> str:
+    """$VISUAL, else $EDITOR; BadInput where neither is set."""
     for name in ("VISUAL", "EDITOR"):
         if editor := environment.get(name, "").strip():
             return editor
-    raise BadInput("no editor is named; name yours: export EDITOR=vim")
+    raise BadInput("no editor is set; set yours: export EDITOR=vim")
 
 
-def to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, int, str | None]:
-    """File and line of a hit, and what to say of it: a copy of the indexed code where its file is out of reach.
+def file_to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, int, str | None]:
+    """File and line of a hit, and a note: a copy of the indexed code where there is no file.
 
-    Raises BadInput where the index keeps no code either.
+    Raises BadInput where the index has no code either.
     """
-    where = f"{hit['repository']}/{hit['path']}"
-    if stand := locator.locate(hit):
-        changed = None if stand.unchanged else f"{where} has changed since it was indexed; see: ncs update"
-        return stand.path, stand.line, changed
+    name = f"{hit['repository']}/{hit['path']}"
+    if source := locator.locate(hit):
+        changed = None if source.unchanged else f"{name} has changed since it was indexed; run ncs update"
+        return source.path, source.line, changed
     if not hit["code"]:
-        raise BadInput(f"{where} is not to be had here, and the index keeps no code; build it without --no-store-code")
+        raise BadInput(f"{name} is not on this machine, and the index has no code; build it without --no-store-code")
     path = Path(tempfile.mkdtemp(prefix="ncs-")) / PurePath(hit["path"]).name
     path.write_text(hit["code"], encoding="utf-8", errors="replace")
     path.chmod(0o444)
-    return path, 1, f"{where} is no file here (moved, or in an archive or bare repository): the code as indexed opens"
+    return path, 1, f"{name} is not a file here (moved, or in an archive or bare repository); opening the indexed code"
 
 
-def open_hit(hit: Mapping[str, Any], locator: SourceLocator, environment: Mapping[str, str]) -> str | None:
-    """Open it and wait for the editor; what to say of it. Raises BadInput where there is none or it fails."""
-    editor = editor_of(environment)
-    path, line, note = to_open(hit, locator)
+def open_in_editor(hit: Mapping[str, Any], locator: SourceLocator, environment: Mapping[str, str]) -> str | None:
+    """Open a hit and wait for the editor; a note. Raises BadInput where there is no editor or it fails."""
+    editor = find_editor(environment)
+    path, line, note = file_to_open(hit, locator)
     command = editor_command(editor, path, line)
     try:
         status = subprocess.call(command)
     except OSError as error:
-        raise BadInput(f"cannot start {command[0]}: {error.strerror}; name another: export EDITOR=vim") from None
+        raise BadInput(f"cannot start {command[0]}: {error.strerror}; set another: export EDITOR=vim") from None
     if status:
-        raise BadInput(f"{command[0]} ended with status {status}; the file is {path}, line {line}")
+        raise BadInput(f"{command[0]} exited with status {status}; the file is {path}, line {line}")
     return note

@@ -1,4 +1,4 @@
-"""Progress of long work, as bars on stderr."""
+"""Progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from ncs.cli.output.streams import terminal
+from ncs.cli.output.console import rich_console
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def tracker(quiet: bool) -> Track:
-    """Bars with rate and remaining time on stderr for stages over a second; nothing where stderr is no terminal."""
+    """Bars with rate and remaining time for stages over a second; nothing where stderr is not a terminal."""
     if quiet or not sys.stderr.isatty():
         return silent
 
@@ -71,5 +71,5 @@ def _bar(unit: str) -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=terminal(stderr=True),
+        console=rich_console(stderr=True),
     )

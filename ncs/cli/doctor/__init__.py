@@ -1,1 +1,0 @@
-"""`ncs doctor`: what is installed, what the index holds, what is stale or skipped, and what to type."""

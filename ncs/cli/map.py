@@ -1,0 +1,30 @@
+"""`ncs map`: the picture of an index."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ncs.cli import output
+from ncs.cli.options import IndexOption, Quiet, given, index_folder
+
+
+def draw_map(
+    index: IndexOption = None,
+    points: Annotated[
+        int | None, typer.Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the sample and the picture.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the index as a picture of its document vectors, for the page of `ncs serve`.
+
+    Example: ncs map -i .ncs
+    """
+    from ncs.build.map import make_map
+
+    folder = index_folder(index)
+    drawn = make_map(folder, track=output.tracker(quiet), **given(points=points, seed=seed))
+    if not quiet:
+        output.say(f"{len(drawn.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
