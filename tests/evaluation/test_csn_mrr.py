@@ -26,7 +26,7 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
     from unif.sources import code_words
 
     rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
-    cosines = reader.questions([said for said, _, _ in held]) @ reader.code.vectors(rows).T
+    cosines = reader.encode_queries([said for said, _, _ in held]) @ reader.code.vectors(rows).T
     for at, others in enumerate(among.values()):
         assert found[at] == pytest.approx(1 / sum(cosines[at, other] >= cosines[at, at] - 1e-6 for other in others))
 

@@ -288,6 +288,7 @@ def test_the_tables_of_all_results_stand_between_the_two_marks(experiment: Exper
         readme("# Title\n", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_tables_in_the_readme_are_those_of_the_committed_results() -> None:
     text = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
     assert readme(text, RESULTS) == text
