@@ -31,11 +31,11 @@ from corpora.repo_search import GITHUB
 from corpora.stackoverflow import Filters, read_dump
 from ncs.cli.output import tracker
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import language_of
 
 
-@ending("corpora", stopped="the same command resumes from here")
+@main_program("corpora", interrupted="the same command resumes from here")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 1 some files did not arrive, 2 an error, in one line on stderr."""
     options = _parser().parse_args(arguments)

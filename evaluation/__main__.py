@@ -18,7 +18,7 @@ from evaluation.distractors import Distractors
 from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, run_experiment
 from evaluation.measures import parse_measure
 from ncs.errors import BadInput, NcsError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.progress import silent
 from ncs.search.rankers import ON_REQUEST, RANKERS
 
@@ -27,7 +27,7 @@ README = Path(__file__).parent / "README.md"
 _FILES = ("json", "csv", "markdown", "html")
 
 
-@ending("evaluate")
+@main_program("evaluate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr."""
     return _run(_parser().parse_args(arguments))

@@ -19,7 +19,7 @@ from pathlib import Path
 from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
 from evaluation.measures import challenge_ndcg, mean
 from ncs.cli.output import show_table
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.types import Run
 
 AVERAGE = "average"
@@ -53,7 +53,7 @@ def _language(grades: Grades, run: Run) -> Judged:
     return Judged(len(within), mean(within), mean(challenge_ndcg(grades, run, within=False)), covered / annotated)
 
 
-@ending("challenge")
+@main_program("challenge")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row a language; --json also writes them."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.challenge", description=(__doc__ or "").split("\n")[0])

@@ -23,7 +23,7 @@ from evaluation.distractors import DISTRACTORS, drawn
 from evaluation.machine import commit, machine
 from evaluation.reports import aligned
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.learn.heads import Head
 from unif.sources import code_words
 
@@ -38,7 +38,7 @@ PairText = tuple[str, str, str]
 """Docstring, code, language."""
 
 
-@ending("csn_mrr")
+@main_program("csn_mrr")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.csn_mrr", description=__doc__.partition("\n")[0])
@@ -87,7 +87,7 @@ def settings_of(run: Path) -> dict[str, Any]:
         settings[each] = {Path(file).name: weight for file, weight in settings[each].items()}
     if settings.get("leave_out"):
         settings["leave_out"] = Path(settings["leave_out"]).name
-    return {"encoder": settings["model"]["encoder"], "settings": settings}
+    return {"encoder": settings["encoder"], "settings": settings}
 
 
 def measure(head: Head, pairs: Sequence[PairText]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from evaluation.experiments import System, fitted, run_experiment
 from ncs import __version__
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, MissingExtra
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.search.rankers import read_ranker
 
@@ -195,7 +195,7 @@ def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
     return {"mteb": float(theirs), "ours": means[model.system.name]}
 
 
-@ending("mteb_adapter")
+@main_program("mteb_adapter")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, told in one line on stderr."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.mteb_adapter", description=__doc__.partition("\n")[0])

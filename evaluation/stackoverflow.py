@@ -32,7 +32,7 @@ from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, 
 from evaluation.measures import evaluate as evaluate_run
 from ncs.cli.output import say, tracker
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.rankers import RANKERS, Ranker, read_ranker
@@ -59,7 +59,7 @@ class Request:
     quiet: bool = False
 
 
-@ending("evaluate-stackoverflow", stopped="the same command goes on from here where it names an output")
+@main_program("evaluate-stackoverflow", interrupted="the same command goes on from here where it names an output")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr, 130 stopped by the keyboard."""
     parser = argparse.ArgumentParser(prog="bin/evaluate-stackoverflow", description=__doc__.partition("\n")[0])

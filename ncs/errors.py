@@ -1,14 +1,15 @@
 """What can go wrong, each with its remedy in the message.
 
 NcsError
- |- BadInput          a wrong argument, query or option
- |- SourceError       a folder, git repository or archive that cannot be read
- |- MissingExtra      an optional part is not installed
- '- IndexFolderError       an index folder that cannot be used
-     |- IndexNotFound   there is none
-     |- IndexDamaged    files missing, truncated, altered or not ours
-     |- IndexVersion    written by another version of the format
-     '- IndexBusy       another process is writing to it
+ |- BadInput             a wrong argument, query or option
+ |- SourceError          a folder, git repository or archive that cannot be read
+ |- MissingExtra         an optional part is not installed
+ |- StoreLost            the store of an index (Milvus) does not answer
+ '- IndexFolderError     an index folder that cannot be used
+     |- IndexNotFound    there is none
+     |- IndexDamaged     files missing, truncated, altered or not ours
+     |- IndexVersion     written in another format
+     '- IndexBusy        another process is writing to it
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class MissingExtra(NcsError):
 
 
 class StoreLost(NcsError):
-    """What serves an index from outside does not answer."""
+    """The store of an index does not answer."""
 
 
 class IndexFolderError(NcsError):
@@ -47,7 +48,7 @@ class IndexDamaged(IndexFolderError):
 
 
 class IndexVersion(IndexFolderError):
-    """Written by another version of the format."""
+    """Written in another format."""
 
 
 class IndexBusy(IndexFolderError):

@@ -1,4 +1,4 @@
-"""How a program's main function ends: what went wrong is one line on stderr and an exit status, never a traceback."""
+"""How a program ends: an error is one line on stderr and an exit status, never a traceback."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import ParamSpec
 
 from ncs.errors import NcsError
 
-FAILED, STOPPED = 2, 130
+FAILED, INTERRUPTED = 2, 130
 P = ParamSpec("P")
 
 
-def ending(name: str, stopped: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Decorates a main function that gives its exit status: NcsError and OSError are 2, ctrl-C is 130.
+def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:
+    """Decorates a main function that returns its exit status: NcsError and OSError are 2, ctrl-C is 130.
 
-    name: what stands before the line; stopped: what to do after ctrl-C. A reader that left (head, less) is no error.
+    name: the prefix of the line; interrupted: what to do after ctrl-C. A reader that has exited (head) is no error.
 
-    >>> @ending("corpora")
+    >>> @main_program("corpora")
     ... def main():
     ...     raise NcsError("there is no such corpus;\\nname another")
     >>> import contextlib
@@ -29,26 +29,26 @@ def ending(name: str, stopped: str = "") -> Callable[[Callable[P, int]], Callabl
     2
     """
 
-    def decorated(main: Callable[P, int]) -> Callable[P, int]:
+    def decorate(main: Callable[P, int]) -> Callable[P, int]:
         @wraps(main)
-        def ended(*args: P.args, **kwargs: P.kwargs) -> int:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> int:
             try:
                 return main(*args, **kwargs)
             except NcsError as error:
-                return _told(name, " ".join(str(error).splitlines()), FAILED)
+                return _fail(name, " ".join(str(error).splitlines()), FAILED)
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
             except OSError as error:
-                return _told(name, f"{error.filename or 'the system'}: {error.strerror or error}", FAILED)
+                return _fail(name, f"{error.filename or 'the system'}: {error.strerror or error}", FAILED)
             except KeyboardInterrupt:
-                return _told(name, f"stopped; {stopped}" if stopped else "stopped", STOPPED)
+                return _fail(name, f"interrupted; {interrupted}" if interrupted else "interrupted", INTERRUPTED)
 
-        return ended
+        return wrapper
 
-    return decorated
+    return decorate
 
 
-def _told(name: str, line: str, status: int) -> int:
+def _fail(name: str, line: str, status: int) -> int:
     sys.stderr.write(f"{name}: {line}\n")
     return status

@@ -1,4 +1,4 @@
-"""How long work tells how far it is: a function is passed in, core code never prints."""
+"""Progress of long work: a function is passed in, core code never prints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class Track(Protocol):
-    """Passes items on unchanged; what else happens (a bar, nothing) is the caller's business."""
+    """Passes items on unchanged; whether it shows a bar or nothing is the caller's choice."""
 
     def __call__(self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]: ...
 
 
 def silent(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """Tell nobody."""
+    """Show nothing."""
     yield from items

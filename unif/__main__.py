@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, get_args
 
 from ncs.cli.output import tracker
 from ncs.errors import MissingExtra
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.storage.snapshot import find_index
 from unif.config import CHOICES, Encoder, Stage, TrainConfig, TranslationConfig, settings_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TRANSLATION = "translation"
 
 
-@ending("ncs", stopped="the same command resumes after the last epoch")
+@main_program("ncs", interrupted="the same command resumes after the last epoch")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; 0 done, 2 an error, in one line on stderr."""
     options = _parser().parse_args(arguments)

@@ -28,7 +28,7 @@ from unif.data import Pair, ReadStats
 
 if TYPE_CHECKING:
     from ncs.index import Index
-    from ncs.storage.documents import Store
+    from ncs.storage.documents import Documents
     from ncs.storage.words import WordTable
     from ncs.types import Matrix
 
@@ -49,13 +49,13 @@ class IndexSource:
     """The words of an index that have a vector, these vectors, and its functions."""
 
     words: WordTable
-    store: Store
+    documents: Documents
     vocabulary: Vocabulary
     vectors: Matrix
 
     @classmethod
     def of(cls, index: Index) -> IndexSource:
-        """Raises BadInput for an index whose words have no vectors."""
+        """Raises BadInput for an index whose words have no vectors, or that has been updated since its build."""
         words, vectors = index.word_table(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
         has = np.asarray(vectors.any(axis=1))
         if not has.any():
@@ -221,9 +221,8 @@ def code_words(code: str, language: str, *, doc: bool = True) -> list[str]:
 def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
     """Of the functions of an index the doc comment with the rest, and the name with the body, as one question."""
     words, spelled = index.words, list(index.words.vocabulary)
-    for row, repository in enumerate(
-        track(_repositories(index.documents), "own pairs", total=len(words), unit="functions")
-    ):
+    repositories = track(_repositories(index.documents), "own pairs", total=len(words), unit="functions")
+    for row, repository in enumerate(repositories):
         doc, name = ([spelled[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
         body = [spelled[id] for field in BODY for id in words.ids_of(row, field)]
         if len(body) < MIN_BODY:
@@ -245,9 +244,9 @@ def own_sources(index: IndexSource, source: int = 0, track: Track = silent) -> I
                 yield Pair(doc, code, [f"\n\n{row}", _key(doc)], source, document.repository)
 
 
-def _repositories(store: Store) -> Iterator[str]:
-    for start in range(0, len(store), BLOCK):
-        for location in store.locations(range(start, min(start + BLOCK, len(store)))):
+def _repositories(documents: Documents) -> Iterator[str]:
+    for start in range(0, len(documents), BLOCK):
+        for location in documents.locations(range(start, min(start + BLOCK, len(documents)))):
             yield location.repository
 
 

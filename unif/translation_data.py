@@ -23,7 +23,7 @@ from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.learn.translation import READ, lengths, saturated, weighted_counts
 from ncs.progress import Track, silent
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary

@@ -26,7 +26,7 @@ from evaluation.experiments import all_documents
 from evaluation.reports import aligned
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 
 POLL = 0.5
@@ -46,7 +46,7 @@ for folder in sys.argv[1:]:
 """
 
 
-@ending("build")
+@main_program("build")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print seconds and ratios of all parts; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark build", description=__doc__.split("\n")[0])

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from evaluation.benchmarks.common import about, write_json
 from evaluation.reports import aligned
 from ncs.errors import MissingExtra, SourceError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import LANGUAGES, extract, language_of
 from ncs.extract.languages import installed
 from ncs.sources import SourceFile, walk
@@ -108,7 +108,7 @@ class Count:
         return self.found / self.tags if self.tags else 1.0
 
 
-@ending("ctags")
+@main_program("ctags")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; --json also writes it with what was missed."""
     parser = argparse.ArgumentParser(prog="benchmark ctags", description=__doc__.split("\n")[0])

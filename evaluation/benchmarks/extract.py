@@ -23,7 +23,7 @@ from tree_sitter import Language, Parser
 from evaluation.benchmarks.common import about, write_json
 from evaluation.reports import aligned
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import LANGUAGES, extract_files, language_of
 from ncs.extract.languages import installed
 from ncs.sources import SourceFile, walk
@@ -52,7 +52,7 @@ class Speed:
         return self.extract / max(self.parse, 1e-9)
 
 
-@ending("extract")
+@main_program("extract")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per language; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark extract", description=__doc__.split("\n")[0])

@@ -27,7 +27,7 @@ import numpy as np
 from evaluation.benchmarks.build import bm25s_of
 from evaluation.benchmarks.common import about, fastest_ms, one_core, percentiles, read_queries, run_command, write_json
 from evaluation.reports import aligned
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 
 HITS, K = 10, 100
@@ -36,7 +36,7 @@ RANKERS = ("bm25", "ncs_centred")
 IMPORTS = [sys.executable, "-c", "import numpy, faiss"]
 
 
-@ending("query")
+@main_program("query")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print cold and warm times; --json also writes the milliseconds of every query."""
     parser = argparse.ArgumentParser(prog="benchmark query", description=__doc__.split("\n")[0])

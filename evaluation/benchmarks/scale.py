@@ -43,7 +43,7 @@ from evaluation.benchmarks.common import (
 )
 from evaluation.reports import aligned
 from ncs.errors import BadInput, MissingExtra
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import extract_files
 from ncs.index import Index
 from ncs.sources import walk
@@ -74,7 +74,7 @@ RESERVED = frozenset(
 """Words of Java that stay as they are."""
 
 
-@ending("scale")
+@main_program("scale")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print what a size costs; --json keeps one run per size and build options."""
     parser = argparse.ArgumentParser(prog="benchmark scale", description=__doc__.split("\n")[0])

@@ -30,7 +30,7 @@ import httpx
 from evaluation.benchmarks.common import about, percentiles, read_queries, write_json
 from evaluation.reports import aligned
 from ncs.errors import NcsError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 
 HEALTH = "/health"
@@ -65,7 +65,7 @@ class Answers:
         }
 
 
-@ending("serve")
+@main_program("serve")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per phase; --json also writes them; 1 where a request failed."""
     parser = argparse.ArgumentParser(prog="benchmark serve", description=__doc__.split("\n")[0])

@@ -36,7 +36,7 @@ from corpora.repo_search import RepoTask, read
 from evaluation.benchmarks.common import about, write_json
 from evaluation.reports import aligned
 from ncs.errors import BadInput, MissingExtra
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.serve.mcp.pages import tokens
 from ncs.serve.mcp.projects import Projects
@@ -53,7 +53,7 @@ MOST = max(BUDGETS)
 Side = Callable[[Query, frozenset[str]], float]
 
 
-@ending("tokens")
+@main_program("tokens")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print recall at each budget and the median; --json also writes every question's tokens."""
     parser = argparse.ArgumentParser(prog="benchmark tokens", description=__doc__.split("\n")[0])

@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluation.benchmarks.common import about, run_command, write_json
 from evaluation.reports import aligned
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 
 VARIANTS: Mapping[str, Sequence[str]] = {
@@ -30,7 +30,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 """Name -> options of `ncs train unif`."""
 
 
-@ending("unif")
+@main_program("unif")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per variant; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark unif", description=__doc__.split("\n")[0])

@@ -27,7 +27,7 @@ from evaluation.benchmarks.random_edits import edited
 from evaluation.experiments import all_documents
 from evaluation.reports import aligned
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.extract import language_of
 from ncs.index import Index
 from ncs.types import Location
@@ -36,7 +36,7 @@ HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
 """Files in which a line that begins with # is a comment; // is in all others."""
 
 
-@ending("update")
+@main_program("update")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per measurement; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark update", description=__doc__.split("\n")[0])

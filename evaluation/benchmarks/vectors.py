@@ -36,7 +36,7 @@ from evaluation.benchmarks.common import (
 )
 from evaluation.machine import peak_memory
 from evaluation.reports import aligned
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.search.ncs import NcsRanker
 from ncs.storage.vectors import VectorIndex, Vectors
@@ -47,7 +47,7 @@ DEPTHS = (10, 1000)
 CHUNK = 1 << 16
 
 
-@ending("vectors")
+@main_program("vectors")
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a row per kind; --json also writes them."""
     parser = argparse.ArgumentParser(prog="benchmark vectors", description=__doc__.split("\n")[0])

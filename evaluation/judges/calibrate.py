@@ -27,7 +27,7 @@ from evaluation.reports import aligned
 from evaluation.stackoverflow import index_identity
 from ncs.cli.output import tracker
 from ncs.errors import BadInput
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.types import Document
@@ -135,7 +135,7 @@ def table(found: Sequence[Rates]) -> str:
     return aligned(head, rows)
 
 
-@ending("calibrate")
+@main_program("calibrate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr."""
     parser = argparse.ArgumentParser(prog="calibrate", description=(__doc__ or "").partition("\n")[0])

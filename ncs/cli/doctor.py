@@ -148,6 +148,11 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _version(name: str) -> str | None:
+    """Of an installed distribution; of fasttext, of any that provides the module."""
+    if name == "fasttext":
+        from ncs.learn.fasttext import distribution
+
+        return (distribution() or (name, None))[1]
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -183,7 +188,7 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
     for name, text in (
         ("broken", "with syntax errors (what could be parsed is indexed)"),
         ("failed", "could not be parsed"),
-        ("unreadable", "could not be read; check their permissions"),
+        ("unreadable", "could not be read; check the permissions"),
     ):
         paths = counts.get(f"{name}_files") or []
         if number := max(len(paths), counts.get(name, 0)):

@@ -47,7 +47,7 @@ def explain_attention(
         row = hits[0][0]
         document = opened.documents.document(row)
         lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
-        for each in word_weights(loaded, opened.words(), row)[:n]:
+        for each in word_weights(loaded, opened.word_table(), row)[:n]:
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
     typer.echo("\n".join(lines))

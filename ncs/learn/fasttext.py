@@ -74,10 +74,13 @@ def train(
 
 def distribution() -> tuple[str, str] | None:
     """Name and version of the installed package that provides the module `fasttext`; None where none does."""
-    from importlib.metadata import packages_distributions, version
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
-    name = next(iter(packages_distributions().get("fasttext", ())), None)
-    return (name, version(name)) if name else None
+    try:
+        return "fasttext", version("fasttext")
+    except PackageNotFoundError:  # of the others the name must be searched for, which takes a while
+        name = next(iter(packages_distributions().get("fasttext", ())), None)
+        return (name, version(name)) if name else None
 
 
 def _notes(config: FastTextConfig, epochs: int, min_count: int) -> Iterator[str]:

@@ -79,14 +79,15 @@ def _field(words: WordTable, field: Field, start: int, stop: int) -> Any:
     return counts
 
 
-def impacts_of(words: WordTable, tokens_of: Any) -> tuple[Any, float]:
-    """Of all functions of an index, CSR [n, tokens], and their mean length."""
+def impacts_of(words: WordTable, tokens_of: Any, mean: float | None = None) -> tuple[Any, float]:
+    """Of all functions of a table, CSR [n, tokens], and the mean length: theirs, or the one given."""
     from scipy.sparse import csr_matrix, vstack
 
     starts = range(0, len(words), CHUNK)
     parts = [document_counts(words, start, min(start + CHUNK, len(words)), tokens_of) for start in starts]
     counts = vstack(parts or [csr_matrix((0, tokens_of.shape[1]), dtype=np.float32)], format="csr")
-    mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
+    if mean is None:
+        mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
     return saturated(counts, mean), mean
 
 
@@ -154,24 +155,36 @@ ARRAYS = ("data", "indices", "indptr")
 class TranslatedFunctions:
     """A translation over the functions of an index.
 
-    impacts: CSR [n, V]; mean: the functions' mean length; sample: impacts of SAMPLE functions, which stand for all.
+    impacts: CSR [n, V] of each segment; mean: the functions' mean length; sample: impacts of SAMPLE functions of the
+    first segment, which stand for all.
     """
 
     translation: Translation
-    impacts: Any
+    impacts: Sequence[Any]
     mean: float
     sample: Any
 
     @classmethod
-    def of(cls, translation: Translation, impacts: Any, mean: float) -> TranslatedFunctions:
+    def of(cls, translation: Translation, impacts: Sequence[Any], mean: float) -> TranslatedFunctions:
         """Reads the sample, spread evenly."""
-        n = impacts.shape[0]
+        n = impacts[0].shape[0]
         at = np.unique(np.linspace(0, max(0, n - 1), min(SAMPLE, n)).astype(np.int64))
-        return cls(translation, impacts, mean, impacts[at])
+        return cls(translation, impacts, mean, impacts[0][at])
 
     def standing(self, ids: Sequence[int], rows: NDArray[np.int64]) -> Scores:
         """How many standard deviations these rows are above the mean of all functions, [len(rows)], 0 for no token."""
-        return self._standing(ids, self.impacts[rows])
+        return self._standing(ids, self._rows(rows))
+
+    def _rows(self, rows: NDArray[np.int64]) -> Any:
+        """Impacts of these rows, CSR [len(rows), V]."""
+        from scipy.sparse import vstack
+
+        if len(self.impacts) == 1 or not len(rows):
+            return self.impacts[0][rows]
+        starts = np.cumsum([0, *(part.shape[0] for part in self.impacts)])
+        segment = np.searchsorted(starts, rows, side="right") - 1
+        parts = [self.impacts[number][rows[segment == number] - starts[number]] for number in np.unique(segment)]
+        return vstack(parts, format="csr")[np.argsort(np.argsort(segment, kind="stable"))]
 
     def _standing(self, ids: Sequence[int], impacts: Any) -> Scores:
         sample = self.translation.scores(ids, self.sample)
@@ -184,21 +197,29 @@ class TranslatedFunctions:
         """The standing of one function of the index, one field of it left out."""
         return float(self._standing(ids, impacts_without(words, [row], tokens_of, self.mean, field))[0])
 
-    def save(self, folder: Path) -> None:
-        """Write `impacts.<array>.npy` and `impacts.json`; the translation is saved with its head."""
-        for name in ARRAYS:
-            np.save(folder / f"impacts.{name}.npy", getattr(self.impacts, name))
-        about = {"mean": self.mean, "shape": self.impacts.shape}
-        (folder / "impacts.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
-
     @classmethod
-    def load(cls, folder: Path, translation: Translation) -> TranslatedFunctions:
-        """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
-        from scipy.sparse import csr_matrix
+    def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:
+        """What `save_impacts` wrote of each segment, memory-mapped.
 
-        about = json.loads((folder / "impacts.json").read_bytes())
-        arrays = [np.load(folder / f"impacts.{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS]
-        n, tokens = about["shape"]
-        if len(arrays[2]) != n + 1 or tokens + 1 != len(translation.code):
-            raise ValueError("the impacts are of other functions or another head")
-        return cls.of(translation, csr_matrix(tuple(arrays), shape=(n, tokens), copy=False), float(about["mean"]))
+        Raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit.
+        """
+        loaded = [_load_impacts(folder, translation) for folder in folders]
+        return cls.of(translation, [impacts for impacts, _ in loaded], loaded[0][1])
+
+
+def save_impacts(folder: Path, impacts: Any, mean: float) -> None:
+    """Write `impacts.<array>.npy` and `impacts.json`; the translation is saved with its head."""
+    for name in ARRAYS:
+        np.save(folder / f"impacts.{name}.npy", getattr(impacts, name))
+    (folder / "impacts.json").write_text(json.dumps({"mean": mean, "shape": impacts.shape}) + "\n", encoding="utf-8")
+
+
+def _load_impacts(folder: Path, translation: Translation) -> tuple[Any, float]:
+    from scipy.sparse import csr_matrix
+
+    about = json.loads((folder / "impacts.json").read_bytes())
+    arrays = [np.load(folder / f"impacts.{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS]
+    n, tokens = about["shape"]
+    if len(arrays[2]) != n + 1 or tokens + 1 != len(translation.code):
+        raise ValueError("the impacts are of other functions or another head")
+    return csr_matrix(tuple(arrays), shape=(n, tokens), copy=False), float(about["mean"])

@@ -13,7 +13,7 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, centred
-from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without
+from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
 from ncs.search.signals.head import HeadSignal
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
 
-MEAN = "mean.npy"
+MEAN, LENGTH = "mean.npy", "length.json"
+"""The mean vector of all documents, and the mean length of functions for a head with a translation."""
 READ = 1_000
 """Documents read from the store at a time."""
 TRANSLATED = 1_000
@@ -46,6 +47,8 @@ class UnifRanker(Ranker):
     centre: subtract the mean of all document vectors; None: as the head was trained.
     The index keeps a copy of the head and does not need the given folder any more.
     """
+
+    can_extend = True
 
     def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
         self.name = name
@@ -139,19 +142,22 @@ class UnifRanker(Ranker):
         """Encode all documents, where the head reads their words; raises BadInput where there is no head."""
         self._head = head = self._open()
         self._signal = self._mean = self._translated = None
-        if head.reads == "source":
-            return
+        if head.reads == "fields":
+            self._keep(self._encode_words(words, track=track), len(words))
+
+    def _encode_words(self, words: WordTable, mean: float | None = None, *, track: Track = silent) -> Iterator[Matrix]:
+        """Vectors, and of a head with a translation the impacts; mean: the length of functions, None: of these."""
+        head, starts = self.head, range(0, len(words), CHUNK)
         tokens_of = tokens_of_words(head.code, words.vocabulary)
-        starts = range(0, len(words), CHUNK)
-        parts = track(starts, self.name, total=len(starts), unit="parts")
+        impacts = None
         if head.translation:
-            impacts, mean = impacts_of(words, tokens_of)
-            self._translated = TranslatedFunctions.of(head.translation, impacts, mean)
-            vectors = (head.code.bags(impacts[start : start + CHUNK]) for start in parts)
-        else:
-            ends = ((start, min(start + CHUNK, len(words))) for start in parts)
-            vectors = (head.encode_documents(words, start, end, tokens_of) for start, end in ends)
-        self._keep(vectors, len(words))
+            impacts, mean = impacts_of(words, tokens_of, mean)
+            self._translated = TranslatedFunctions.of(head.translation, [impacts], mean)
+        for start in track(starts, self.name, total=len(starts), unit="parts"):
+            if impacts is not None:
+                yield head.code.bags(impacts[start : start + CHUNK])
+            else:
+                yield head.encode_documents(words, start, min(start + CHUNK, len(words)), tokens_of)
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Encode all documents, where the head reads source; raises BadInput where the index stores no code."""
@@ -169,19 +175,21 @@ class UnifRanker(Ranker):
 
     def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
         """Index vectors [n, d], which lie in a temporary file until their mean is known."""
-        dim, kind = self.head.code.dim, choose_kind("auto", n)
+        dim, centre = self.head.code.dim, self.config["centre"]
         with TemporaryFile(prefix="ncs-unif-") as file:
             for part in vectors:
                 file.write(np.ascontiguousarray(part, np.float32).tobytes())
             file.flush()
             whole = np.memmap(file, np.float32, "r", shape=(n, dim)) if n else np.zeros((0, dim), np.float32)
-            slices = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
-            centre = self.config["centre"]
+            parts = [whole[start : start + CHUNK] for start in range(0, n, CHUNK)]
             if n and (self.head.about.get("centre") if centre is None else centre):
-                total = sum((whole[part].sum(axis=0, dtype=np.float64) for part in slices), np.zeros(dim))
+                total = sum((part.sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
                 self._mean = (total / n).astype(np.float32)
-            parts = (self._centred(np.asarray(whole[part])) for part in slices)
-            self._vectors = Vectors([VectorIndex.build(parts, dim, kind=kind)])
+            self._index(map(np.asarray, parts), n)
+
+    def _index(self, vectors: Iterator[Matrix], n: int) -> None:
+        kind, dim = choose_kind("auto", n), self.head.code.dim
+        self._vectors = Vectors([VectorIndex.build(map(self._centred, vectors), dim, kind=kind)])
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the query.
@@ -204,30 +212,58 @@ class UnifRanker(Ranker):
         return list(zip(rows[order].tolist(), standing[order].tolist(), strict=True))
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """The head, the mean and the configuration; vectors, and of a head that translates the words of documents."""
+        """Head, means and configuration; of the segment vectors, and impacts for a head with a translation."""
         folder = statistics / self.name
         folder.mkdir(parents=True, exist_ok=True)
-        self.vectors.save(segment / self.name)
         self.head.save(folder / NAME)
         if self._mean is not None:
             np.save(folder / MEAN, self._mean)
         if self._translated is not None:
-            self._translated.save(segment / self.name)
+            (folder / LENGTH).write_text(json.dumps(self._translated.mean) + "\n", encoding="utf-8")
         (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        self._save_segment(segment)
+
+    def _save_segment(self, segment: Path) -> None:
+        self.vectors.save(segment / self.name)
+        if self._translated is not None:
+            save_impacts(segment / self.name, self._translated.impacts[0], self._translated.mean)
+
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Encode the documents of a new segment with the index's copy of the head."""
+        self.config, self._head, self._mean = self._load_statistics(statistics / self.name)
+        if self.head.reads == "source":
+            self._index(self._encode_sources(documents, silent), len(documents))
+        else:
+            length = json.loads((statistics / self.name / LENGTH).read_bytes()) if self.head.translation else None
+            self._index(self._encode_words(words, length), len(words))
+        self._save_segment(segment)
+
+    def _load_statistics(self, folder: Path) -> tuple[Mapping[str, object], Head, Matrix | None]:
+        try:
+            config, head = json.loads((folder / "config.json").read_bytes()), Head.load(folder / NAME)
+            mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
+        except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
+            raise _damaged(folder, error) from error
+        if not isinstance(config, dict) or (mean is not None and len(mean) != head.code.dim):
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+        return config, head, mean
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
-        folder, own = statistics_of(snapshot, self.name), snapshot.segments[0].path / self.name
+        folder = statistics_of(snapshot, self.name)
+        self.config, self._head, self._mean = self._load_statistics(folder)
+        self._signal = self._translated = None
         try:
-            config = json.loads((folder / "config.json").read_bytes())
-            head, vectors = Head.load(folder / NAME), Vectors.open(snapshot, self.name)
-            mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
-            translated = TranslatedFunctions.load(own, head.translation) if head.translation else None
-        except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
-            reason = str(error).partition(";")[0]  # without the remedy for a head that stands alone
-            raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
-        dim = vectors.dim
-        if not isinstance(config, dict) or head.code.dim != dim or (mean is not None and len(mean) != dim):
+            self._vectors = Vectors.open(snapshot, self.name)
+            if self._head.translation:
+                folders = [segment.path / self.name for segment in snapshot.segments]
+                self._translated = TranslatedFunctions.load(folders, self._head.translation)
+        except (OSError, ValueError, KeyError, TypeError, IndexDamaged) as error:
+            raise _damaged(folder, error) from error
+        if self._head.code.dim != self._vectors.dim:
             raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
-        self.config, self._head, self._vectors, self._mean = config, head, vectors, mean
-        self._translated, self._signal = translated, None
+
+
+def _damaged(folder: Path, error: Exception) -> IndexDamaged:
+    """Without the remedy for a head that stands alone."""
+    return IndexDamaged(f"cannot read {folder} ({str(error).partition(';')[0]}); build the index again")

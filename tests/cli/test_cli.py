@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from ncs.search.rankers import RANKERS
 from tests import corpus
 from tests.command import ncs
 from tests.waiting import LONG
@@ -40,11 +38,6 @@ def test_query_prints_the_function_its_place_and_its_code(home: Path) -> None:
     assert done.stderr == ""
 
 
-def test_words_of_a_question_need_no_quotes(home: Path) -> None:
-    quoted = ncs("query", "hide soft keyboard", cwd=home)
-    assert ncs("query", "hide", "soft", "keyboard", cwd=home).stdout == quoted.stdout
-
-
 def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
     answer = json.loads(ncs("query", "hide soft keyboard", "--json", cwd=home).stdout)
     assert set(answer) == {"query", "ranker", "index", "kind", "unknown_words", "notes", "hits"}
@@ -59,35 +52,14 @@ def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
 def test_explain_says_what_the_score_is_the_sum_of(home: Path) -> None:
     done = ncs("query", "how to hide the soft keyboard", "-k", "1", "--explain", cwd=home)
     lines = done.stdout.splitlines()
-    assert lines[0] == "how-to question; words: hide, soft, keyboard; left out: how, to, the;"
-    assert lines[1].startswith("  candidates: 10 of 2 repositories; gates: consensus 0.")
+    assert " ".join(map(str.strip, lines[:2])).startswith(
+        "how-to query; words: hide, soft, keyboard; left out: how, to, the; "
+        "candidates: 10 of 2 repositories; gates: consensus 0."
+    )
     assert max(map(len, lines[: lines.index("    11  public static void hideSoftKeyboard(Activity activity) {")])) <= 80
     score = next(line for line in lines if line.startswith("1. ")).split()[-1]
     assert any(line.startswith(f"   {score} = lexical ") for line in lines)
     assert any(line.split()[:3] == ["keyboard", "keyboard", "1.00"] for line in lines)
-
-
-def test_explanations_are_in_json_where_asked_for(home: Path) -> None:
-    plain = json.loads(ncs("query", "hide keyboard", "--json", cwd=home).stdout)
-    answer = json.loads(ncs("query", "hide keyboard", "--json", "--explain", cwd=home).stdout)
-    assert "explanation" not in plain["hits"][0]
-    for hit in answer["hits"]:
-        assert sum(hit["explanation"]["shares"].values()) == pytest.approx(hit["explanation"]["score"], abs=1e-9)
-        del hit["explanation"]
-    assert answer.pop("explanation")["words"] == ["hide", "keyboard"]
-    assert answer == plain
-
-
-def test_the_help_names_every_ranker(home: Path) -> None:
-    said = ncs("query", "--help", cwd=home, COLUMNS="400", TERM="dumb").stdout
-    assert ", ".join(RANKERS) in " ".join(said.replace("│", " ").split())
-
-
-def test_a_class_is_called_one_and_what_is_left_of_it_has_no_line_numbers(home: Path) -> None:
-    lines = ncs("query", "Keyboards", "-k", "1", cwd=home).stdout.splitlines()
-    assert lines[0].startswith("1. class Keyboards  app/src/Keyboards.java:7")
-    assert "        public class Keyboards {" in lines
-    assert "            public static void hideSoftKeyboard(Activity activity) ..." in lines
 
 
 def test_no_code_leaves_the_code_out_everywhere(home: Path) -> None:
@@ -223,20 +195,6 @@ def test_shells_complete_commands_rankers_formats_and_what_the_index_holds(
     home: Path, words: str, offered: list[str]
 ) -> None:
     assert complete(words, home) == offered
-
-
-def test_without_an_index_shells_complete_the_languages_there_are(tmp_path: Path) -> None:
-    assert complete("ncs query --language jav", tmp_path) == ["java", "javascript"]
-
-
-def test_completion_installs_itself_for_bash(tmp_path: Path) -> None:
-    command = f"{shlex.join([sys.executable, '-m', 'ncs.cli.main', '--install-completion', 'bash'])}; exit $?"
-    env = {**os.environ, "HOME": str(tmp_path)}  # it looks at who started it: these tests may have been by no shell
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, check=False, timeout=LONG)
-    assert done.returncode == 0
-    (script,) = (tmp_path / ".bash_completions").iterdir()
-    assert str(script) in (tmp_path / ".bashrc").read_text()
-    assert "COMPLETE=complete_bash" in script.read_text()
 
 
 def test_an_error_with_line_ends_is_one_line(home: Path) -> None:

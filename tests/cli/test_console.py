@@ -86,25 +86,6 @@ def test_an_explanation_fits_the_terminal_and_does_without_colours(home: Path, c
     assert "question; words: hide, soft," in plain
 
 
-def test_names_that_repositories_share_are_marked_where_they_are_explained(tmp_path: Path) -> None:
-    for number, name in enumerate(("Screens", "Panels", "Inputs")):
-        place = tmp_path / "repos" / name.lower()
-        for part in ("objects", "refs"):
-            (place / ".git" / part).mkdir(parents=True)
-        (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-        code = f"class {name} {{\n  void close{number}(View pane) {{\n    pane.dropWindow({number});\n  }}\n}}\n"
-        (place / f"{name}.java").write_text(code + f"class Other{number} {{\n  int size() {{ return 1; }}\n}}\n")
-    Index.build(tmp_path / "repos", tmp_path / ".ncs").close()
-    marked = re.compile(r"\x1b\[1(?:;[0-9;]*)?mdropWindow")
-    assert marked.search(in_terminal(["query", "close", "-k", "1", "--explain"], tmp_path, 120))
-    assert not marked.search(in_terminal(["query", "close", "-k", "1"], tmp_path, 120))
-
-
 def test_tables_are_drawn(home: Path) -> None:
     assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], home, 80))
     assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], home, 80))
-
-
-def test_a_build_of_seconds_leaves_only_its_summary(home: Path) -> None:
-    plain = ESCAPES.sub("", in_terminal(["build", "repos", "-i", "other"], home, 80))
-    assert "6 functions, 4 classes and top-level blocks (3 exact copies folded)" in plain

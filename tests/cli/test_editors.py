@@ -13,7 +13,7 @@ from ncs.answer import ask
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.locate_source import SourceLocator, find_lines
+from ncs.search.locate_source import SourceLocator
 from ncs.serve.editors import editor_command, file_to_open, find_editor, open_in_editor
 from tests import gitrepo
 
@@ -111,14 +111,6 @@ def test_the_editor_is_started_and_its_failure_is_one_line(project: Path, tmp_pa
         open_in_editor(hit, locator, {"VISUAL": "false"})
     with pytest.raises(BadInput, match="cannot start no-such-editor: No such file"):
         open_in_editor(hit, locator, {"EDITOR": "no-such-editor"})
-
-
-def test_an_outline_is_found_by_its_first_line_and_other_code_only_whole() -> None:
-    lines = ["class A {", "  void a() {", "    x();", "  }", "}"]
-    assert find_lines(lines, ["class A {", "  void a() ...", "}"], 1) == 1
-    assert find_lines(lines, ["void a() {", "  x();", "}"], 5) == 2
-    assert find_lines(lines, ["void a() {", "  y();", "}"], 5) is None
-    assert find_lines(lines, [""], 1) is None
 
 
 def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Path) -> None:

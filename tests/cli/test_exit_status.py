@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from ncs.errors import IndexBusy, NcsError
-from ncs.exit_status import ending
+from ncs.exit_status import main_program
 
 
 def raising(error: BaseException) -> int:
     """What a main function that raises this ends with."""
 
-    @ending("prog", stopped="the same command goes on")
+    @main_program("prog", interrupted="the same command goes on")
     def main(argv: list[str] | None = None) -> int:
         """Its docstring."""
         raise error
@@ -31,7 +31,7 @@ def raising(error: BaseException) -> int:
         (IndexBusy("busy;\nwait"), 2, "prog: busy; wait\n"),
         (FileNotFoundError(2, "No such file or directory", "a.json"), 2, "prog: a.json: No such file or directory\n"),
         (OSError("odd"), 2, "prog: the system: odd\n"),
-        (KeyboardInterrupt(), 130, "prog: stopped; the same command goes on\n"),
+        (KeyboardInterrupt(), 130, "prog: interrupted; the same command goes on\n"),
     ],
 )
 def test_an_error_of_a_main_function_is_one_line_on_stderr_and_a_status(
@@ -46,18 +46,10 @@ def test_what_is_no_error_of_ours_is_not_hidden() -> None:
         raising(ZeroDivisionError())
 
 
-def test_a_main_function_without_errors_gives_its_own_status() -> None:
-    @ending("prog")
-    def main(status: int) -> int:
-        return status
-
-    assert [main(0), main(7)] == [0, 7]
-
-
 def test_a_reader_that_leaves_is_no_error() -> None:
     program = (
-        "import sys\nfrom ncs.exit_status import ending\n"
-        "@ending('prog')\ndef main():\n"
+        "import sys\nfrom ncs.exit_status import main_program\n"
+        "@main_program('prog')\ndef main():\n"
         "    while True:\n        print('x' * 1000)\n"
         "sys.exit(main())"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from pathlib import Path
@@ -62,14 +61,6 @@ def test_vimgrep_is_the_line_and_column_of_the_name_with_a_path_that_opens_from_
     assert line[23:].startswith("hideSoftKeyboard")
 
 
-def test_from_a_folder_beside_the_sources_vimgrep_gives_whole_paths(
-    ncs: CliRunner, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = asked(ncs, "hide soft keyboard", "-k", "1", "--format", "vimgrep", "-i", str(home / ".ncs"))
-    assert found.stdout == f"{home}/{HIDE}\n"
-
-
 def test_the_column_of_vimgrep_counts_bytes(ncs: CliRunner) -> None:
     found = asked(ncs, "read wide", "-k", "1", "--format", "vimgrep")
     assert found.stdout == "repos/tools/wide.py:1:5:def 读取文件(path):\n"
@@ -93,15 +84,6 @@ def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     found = asked(CliRunner(), "open dock", "-k", "1", "--format", "vimgrep", "--functions-only")
     assert found.stdout == "src/a.py:4:5:def open_dock():\n"
-
-
-def test_json_and_jsonl_are_other_names_of_formats(ncs: CliRunner) -> None:
-    question = ["hide soft keyboard", "-k", "2"]
-    answer = asked(ncs, *question, "--json").stdout
-    assert asked(ncs, *question, "--format", "json").stdout == answer
-    lines = asked(ncs, *question, "--format", "jsonl").stdout
-    assert lines == asked(ncs, *question, "--jsonl").stdout
-    assert [json.loads(line) for line in lines.splitlines()] == json.loads(answer)["hits"]
 
 
 def test_no_format_is_plain_in_a_pipe_and_two_are_refused() -> None:
@@ -132,11 +114,6 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(ncs: CliRunner) -> No
     ]
 
 
-def test_a_ranker_without_confidence_shows_its_score(ncs: CliRunner) -> None:
-    found = asked(ncs, "hide soft keyboard", "-k", "1", "--format", "table", "--no-code", "--ranker", "bm25")
-    assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  \d+\.\d{4}", found.stdout.splitlines()[0])
-
-
 def test_colours_where_they_are_forced_come_with_a_link_to_the_line(
     ncs: CliRunner, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,14 +124,6 @@ def test_colours_where_they_are_forced_come_with_a_link_to_the_line(
     archived = asked(ncs, "unique archived dock", "-k", "1").stdout
     assert "\x1b[32mpacked/dock.py:1" in archived
     assert "\x1b]8" not in archived
-
-
-def test_a_light_terminal_gets_the_dark_ones_of_its_colours(ncs: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    question = ["hide soft keyboard", "-k", "1"]
-    assert "\x1b[94;49mpublic\x1b[0m" in asked(ncs, *question).stdout  # bright blue
-    monkeypatch.setenv("COLORFGBG", "0;15")
-    assert "\x1b[34;49mpublic\x1b[0m" in asked(ncs, *question).stdout  # blue
 
 
 def test_of_a_long_function_the_line_with_most_words_of_the_question_is_shown(ncs: CliRunner) -> None:
@@ -185,30 +154,3 @@ def test_wide_characters_are_cut_at_the_width_of_the_terminal(ncs: CliRunner) ->
     lines = asked(ncs, "read wide", "-k", "1", "--format", "table").stdout.splitlines()
     assert max(map(cell_len, lines)) in (79, 80)  # a wide one does not fit the last column
     assert lines[4].endswith("…")
-
-
-def test_a_kind_and_functions_only_leave_out_what_is_not_asked_for(ncs: CliRunner) -> None:
-    def kinds(*options: str) -> set[str]:
-        answer = json.loads(asked(ncs, "keyboard", "--json", "-k", "50", *options).stdout)
-        return {hit["kind"] for hit in answer["hits"]}
-
-    assert {"class", "method"} <= kinds()
-    assert kinds("--kind", "class") == {"class"}
-    assert kinds("--functions-only") <= {"function", "method"}
-    assert asked(ncs, "keyboard", "--kind", "none").exit_code == 1
-
-
-def test_the_columns_of_an_explanation_stand_below_each_other_under_wide_words(ncs: CliRunner) -> None:
-    from rich.cells import cell_len
-
-    found = asked(ncs, "读取文件 keyboard", "-k", "1", "--explain", "--no-code", "--format", "table").stdout
-    lines = found.splitlines()
-    head = next(line for line in lines if line.lstrip().startswith("word "))
-    rows = [line for line in lines if line.startswith(("    读取文件 ", "    keyboard "))]
-    assert len(rows) == 2
-    end = head.index("lexical") + len("lexical")
-    for row in rows:
-        number = next(at for at in range(len(row)) if cell_len(row[: at + 1]) == end)
-        assert row[number].isdigit()
-        assert row[number + 1 : number + 2] in (" ", "")
-    assert max(map(cell_len, lines)) <= 80

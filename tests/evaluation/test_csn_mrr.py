@@ -36,7 +36,7 @@ def test_one_command_goes_from_heads_to_the_table(
 ) -> None:
     head().save(tmp_path / "run" / "head")
     config = {
-        "model": {"encoder": "nbow"},
+        "encoder": "nbow",
         "pairs": {"/somewhere/a.jsonl.gz": 2.0},
         "leave_out": "/somewhere/dev.jsonl",
     }

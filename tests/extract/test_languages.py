@@ -14,10 +14,11 @@ import pytest
 from tree_sitter import Language as Grammar
 from tree_sitter import Parser, Query, QueryCursor
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, MissingExtra
 from ncs.extract import LANGUAGES, extract, readers
 from ncs.extract import languages as rows
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.types import Document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -153,7 +154,7 @@ def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
     ):
         Index.build(sources, tmp_path / "none", config=BuildConfig(texts=False), workers=1)
     (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
-    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).manifest
+    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).description
     assert about.counts["skipped"] == {"rust without a grammar": 2, "zig without a grammar": 1}
     assert [note for note in about.notes if "languages" in note] == [
         "files (2 of rust, 1 of zig) were left out; to read them, pip install 'neural-code-search[languages]'"

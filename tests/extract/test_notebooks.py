@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import SourceError
 from ncs.extract.notebooks import comment_out_magics
 from ncs.extract.readers import read
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.types import Document
 
 SAMPLE = Path(__file__).parents[1] / "data" / "notebooks" / "keyboard.ipynb"

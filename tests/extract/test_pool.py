@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from ncs.errors import NcsError
-from ncs.extract import Extraction, extract_files
-from ncs.extract.pool import SMALL
+from ncs.extract import Extraction, extract_files, pool
 from ncs.sources import SourceFile
 from ncs.types import Document
 
@@ -69,12 +68,15 @@ def stdlib(size: int) -> list[SourceFile]:
     return some
 
 
-@pytest.fixture(scope="module")
-def files() -> list[SourceFile]:
-    return stdlib(3 * SMALL // 2)
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> list[SourceFile]:
+    """Enough for several processes."""
+    monkeypatch.setattr(pool, "SMALL", 200_000)
+    monkeypatch.setattr(pool, "CHUNK_BYTES", 100_000)
+    return stdlib(1_000_000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def alone(files: list[SourceFile]) -> list[Extraction[list[Row]]]:
     return list(extract_files(files, workers=1, finish=rows))
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import read, readable, readable_code, reader_of
 from ncs.extract.text_files import MAX_BLOCK
 from ncs.extract.text_kinds import TEXT_KINDS, text_kind
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.types import FIELDS, Document
 
 every_kind = pytest.mark.parametrize("kind", TEXT_KINDS)

@@ -1,4 +1,4 @@
-"""`ncs serve` as a process: rebuilds under load, damaged generations, stops, kills, slow and huge requests."""
+"""`ncs serve` as a process: rebuilds under load, damaged snapshots, stops, kills, slow and huge requests."""
 
 from __future__ import annotations
 
@@ -88,29 +88,28 @@ def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_pa
             (tmp_path / "repos" / "tools" / f"new{number}.py").write_text(
                 f"def brew_tea_{number}(leaves):\n    return 1\n"
             )
+            before = state(server)["snapshot"]
             Index.build(tmp_path / "repos", folder).close()
-            until(lambda number=number: state(server)["snapshot"] == number)  # type: ignore[misc]
+            until(lambda before=before: state(server)["snapshot"] > before)  # type: ignore[misc]
         found = get(server, "/api/search", params={"query": "brew_tea_3"}).json()["hits"]
         assert found[0]["name"] == "brew_tea_3"
         until(lambda: sum(got.values()) > 20)
     assert set(got) == {"200 True"}
-    kept = [path.name for path in folder.glob("data-*")]
-    assert "data-3" in kept
 
 
 @pytest.mark.slow
-def test_a_damaged_generation_is_named_and_the_old_one_goes_on(folder: Path, tmp_path: Path) -> None:
-    whole = (folder / "manifest.json").read_bytes()
+def test_a_damaged_snapshot_is_named_and_the_old_one_goes_on(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "snapshot.json").read_bytes()
     with served("-i", f"demo={folder}") as server:
-        for damage in (b"{", whole.replace(b"data-1", b"data-9"), whole.replace(b'"format": 2', b'"format": 99')):
+        for damage in (b"{", whole.replace(b'"000001"', b'"000009"'), whole.replace(b'"format": 3', b'"format": 99')):
             assert damage != whole
-            put(folder / "manifest.json", damage, tmp_path)
+            put(folder / "snapshot.json", damage, tmp_path)
             until(lambda: state(server)["problem"] is not None)
             assert "a newer snapshot cannot be opened" in state(server)["problem"]
             assert str(tmp_path) not in str(state(server))
             assert get(server, ASK).json()["hits"]
             assert 'ncs_index_problem{index="demo"} 1.0' in get(server, "/metrics").text
-            put(folder / "manifest.json", whole, tmp_path)
+            put(folder / "snapshot.json", whole, tmp_path)
             until(lambda: state(server)["problem"] is None)
         until(lambda: sum("still serving" in line for line in server.lines) >= 3)
     told = [line for line in server.lines if "still serving" in line]

@@ -128,11 +128,6 @@ def test_a_search_shows_path_and_lines_and_code_and_the_json_of_everywhere(sessi
     assert (project / first["place"].rpartition(":")[0]).is_file()
 
 
-def test_filters_hold(session: Session) -> None:
-    assert session["filtered"].places
-    assert all(place.startswith("tools/") for place in session["filtered"].places)
-
-
 def test_two_pages_are_what_one_of_both_would_be(session: Session) -> None:
     first, second = session["page 1"], session["page 2"]
     assert first.json["next_cursor"] == "2"
@@ -210,7 +205,7 @@ def test_the_status_tells_project_and_documents(session: Session, project: Path)
         ("no project", "choose from repos"),
         ("outside", "outside the project"),
         ("absolute", "outside the project"),
-        ("no line", "is no FILE:LINE"),
+        ("no line", "is not FILE:LINE"),
         ("no function", "is not a file of the project"),
         ("neither", "give either place"),
         ("not code", "klingon"),

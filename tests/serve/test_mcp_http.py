@@ -121,7 +121,7 @@ def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subproces
 def test_a_token_file_without_http_and_a_short_token_are_refused(tmp_path: Path) -> None:
     short = tmp_path / "token"
     short.write_text("short")
-    for options, said in (((), "goes with --http"), (("--http",), "at least 16")):
+    for options, said in (((), "--token-file needs --http"), (("--http",), "at least 16")):
         started = command(*options, "--token-file", short)
         ran = subprocess.run(started, capture_output=True, text=True, check=False, timeout=LONG)
         assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ncs.learn.word_vectors import PENDING
 
+from ncs.build.pipeline import PENDING_EMBEDDINGS
 from ncs.index import Index
 from ncs.serve.mcp.projects import BUILDING, Project
 from ncs.serve.mcp.settings import Settings
@@ -85,7 +85,7 @@ def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_whic
             return said
 
     said = asyncio.run(run())
-    wanted = [note for note in (BUILDING, PENDING, "") if note in said]
+    wanted = [note for note in (BUILDING, PENDING_EMBEDDINGS, "") if note in said]
     assert said == wanted  # in this order, and nothing else
     assert said[0] == BUILDING
 
@@ -121,7 +121,7 @@ def test_a_build_ends_with_its_server_however_that_ends(large: Path, end: str) -
 
     asyncio.run(run())
     wait_until(lambda: not processes(str(large)))
-    if (large / ".ncs" / "manifest.json").exists():  # what was read before answers by words
+    if (large / ".ncs" / "snapshot.json").exists():  # what was read before answers by words
         with Index.load(large / ".ncs") as index:
             assert "pending" in index.description.counts
 

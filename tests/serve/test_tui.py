@@ -161,24 +161,6 @@ def test_arrows_choose_another_hit_and_stop_at_the_ends(project: Path) -> None:
     run(test())
 
 
-def test_page_keys_move_through_the_code(project: Path, tmp_path: Path) -> None:
-    lines = "\n".join(f"    step_{i}(x)" for i in range(100))
-    (tmp_path / "long.py").write_text(f"def walk_far(x):\n{lines}\n")
-    Index.build(tmp_path, tmp_path / ".ncs", config=QUICK).close()
-
-    async def test() -> None:
-        async with searching(tmp_path / ".ncs") as pilot:
-            await ask(pilot, "walk far")
-            rows = await until(pilot, "def walk_far")
-            assert "step_20(x)" not in "\n".join(rows)
-            await pilot.press("pagedown", "pagedown")
-            await until(pilot, "step_20(x)")
-            await pilot.press("pageup", "pageup")
-            await until(pilot, "def walk_far")
-
-    run(test())
-
-
 def test_tab_shows_why_and_the_code_again(project: Path) -> None:
     async def test() -> None:
         async with searching(project / ".ncs") as pilot:

@@ -1,4 +1,4 @@
-"""Word numbers and the word table."""
+"""Words and their ids."""
 
 from __future__ import annotations
 
@@ -10,24 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged
-from ncs.storage.words import WordTable
-from ncs.storage.words_builder import WordTableBuilder, batch_words
-from ncs.text.vocabulary import Vocabulary
-from ncs.types import FIELDS, Field
+from ncs.text.vocabulary import ExtendedVocabulary, Vocabulary, merge
 
 WORDS = st.lists(st.text(alphabet="abcéж读_", min_size=1, max_size=4), unique=True, max_size=30)
-DOCUMENTS = st.lists(
-    st.fixed_dictionaries({}, optional={f: st.lists(st.sampled_from("abcdef"), max_size=4) for f in FIELDS}),
-    max_size=8,
-)
-
-
-def table_of(documents: list[dict[Field, list[str]]], batch: int = 3) -> WordTable:
-    builder = WordTableBuilder()
-    for start in range(0, len(documents), batch):
-        rows = [[d.get(field, []) for field in FIELDS] for d in documents[start : start + batch]]
-        builder.add(*batch_words(rows))
-    return builder.finish()
 
 
 @given(WORDS)
@@ -39,38 +24,6 @@ def test_every_word_has_the_number_of_its_place_in_byte_order(words: list[str]) 
         assert vocabulary.word(number) == word
     assert vocabulary.id("zzz") is None
     assert "" not in vocabulary
-
-
-@given(DOCUMENTS, st.integers(1, 4))
-def test_the_table_gives_back_every_document_whatever_the_batches(
-    documents: list[dict[Field, list[str]]], batch: int
-) -> None:
-    table = table_of(documents, batch)
-    assert len(table) == len(documents)
-    for row, document in enumerate(documents):
-        for field in FIELDS:
-            words = [table.vocabulary.word(int(i)) for i in table.ids_of(row, field)]
-            assert words == document.get(field, [])
-
-
-@given(DOCUMENTS)
-def test_select_joins_fields_in_the_order_asked(documents: list[dict[Field, list[str]]]) -> None:
-    table = table_of(documents)
-    fields: tuple[Field, ...] = ("literals", "name", "doc")
-    ids, offsets = table.select(fields, 1, None) if documents else table.select(fields)
-    for row, document in enumerate(documents[1:]):
-        words = [table.vocabulary.word(int(i)) for i in ids[offsets[row] : offsets[row + 1]]]
-        assert words == [word for field in fields for word in document.get(field, [])]
-
-
-def test_the_table_is_the_same_from_disk(tmp_path: Path) -> None:
-    table = table_of([{"name": ["b", "é"]}, {"doc": ["a", "b", "b"]}])
-    table.save(tmp_path)
-    loaded = WordTable.load(tmp_path)
-    assert list(loaded.vocabulary) == ["a", "b", "é"]
-    np.testing.assert_array_equal(loaded.ids, table.ids)
-    np.testing.assert_array_equal(loaded.offsets, table.offsets)
-    assert loaded.vocabulary.id("é") == 2
 
 
 def test_an_empty_vocabulary_survives_the_disk(tmp_path: Path) -> None:
@@ -85,21 +38,24 @@ def test_a_cut_vocabulary_is_refused(tmp_path: Path) -> None:
         Vocabulary.load(tmp_path)
 
 
-def test_words_put_aside_on_disk_give_the_same_files_and_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@given(WORDS, st.lists(WORDS, max_size=3))
+def test_merged_vocabularies_keep_the_ids_of_the_base_and_give_every_other_word_one(
+    words: list[str], others: list[list[str]]
 ) -> None:
-    monkeypatch.setattr("ncs.storage.words_builder.SPILL_WORDS", 7)
-    documents = [[[f"w{(i * j) % 13}" for j in range(i % 5)] for _ in FIELDS] for i in range(40)]
-    folders = [tmp_path / "memory", tmp_path / "disk"]
-    for folder in folders:
-        folder.mkdir()
-    in_memory, on_disk = WordTableBuilder(), WordTableBuilder(folders[1])
-    for at in range(0, 40, 9):
-        in_memory.add(*batch_words(documents[at : at + 9]))
-        on_disk.add(*batch_words(documents[at : at + 9]))
-    in_memory.finish().save(folders[0])
-    table = on_disk.finish()
-    assert isinstance(table.ids.base, np.memmap)
-    names = sorted(path.name for path in folders[0].iterdir())
-    assert names == sorted(path.name for path in folders[1].iterdir())
-    assert [(folders[0] / name).read_bytes() for name in names] == [(folders[1] / name).read_bytes() for name in names]
+    base = Vocabulary.of(words)
+    merged, ids = merge(base, [Vocabulary.of(other) for other in others])
+    assert list(merged)[: len(base)] == list(base)
+    assert len(merged) == len(set(words).union(*others)) == len(set(merged))
+    for other, numbers in zip(others, ids, strict=True):
+        assert [merged.word(int(id)) for id in numbers] == sorted(other, key=str.encode)
+    assert [merged.id(word) for word in merged] == list(range(len(merged)))
+    assert merged.id("zzz") is None
+
+
+@given(WORDS, WORDS)
+def test_ranks_are_in_the_byte_order_of_old_and_new_words(words: list[str], more: list[str]) -> None:
+    new = [word for word in more if word not in words]
+    merged = ExtendedVocabulary(Vocabulary.of(words), Vocabulary.of(new))
+    ranks = merged.ranks(np.arange(len(merged)))
+    ordered = [merged.word(int(id)) for id in np.argsort(ranks)]
+    assert ordered == sorted([*words, *new], key=str.encode)

@@ -137,7 +137,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexSource]:
         for i, (repository, name, fields) in enumerate(words)
     ]  # fmt: skip
     with Index.of(documents, tmp_path_factory.mktemp("index") / "i") as built:
-        yield IndexSource(built.words(), built.documents, built.words().vocabulary, np.zeros((0, 0), np.float32))
+        yield IndexSource(built.word_table(), built.documents, built.words().vocabulary, np.zeros((0, 0), np.float32))
 
 
 def test_a_function_is_a_pair_by_its_comment_and_by_its_name(index: IndexSource) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.learn.heads import Head, Tower, tokens_of_words, word_weights
 from ncs.learn.tokenization import BpeTokenizer, StemTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
 from ncs.search.unif import UnifRanker
@@ -217,9 +218,8 @@ def test_wrong_use_of_the_ranker_is_reported_in_one_line(tmp_path: Path) -> None
     with pytest.raises(BadInput, match="there is no trained head in"):
         UnifRanker(head=str(tmp_path)).prepare()
     head().save(tmp_path / "head")
-    ranker = UnifRanker(head=str(tmp_path))
-    ranker.fit(table("open file", "close socket"))
-    ranker.save(tmp_path)
-    (tmp_path / "unif" / "head" / "code" / "table.npy").unlink()
-    with pytest.raises(IndexDamaged, match=r"cannot read .*unif .*table.npy.*; build the index again"):
-        UnifRanker().load(tmp_path)
+    config = BuildConfig(rankers=(f"unif:head={tmp_path}",))
+    with Index.of(extract(SOURCE, "python"), tmp_path / "index", config=config) as index:
+        (index.snapshot.statistics / "unif" / "head" / "code" / "table.npy").unlink()
+        with pytest.raises(IndexDamaged, match=r"cannot read .*unif .*table.npy.*; build the index again"):
+            index.ranker("unif")

@@ -17,9 +17,10 @@ from typing import cast, get_args
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.unif import UnifRanker
 from ncs.types import Document
 from unif.__main__ import main
@@ -148,7 +149,7 @@ def test_a_head_trained_centred_serves_centred(index: Index, pairs: Path, tmp_pa
     train(index, tmp_path / "run", Sources((PairFile(pairs),)), config, device="cpu")
     run = str(tmp_path / "run")
     rankers = index.fitted("unif", head=run), index.fitted("unif", head=run, centre=False)
-    served, raw = (cast(UnifRanker, each).vectors.rows(np.arange(len(index))).astype(np.float64) for each in rankers)
+    served, raw = (cast(UnifRanker, each).vectors.vectors(np.arange(len(index))).astype(np.float64) for each in rankers)
     moved = raw - raw.mean(axis=0)
     np.testing.assert_allclose(served, moved / np.linalg.norm(moved, axis=1, keepdims=True), atol=1e-5)
 

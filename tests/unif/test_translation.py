@@ -6,22 +6,24 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
-from ncs.search.head_signal import HeadSignal
 from scipy.sparse import csr_matrix
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.learn.heads import Head, Tower, tokens_of_words
 from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of, saturated
 from ncs.progress import Track
 from ncs.search.aroma import features, similarity
 from ncs.search.bm25 import WEIGHTS
+from ncs.search.signals.head import HeadSignal
 from ncs.search.unif import UnifRanker
-from ncs.storage.postings import stem_all
+from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
@@ -108,7 +110,7 @@ def test_scores_are_those_of_the_formula_word_by_word() -> None:
 
 
 def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:
-    words = index.words()
+    words = index.word_table()
     impacts, _ = impacts_of(words, tokens_of_words(head().code, words.vocabulary))
     counts = np.zeros((len(TEXTS), len(STEMS)))
     for row, (name, doc) in enumerate(TEXTS.items()):
@@ -126,31 +128,59 @@ def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:
 def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, tmp_path: Path) -> None:
     head().save(tmp_path / "run" / "head")
     ranker, rows = UnifRanker(head=str(tmp_path / "run")), np.arange(len(TEXTS))
-    ranker.fit(index.words())
-    cosines = (ranker.vectors.rows(rows) @ ranker.question(QUERY)).astype(np.float64)
-    impacts, _ = impacts_of(index.words(), tokens_of_words(ranker.head.code, index.words().vocabulary))
+    ranker.fit(index.word_table())
+    cosines = (ranker.vectors.vectors(rows) @ ranker.question(QUERY)).astype(np.float64)
+    impacts, _ = impacts_of(index.word_table(), tokens_of_words(ranker.head.code, index.word_table().vocabulary))
     words = translation().scores([1, 6], impacts)
     expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
     hits = dict(ranker.search(QUERY, 5))
     np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
     np.testing.assert_allclose(HeadSignal.of(ranker).standing(ranker.question(QUERY), rows, QUERY), expected, atol=1e-4)
     assert [row for row, _ in ranker.search(QUERY, 2)] == np.argsort(-expected)[:2].tolist()
-    ranker.save(tmp_path)
-    again = UnifRanker()
-    again.load(tmp_path)
-    assert dict(again.search(QUERY, 5)) == pytest.approx(hits, abs=1e-5)
+    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
+    with Index.of(index.documents.documents(rows.tolist()), tmp_path / "index", config=config) as again:
+        assert dict(again.ranker("unif").search(QUERY, 5)) == pytest.approx(hits, abs=1e-5)
+
+
+def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_build(tmp_path: Path) -> None:
+    head().save(tmp_path / "run" / "head")
+    (tmp_path / "src").mkdir()
+    code = "def {0}_{1}(path):\n    {1} = {0}(path)\n    return {1}.{0}()\n"
+    for verb in ("open", "read", "write"):
+        (tmp_path / "src" / f"{verb}.py").write_text("\n\n".join(code.format(verb, stem) for stem in STEMS))
+    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
+    Index.build(tmp_path / "src", tmp_path / "index", config=config).close()
+    (tmp_path / "src" / "close.py").write_text(code.format("close", "socket"))
+    updated, _ = Index.update(tmp_path / "index")
+    with updated as index:
+        ranker, row = cast(UnifRanker, index.ranker("unif")), len(index) - 1
+        assert len(index.snapshot.segments) == 2
+        assert index.documents.document(row).name == "close_socket"
+        assert row in [hit for hit, _ in ranker.search(QUERY, 3)]
+        first, later = ranker.closer(QUERY, np.array([row, 0, row])), ranker.closer(QUERY, np.array([0]))
+        assert first is not None
+        assert later is not None
+        assert first.tolist() == pytest.approx([first[0], later[0], first[0]])
+    compacted, _ = Index.update(tmp_path / "index", compact=True)
+    with compacted as index:
+        names = [document.name for document in index.documents.documents(range(len(index)))]
+        again = cast(UnifRanker, index.ranker("unif")).closer(QUERY, np.array([names.index("close_socket")]))
+        assert again is not None
+        assert first[0] == pytest.approx(again[0], rel=0.2)  # the sample and the mean length are new
 
 
 def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: Index, tmp_path: Path) -> None:
     head().save(tmp_path / "run" / "head")
     ranker = UnifRanker(head=str(tmp_path / "run"))
-    ranker.fit(index.words())
+    ranker.fit(index.word_table())
     whole = ranker.closer(QUERY, np.array([3, 1]))
     assert whole is not None
-    assert ranker.closer_without(QUERY, index.words(), 3, "literals") == pytest.approx(float(whole[0]))  # it has none
-    assert ranker.closer_without(QUERY, index.words(), 1, "doc") != pytest.approx(float(whole[1]))
-    rest = ranker.without(index.words(), [3], index.documents.documents([3]), "literals")
-    np.testing.assert_allclose(rest[0], ranker.vectors.rows(np.array([3]))[0], atol=1e-5)
+    assert ranker.closer_without(QUERY, index.word_table(), 3, "literals") == pytest.approx(
+        float(whole[0])
+    )  # it has none
+    assert ranker.closer_without(QUERY, index.word_table(), 1, "doc") != pytest.approx(float(whole[1]))
+    rest = ranker.without(index.word_table(), [3], index.documents.documents([3]), "literals")
+    np.testing.assert_allclose(rest[0], ranker.vectors.vectors(np.array([3]))[0], atol=1e-5)
 
 
 def test_queries_lose_stop_words_and_repetition_and_words_are_stems() -> None:
@@ -336,7 +366,7 @@ def test_answers_of_one_question_come_together_and_short_ones_are_left_out(tmp_p
 def test_functions_are_judged_by_what_they_hold_of_the_answer(keyboards: Index) -> None:
     (judged,) = judge_lists(keyboards, [AnsweredQuestion("hide keyboard", ((ANSWER, "java"),))])
     assert len(judged.rows) == len(judged.scores) == len(judged.shares) >= MIN_HITS
-    for document, share in zip(keyboards.store.documents(judged.rows.tolist()), judged.shares, strict=True):
+    for document, share in zip(keyboards.documents.documents(judged.rows.tolist()), judged.shares, strict=True):
         assert share == pytest.approx(similarity(features(document.code, "java"), features(ANSWER, "java")))
         assert (share > 0.8) == ("hideSoftInputFromWindow" in document.code)
     unlike = (
@@ -353,12 +383,12 @@ def test_a_head_learns_what_the_lists_lack(keyboards: Index, tmp_path: Path) -> 
     questions = [(f"{verb} keyboard {word.lower()}", ANSWER) for verb in ("hide", "show", "remove") for word in GREEK]
     files = [PairFile(lines(tmp_path / "pairs.jsonl", *pairs * 4, *questions))]
     config = TranslationConfig(dim=8, batch=8, epochs=1, rounds=20)
-    right = {row for row in range(len(keyboards)) if "hideSoft" in keyboards.store.document(row).code}
+    right = {row for row in range(len(keyboards)) if "hideSoft" in keyboards.documents.document(row).code}
     hits = []
     for name, answers in (("plain", ()), ("lists", (lines(tmp_path / "answers.jsonl", *questions),))):
         train(tmp_path / name, Sources(files, answers=answers), config, index=keyboards)
         ranker = UnifRanker(head=str(tmp_path / name))
-        ranker.fit(keyboards.words())
+        ranker.fit(keyboards.word_table())
         hits.append(sum(row in right for row, _ in ranker.search("close keyboard", 10)))
     assert hits[1] > hits[0] + 2
     assert len((tmp_path / "lists" / "curve.jsonl").read_text().splitlines()) == 1 + 1 + config.passes + config.rounds

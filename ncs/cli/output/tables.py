@@ -133,9 +133,7 @@ def _drift(described: Mapping[str, Any]) -> str:
 def _vectors(about: Mapping[str, Any]) -> str:
     if about["kind"] == "exact":
         return "exact: all of them are compared"
-    searched = f"{about['effort']} of {about['lists']:,} lists" if about.get("lists", 0) > 1 else "all candidates"
-    recall = f", recall {about['recall']:.1%} of the ten best" if about.get("recall", -1) >= 0 else ""
-    return f"{about['kind']}: {searched}{recall}"
+    return f"{about['kind']}: approximately, by {about['lists']:,} lists"
 
 
 def show_info(described: Mapping[str, Any]) -> None:
