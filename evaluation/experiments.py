@@ -279,15 +279,9 @@ def ask(
     return Answers(ranker, fit_seconds, run, milliseconds)
 
 
-def live_rows(index: Index) -> NDArray[np.int64]:
-    """The rows of an index that are no tombstones, rising."""
-    live = index.snapshot.live
-    return np.arange(len(index)) if live is None else np.flatnonzero(live)
-
-
 def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
     """Every document of an index, in order of rows."""
-    rows = live_rows(index).tolist()
+    rows = index.documents.rows().tolist()
     for start in range(0, len(rows), step):
         yield from index.documents.documents(rows[start : start + step])
 
@@ -345,7 +339,9 @@ def _parts(index: Index, ranker: Ranker) -> Iterator[Ranker]:
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(ranker, DenseRanker):
         queries = texts[:SAMPLE_OF_MODELS]
-        documents = [text_of(each) for each in index.documents.documents(live_rows(index)[:SAMPLE_OF_MODELS].tolist())]
+        documents = [
+            text_of(each) for each in index.documents.documents(index.documents.rows()[:SAMPLE_OF_MODELS].tolist())
+        ]
         ranker.model.queries(queries[:1])  # what a first call loads is not a text's latency
         return (
             _mean_ms(partial(ranker.model.documents, documents), len(documents)),

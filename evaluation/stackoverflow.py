@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from corpora.corpus import first_repeated
 from corpora.ncs287 import Question, read_questions
 from evaluation import machine, reports
-from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted, live_rows
+from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge
 from evaluation.measures import evaluate as evaluate_run
 from ncs.cli.output import say, tracker
@@ -182,7 +182,7 @@ def _digest(indexes: Sequence[Index]) -> str:
     """Of the ids of all documents."""
     found = hashlib.sha256()
     for index in indexes:
-        rows = live_rows(index).tolist()
+        rows = index.documents.rows().tolist()
         for start in range(0, len(rows), 10_000):
             ids = index.documents.ids(rows[start : start + 10_000])
             found.update("\n".join(ids).encode("utf-8", "surrogatepass"))

@@ -20,7 +20,6 @@ import numpy as np
 
 from corpora.ncs287 import Question, read_questions
 from evaluation import machine
-from evaluation.experiments import live_rows
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge, passing
 from evaluation.judges.examples import Example, find_examples, listed_qrels
 from evaluation.reports import aligned
@@ -75,7 +74,7 @@ def measure(
 ) -> Similarities:
     """Judge listed functions, `draw` documents of the index by every question, and k hits of bm25 per question."""
     answers = {question.query.id: question.answer for question in questions}
-    rows = np.sort(np.random.default_rng(seed).choice(live_rows(index), min(draw, len(index)), replace=False))
+    rows = np.sort(np.random.default_rng(seed).choice(index.documents.rows(), min(draw, len(index)), replace=False))
     is_function = index.functions()
     functions, outlines = (
         index.documents.documents(rows[mask].tolist()) for mask in (is_function[rows], ~is_function[rows])

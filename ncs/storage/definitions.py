@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -168,14 +168,22 @@ class Definitions:
     def _definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
         """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
         scopes; and whether it is the whole name."""
-        ids = [table.of_name(key) for table in self._tables]
-        whole = any(map(len, ids))
-        if not whole and len(key) > SHORT:
-            ids = [table.names.starting(key) for table in self._tables]
-        parts = [table.of_names(each, MOST) for table, each in zip(self._tables, ids, strict=True)]
-        rows = [part[0] + segment.first for part, segment in zip(parts, self._snapshot.segments, strict=True)]
-        spellings, scopes = (np.concatenate([part[at] for part in parts])[:MOST] for at in (1, 2))
-        return np.concatenate(rows)[:MOST], spellings, scopes, whole
+        rows, spellings, scopes = self._live([table.of_name(key) for table in self._tables])
+        if len(rows) or len(key) <= SHORT:
+            return rows, spellings, scopes, True
+        return *self._live([table.names.starting(key) for table in self._tables]), False
+
+    def _live(self, ids: Sequence[range]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first MOST definitions of names, given segment by segment, without tombstones."""
+        live = self._snapshot.live
+        most = MOST if live is None else len(self._snapshot)
+        found = []
+        for table, segment, own in zip(self._tables, self._snapshot.segments, ids, strict=True):
+            rows, spellings, scopes = table.of_names(own, most)
+            here = slice(None) if live is None else live[rows + segment.first]
+            found.append((rows[here] + segment.first, spellings[here], scopes[here]))
+        rows, spellings, scopes = (np.concatenate(each)[:MOST] for each in zip(*found, strict=True))
+        return rows, spellings, scopes
 
 
 _NAMELESS = frozenset({"initializer", "block"})

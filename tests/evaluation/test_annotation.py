@@ -37,7 +37,6 @@ from evaluation.annotation.judgments import (
 )
 from evaluation.annotation.pool import Pair, Recipe, pool, read_queries, runs
 from evaluation.annotation.session import MAX_HIGHLIGHTED, MAX_SHOWN, highlight
-from evaluation.experiments import live_rows
 from ncs.cli.main import app, main
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
@@ -451,7 +450,7 @@ def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_n
 ) -> None:
     judged(at)
     with Index.load(at.index) as index:
-        documents = list(index.documents.documents(live_rows(index).tolist()))
+        documents = list(index.documents.documents(index.documents.rows().tolist()))
     more = Document("new:1", "new", "new", 1, 1, "python", "function", "new", "new", {}, "def new(): pass")
     Index.of([*documents, more], tmp_path / "grown").close()
     assert said(capsys, tmp_path / "grown", at.queries, "--agreement")[0] == 0
