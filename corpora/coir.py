@@ -97,10 +97,10 @@ def read_task(task: str, folder: Path) -> list[Corpus]:
 def read_there(data: Path) -> list[Corpus]:
     """The data sets that lie in `data`/coir; BadInput where none does."""
     folder = data / "coir"
-    there = [name for name in DATASETS if (folder / name / "corpus.jsonl").is_file() or _roots(name, folder)]
-    if not there:
+    present = [name for name in DATASETS if (folder / name / "corpus.jsonl").is_file() or _roots(name, folder)]
+    if not present:
         raise BadInput(f"there is no data set of CoIR in {folder}; get them with: {_FETCH}")
-    return [read(name, folder) for name in there]
+    return [read(name, folder) for name in present]
 
 
 def _roots(name: str, folder: Path) -> list[Path]:
@@ -115,9 +115,9 @@ def _files(roots: Sequence[Path], part: str) -> list[Path]:
     named = re.compile(rf"(?:.*-)?{part}(?:-\d+-of-\d+)?\.(?:parquet|arrow)")
     for root in roots:  # the first that has it: the same may lie in two forms
         listed = (path for path in root.rglob("*") if path.suffix in (".parquet", ".arrow") and path.is_file())
-        found = [path for path in listed if named.fullmatch(path.name) or path.parent.name == part]
-        if found:
-            return sorted(found)
+        files = [path for path in listed if named.fullmatch(path.name) or path.parent.name == part]
+        if files:
+            return sorted(files)
     return []
 
 

@@ -90,11 +90,11 @@ def numbered(ids: Iterable[str]) -> list[str]:
     ['7', '8', '7-2']
     """
     seen: Counter[str] = Counter()
-    found = []
+    different = []
     for id in ids:
         seen[id] += 1
-        found.append(id if seen[id] == 1 else f"{id}-{seen[id]}")
-    return found
+        different.append(id if seen[id] == 1 else f"{id}-{seen[id]}")
+    return different
 
 
 def _question(row: object, place: str) -> Question:

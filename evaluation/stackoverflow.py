@@ -30,7 +30,7 @@ from evaluation import machine, reports
 from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge
 from evaluation.measures import evaluate as evaluate_run
-from ncs.cli.output import say, tracker
+from ncs.console import say, tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.index import Index

@@ -147,7 +147,7 @@ def test_a_task_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
         read_task("codesearchnet", tmp_path)
 
 
-def test_unknown_names_are_told_with_the_known_ones(tmp_path: Path) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no data set 'x'; there are: apps, cosqa"):
         read("x", tmp_path)
     with pytest.raises(BadInput, match="no task 'x'; there are: apps"):
@@ -156,7 +156,7 @@ def test_unknown_names_are_told_with_the_known_ones(tmp_path: Path) -> None:
         read_there(tmp_path)
 
 
-def test_wrong_tables_are_told_with_file_and_row(tmp_path: Path) -> None:
+def test_wrong_tables_are_reported_with_file_and_row(tmp_path: Path) -> None:
     as_fetched(tmp_path)
     test = tmp_path / "cosqa-qrels/data/test-00000-of-00001.parquet"
     parquet(test, [*qrels("test"), {"query_id": "q2", "corpus_id": None, "score": 1}])
