@@ -24,7 +24,7 @@ from corpora.codesearchnet.pipeline import make_corpus, table_1, table_removed
 from corpora.jsonl import read_rows
 from corpora.pairs import Pair, write_pairs
 from corpora.trec import read_run
-from ncs.cli.output import show_table, tracker
+from ncs.console import show_table, tracker
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
