@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 DEPTH = 1000
-"""Documents that each part is asked for."""
+"""Documents that each part retrieves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Rows and what the parts score them, [n] each: lexical, with `spelling` of it by other spellings; meaning, the
-    cosine; learnt, what a head says."""
+    cosine; learnt, values of a head."""
 
     rows: Rows
     lexical: Scores

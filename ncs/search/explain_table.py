@@ -16,29 +16,29 @@ SHORTEST = 8
 """Columns that a word is not cut below."""
 _FILLER = "\0"
 FIELDS_BESIDE = 18
-"""Columns that fields need to stand beside the numbers of a word; with fewer they get a line of their own."""
+"""Columns that fields need beside the numbers of a word; with fewer they get a line of their own."""
 
 
 def reading_lines(answer: Mapping[str, Any], width: int) -> list[str]:
-    """What was asked: the kind of question, the words looked for and left out, and how far each gate is open."""
+    """The query: its kind, the words looked for and left out, and how far each gate is open."""
     reading, width = answer["explanation"], max(width, LEAST)
-    said = [f"{reading['kind']} question" if reading["kind"] else f"ranker {answer['ranker']}"]
-    said.append(f"words: {', '.join(reading['words']) or 'none'}")
-    if left := [*reading["grammar"], *(f"{word} (nearly all is)" for word in reading["languages"])]:
-        said.append(f"left out: {', '.join(left)}")
+    parts = [f"{reading['kind']} query" if reading["kind"] else f"ranker {answer['ranker']}"]
+    parts.append(f"words: {', '.join(reading['words']) or 'none'}")
+    if left := [*reading["grammar"], *(f"{word} (nearly all documents)" for word in reading["languages"])]:
+        parts.append(f"left out: {', '.join(left)}")
     if reading["added"]:
-        said.append(f"added: {', '.join(reading['added'])}")
+        parts.append(f"added: {', '.join(reading['added'])}")
     if reading["symbols"]:
-        said.append(f"names asked for: {', '.join(reading['symbols'])}")
+        parts.append(f"symbols: {', '.join(reading['symbols'])}")
     if gates := reading["gates"]:
         few = "y" if gates["repositories"] == 1 else "ies"
-        said.append(f"candidates: {gates['candidates']} of {gates['repositories']} repositor{few}")
-        said.append(f"gates: consensus {gates['consensus']:.2f}, file {gates['inside']:.2f}")
-    return _wrapped("; ".join(said), width, "", "  ")
+        parts.append(f"candidates: {gates['candidates']} of {gates['repositories']} repositor{few}")
+        parts.append(f"gates: consensus {gates['consensus']:.2f}, file {gates['inside']:.2f}")
+    return _wrapped("; ".join(parts), width, "", "  ")
 
 
 def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -> list[str]:
-    """Why one hit has its score: the sum of its signals, a line a word, and what stands behind the other signals."""
+    """Why one hit has its score: the sum of its signals, a line a word, and what the other signals come from."""
     left, width = " " * indent, max(width, LEAST)
     lines: list[str] = []
     if explanation["shares"] is not None:
@@ -49,14 +49,14 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
     lines += [left + line for line in _words(explanation["words"], width - indent)]
     if names := explanation["names"]:
         shown = [f"{used['name']} ({used['repositories']})" for used in names[:NAMES]]
-        shown[0] = shown[0].replace(")", " repositories)")
+        shown[0] = shown[0].replace(")", " repositories)" if names[0]["repositories"] != 1 else " repository)")
         more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-        lines += _wrapped(f"uses what candidates share: {', '.join(shown)}{more}", width, left, left + "  ")
+        lines += _wrapped(f"shared names: {', '.join(shown)}{more}", width, left, left + "  ")
     if explanation["defines"]:
         lines += _wrapped(f"defines {', '.join(explanation['defines'])}", width, left, left + "  ")
     if explanation["title"]:
-        said = f"its file's name says {', '.join(explanation['title'])}: {explanation['title_share']:.4f}"
-        lines += _wrapped(said, width, left, left + "  ")
+        parts = f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}"
+        lines += _wrapped(parts, width, left, left + "  ")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""A user's own questions, the functions that answer them and those that do not: lines, or TREC qrels and queries."""
+"""A user's judgments: queries with functions that answer them or do not, as lines or as TREC qrels and queries."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ncs.errors import BadInput
 from ncs.storage.documents import Documents
 
 DOWN = "# down"
-"""What a thumb down begins with: a comment to whoever reads right functions only."""
+"""How a thumb down begins: a comment to readers of right functions only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A question, the rows that answer it, and rows that somebody judged not to; one of both may be empty."""
+    """A query, the rows that answer it, and rows that somebody judged not to; one of both may be empty."""
 
     text: str
     rows: tuple[int, ...]
@@ -26,26 +26,26 @@ class Feedback:
 
 
 def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None) -> list[Feedback]:
-    """One Feedback a question, in the order of the file; lines of one question are one.
+    """One Feedback a query, in the order of the file; lines of one query are one.
 
-    path: lines of a question, a tab, and its function: an id, path:line or a qualified name; further tabs, further
+    path: lines of a query, a tab, and its function: an id, path:line or a qualified name; further tabs, further
     functions. With qrels (TREC: query id, 0, document, grade; grades over 0 count), lines of a query id, a tab and
-    the question. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
+    the query. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
     of 0; of two judgments of one function the later holds. Other lines that start with # and empty ones are passed
     over, and thumbs down for what is no longer there.
-    Raises BadInput, with file and line, for what cannot be read or found.
+    Raises BadInput, with file and line, for what cannot be read, or is not in the index.
     """
     find = _Finder(documents)
     judged = _judged(qrels, find) if qrels else None
-    found: dict[str, dict[int, bool]] = {}
+    judgments: dict[str, dict[int, bool]] = {}
     for where, line in _lines(path):
         if line.startswith("#"):
             for text, row in _down(line, find) if judged is None else ():
-                found.setdefault(text, {})[row] = False
+                judgments.setdefault(text, {})[row] = False
             continue
         first, tab, rest = line.partition("\t")
         if not (tab and first.strip() and rest.strip()):
-            wanted = "a query id, a tab, the question" if qrels else "a question, a tab, the id of its function"
+            wanted = "a query id, a tab, the query" if qrels else "a query, a tab, the id of its function"
             raise BadInput(f"{where}: not {wanted}; separate them with one tab")
         text = rest.strip() if qrels else first.strip()
         if judged is None:
@@ -54,8 +54,8 @@ def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None
         else:
             rows = judged.get(first.strip(), {})
         if rows:
-            found.setdefault(text, {}).update(rows)
-    return [Feedback(text, _which(rows, True), _which(rows, False)) for text, rows in found.items()]
+            judgments.setdefault(text, {}).update(rows)
+    return [Feedback(text, _which(rows, True), _which(rows, False)) for text, rows in judgments.items()]
 
 
 def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
 
 
 def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
-    """(Question, row) of a thumb down; nothing for any other comment, or where the function has gone."""
+    """(Query, row) of a thumb down; nothing for any other comment, or where the function has gone."""
     before, _, rest = line.partition("\t")
     text, _, target = rest.partition("\t")
     if before == DOWN and text.strip() and target.strip():
@@ -87,11 +87,11 @@ def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(FILE, line N; the line) of every line that says something."""
+    """(FILE, line N; the line) of every line that is not empty."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}; name a file of questions") from None
+        raise BadInput(f"cannot read {path}: {error.strerror}; name a file of queries") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path} is not UTF-8; save it as UTF-8") from None
     for number, line in enumerate(text.splitlines(), 1):

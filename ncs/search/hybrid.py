@@ -154,13 +154,13 @@ class HybridRanker(Ranker):
         expansion = self._expand(intent.words, settings)
         postings = parts.lexical.postings
         reading = Reading(intent, expansion, postings.idf(list(intent.words)), len(postings))
-        found = candidates.find(
+        pool = candidates.find(
             parts, intent, expansion, max(n, HEAD),
             meaning=weights.meaning, head=weights.head, allowed=allowed, hidden=hidden,
         )  # fmt: skip
         ranking = Ranking([], [])
-        if len(found):
-            scored = self._scored(reading, found, text, weights, settings, hidden)
+        if len(pool):
+            scored = self._scored(reading, pool, text, weights, settings, hidden)
             ranking = _best(replace(scored, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
@@ -174,7 +174,7 @@ class HybridRanker(Ranker):
     def _scored(
         self,
         reading: Reading,
-        found: Candidates,
+        pool: Candidates,
         text: str,
         weights: Weights,
         settings: Settings,
@@ -182,10 +182,10 @@ class HybridRanker(Ranker):
     ) -> Ranking:
         """All candidates, best first by words and meaning, with their signals and factors, without scores."""
         parts, facts = self.opened, self.opened.facts
-        base = found.base(weights.meaning)  # without the head: its favorites are alike, and no voters
+        base = pool.base(weights.meaning)  # without the head: its favorites are alike, and no voters
         order = np.argsort(-base, kind="stable")
-        found, base, best = found.at(order), base[order], max(float(found.lexical.max()), 1e-9)
-        rows, intent, idf = found.rows, reading.intent, reading.idf
+        pool, base, best = pool.at(order), base[order], max(float(pool.lexical.max()), 1e-9)
+        rows, intent, idf = pool.rows, reading.intent, reading.idf
         evidence = consensus.gather(facts, rows, base)
         inside = evidence.inside
         words, stems, uses = facts.words, facts.words.stems, facts.uses
@@ -194,16 +194,16 @@ class HybridRanker(Ranker):
         if hidden and hidden.name is not None:
             name[rows == hidden.row] = directed[rows == hidden.row] = hidden.name
         features = {
-            "meaning": np.maximum(found.meaning, 0.0),
+            "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
             "definition": naming.definition(facts.definitions, intent, rows, inside),
         }
         titles = {"title": weights.title, "neighbors": weights.neighbours}
         signals = {
-            "lexical": (found.lexical - found.spelling) / best,
-            "spelling": found.spelling / best,
+            "lexical": (pool.lexical - pool.spelling) / best,
+            "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **({"learnt": weights.head * found.learnt} if parts.head else {}),
+            **({"learnt": weights.head * pool.learnt} if parts.head else {}),
             "consensus": consensus.consensus_signal(evidence, uses, rows, weights.consensus),
             "file": consensus.file_signal(evidence, facts.file_roles, idf, rows, base, **titles),
             "name": weights.naming * directed,

@@ -1,4 +1,4 @@
-"""(question, code) pairs from JSON lines, as the words of both."""
+"""(query, code) pairs from JSON lines, as the words of both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ncs.errors import BadInput
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS
 
-# Answers are often bare statements or members: what is put around them until the front end finds a function.
+# Answers are often bare statements or members: wrappers to try until the front end finds a function.
 _NAME = "__pair__"  # of what is put around; it never becomes a word
 _AROUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
@@ -77,7 +77,7 @@ def code_words(code: str, language: str) -> list[str]:
 
     if language not in LANGUAGES:
         return tokenize(code)
-    found: list[str] = []
+    best: list[str] = []
     for before, indent, after in (("", "", ""), *_AROUND.get(language, ())):
         source = before + (textwrap.indent(code, indent) if indent else code) + after
         words = [
@@ -86,11 +86,11 @@ def code_words(code: str, language: str) -> list[str]:
             for field in NCS_FIELDS
             for word in field_tokens(field, (each for each in document.words.get(field, ()) if each != _NAME))
         ]
-        if len(set(words)) > len(set(found)):  # a function in a function is read twice
-            found = words
-    return found or tokenize(code)
+        if len(set(words)) > len(set(best)):  # a function in a function is read twice
+            best = words
+    return best or tokenize(code)
 
 
-def normalised(question: str) -> str:
-    """A question's words without case, punctuation and white space, to tell whether two are the same."""
-    return " ".join(tokenize(question))
+def normalised(query: str) -> str:
+    """A query's words without case, punctuation and white space, to compare two of them."""
+    return " ".join(tokenize(query))

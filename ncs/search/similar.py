@@ -30,13 +30,13 @@ SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "ide
 
 
 class Similar(NamedTuple):
-    """A function like the one asked for."""
+    """A function like the given one."""
 
     document: Document
     share: float
-    """Which share of the asked function's features it has."""
+    """Which share of the given function's features it has."""
     reverse: float
-    """Which share of its features the asked function has."""
+    """Which share of its features the given function has."""
 
 
 def parse_place(place: str) -> tuple[Path, int]:
@@ -47,14 +47,14 @@ def parse_place(place: str) -> tuple[Path, int]:
     """
     file, _, line = place.rpartition(":")
     if not file or not line.isascii() or not line.isdigit() or int(line) < 1:
-        raise BadInput(f"{place!r} is no FILE:LINE; name a line of a function, as src/Main.java:42")
+        raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
     return Path(file), int(line)
 
 
 def function_at(file: Path, line: int) -> Document:
     """The innermost function of a source file at a line, 1-based; its path is the file's whole path.
 
-    Raises SourceError where the file cannot be read, BadInput where no function stands at the line.
+    Raises SourceError where the file cannot be read, BadInput where no function is at the line.
     """
     if not readers.readable(file.name):
         raise BadInput(f"{file} is in no language that ncs reads; name a source file")
@@ -76,11 +76,10 @@ def _innermost(documents: Iterable[Document], line: int, called: str) -> Documen
     if around:
         return max(around, key=lambda function: (function.start_line, -function.end_line))
     if not functions:
-        raise BadInput(f"no function stands in {called}")
+        raise BadInput(f"no function in {called}")
     near = min(functions, key=lambda function: abs(function.start_line - line))
     raise BadInput(
-        f"no function stands at line {line} of {called};"
-        f" the nearest is {near.name}, lines {near.start_line}-{near.end_line}"
+        f"no function at line {line} of {called}; the nearest is {near.name}, lines {near.start_line}-{near.end_line}"
     )
 
 
@@ -99,8 +98,7 @@ def similar(
     """The k functions that have most of this one's features, best first: by (-share, -reverse, row).
 
     language, repository, path and kind filter, as in `Index.search`. Only the `pool` documents that share most of its
-    words are compared. The function itself, known by where it
-    stands, is left out; where it stands for exact copies, these are shown. An exact copy has its digest.
+    words are compared. The function itself, known by its place, is left out; its exact copies are shown.
     Raises BadInput for an index without code and for k < 1.
     """
     if k < 1:
@@ -109,21 +107,21 @@ def similar(
     rows = candidates(function, postings, 2 * pool, allowed)
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     wanted = cached_features(function.code, function.language)
-    found: list[tuple[float, float, int, Document]] = []
+    likes: list[tuple[float, float, int, Document]] = []
     for row, document in functions[:pool]:
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
         left = without(document, function)
-        other = found_at(left, repository, path) if left is not None else None
+        other = at_filters(left, repository, path) if left is not None else None
         if other is not None and readable(other.language):
             features = cached_features(other.code, other.language)
-            found.append((-similarity(features, wanted), -similarity(wanted, features), row, other))
-    found.sort(key=lambda entry: entry[:3])
-    return [Similar(document, -share, -reverse) for share, reverse, _, document in found[:k] if share]
+            likes.append((-similarity(features, wanted), -similarity(wanted, features), row, other))
+    likes.sort(key=lambda entry: entry[:3])
+    return [Similar(document, -share, -reverse) for share, reverse, _, document in likes[:k] if share]
 
 
-def found_at(document: Document, repository: str | None, path: str | None) -> Document | None:
-    """The document as it stands where the filters find it; None where no place of it meets them."""
+def at_filters(document: Document, repository: str | None, path: str | None) -> Document | None:
+    """The document at the first of its places that passes the filters; None where none does."""
     shown = shown_at(document, repository, path)
     return shown if matcher(repository)(shown.repository) and matcher(path)(shown.path) else None
 
@@ -140,8 +138,8 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
         scores[rows] += np.log1p(len(postings) / max(1, len(rows)))
     if allowed is not None:
         scores[~allowed] = 0
-    found = np.flatnonzero(scores)
-    return [row for row, _ in top(found, scores[found], n)]
+    some = np.flatnonzero(scores)
+    return [row for row, _ in top(some, scores[some], n)]
 
 
 def without(document: Document, function: Document) -> Document | None:
@@ -157,7 +155,7 @@ def without(document: Document, function: Document) -> Document | None:
 
 
 def _is_at(function: Document, place: Location, same: bool) -> bool:
-    """Whether the function stands in this place; lines may have moved since the index was built."""
+    """Whether the function is at this place; lines may have moved since the index was built."""
     own = f"{function.repository}/{function.path}"
     if not own.endswith(f"/{place.repository}/{place.path}") and own != f"{place.repository}/{place.path}":
         return False

@@ -140,15 +140,6 @@ def test_the_exact_name_of_a_function_comes_first(index: Index, documents: list[
     assert documents[hits[0][0]].name in ("copytree", "_copytree")
 
 
-def test_soft_keys_add_their_share_of_the_grade_to_the_score_of_the_part(index: Index) -> None:
-    graded = {row: int(score) for row, score in index.fitted("ncs_postrank", part="bm25").search("copy a file", 500)}
-    plain = index.ranker("bm25").search("copy a file", 500)
-    expected = {row: score / plain[0][1] + 0.3 * graded[row] / 63 for row, score in plain}
-    found = index.fitted("ncs_postrank", part="bm25", soft=0.3).search("copy a file", 500)
-    assert dict(found) == pytest.approx(expected)
-    assert [row for row, _ in found] == sorted(expected, key=lambda row: (-dict(found)[row], row))
-
-
 def test_grammar_counts_only_where_it_is_asked_for(index: Index) -> None:
     plain, with_all = index.fitted("ncs_postrank"), index.fitted("ncs_postrank", stop_words=True)
     assert max(score for _, score in plain.search("how do I copy a file", 50)) >= 32
@@ -173,9 +164,6 @@ def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, 
     loaded.load(snapshot)
     assert loaded.config == ranker.config
     assert loaded.search("copy a file", 30) == ranker.search("copy a file", 30)
-    np.save(snapshot.segments[0].path / "ncs_postrank" / "lines.npy", np.zeros(3, np.int32))
-    with pytest.raises(IndexDamaged, match="do not fit"):
-        create_ranker("ncs_postrank").load(snapshot)
     (snapshot.statistics / "ncs_postrank" / "config.json").write_text("{}")
     with pytest.raises(IndexDamaged, match="build the index again"):
         create_ranker("ncs_postrank").load(snapshot)
@@ -184,8 +172,6 @@ def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(BadInput, match="depth is 0"):
         create_ranker("ncs_postrank", depth=0)
-    with pytest.raises(BadInput, match="soft is -1"):
-        create_ranker("ncs_postrank", soft=-1)
     with pytest.raises(BadInput, match="'ncs_postrank' cannot be a part of another ranker"):
         create_ranker("ncs_postrank", part="ncs_postrank")
     with pytest.raises(BadInput, match="empty; call fit"):

@@ -62,14 +62,14 @@ def test_the_innermost_function_at_a_line_is_meant(home: Path) -> None:
 
 
 def test_where_no_function_stands_the_nearest_is_named(home: Path) -> None:
-    with pytest.raises(BadInput, match=r"no function stands at line 8 of .*; the nearest is outer, lines 9-15"):
+    with pytest.raises(BadInput, match=r"no function at line 8 of .*; the nearest is outer, lines 9-15"):
         function_at(home / "Own.java", 8)
     with pytest.raises(BadInput, match="in no language"):
         function_at(home / "notes.txt", 1)
     with pytest.raises(SourceError, match="No such file"):
         function_at(home / "None.java", 1)
     for place in ("Own.java", "Own.java:", ":3", "Own.java:0", "Own.java:x", "Own.java:-1"):
-        with pytest.raises(BadInput, match="is no FILE:LINE"):
+        with pytest.raises(BadInput, match="is not FILE:LINE"):
             parse_place(place)
 
 
@@ -224,7 +224,7 @@ def test_the_command_prints_places_code_and_copies(home: Path) -> None:
 def test_the_command_says_what_is_wrong_in_one_line(home: Path) -> None:
     done = ncs("similar", "Own.java:8", cwd=home)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "ncs: no function stands at line 8 of Own.java; the nearest is outer, lines 9-15\n"
+    assert done.stderr == "ncs: no function at line 8 of Own.java; the nearest is outer, lines 9-15\n"
     nothing = ncs("similar", "Own.java:4", "--path", "nowhere", cwd=home)
     assert (nothing.returncode, nothing.stdout) == (1, "")
     assert nothing.stderr == "ncs: no functions similar to Own.closeIt\n"

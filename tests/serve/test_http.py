@@ -223,7 +223,7 @@ def test_an_unknown_id_is_not_found(client: TestClient, id: str) -> None:
         ({"id": "a:1", "source": "x"}, "either id or source"),
         ({"source": "x"}, "needs source_language"),
         ({"source": "x", "source_language": "klingon"}, "klingon"),
-        ({"source": "x = 1", "source_language": "python"}, "no function stands in the source"),
+        ({"source": "x = 1", "source_language": "python"}, "no function in the source"),
         ({"source": "def f():\n  pass\n", "source_language": "python", "line": 9}, "line 9 of the source"),
     ],
 )

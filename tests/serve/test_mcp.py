@@ -205,7 +205,7 @@ def test_the_status_tells_project_and_documents(session: Session, project: Path)
         ("no project", "choose from repos"),
         ("outside", "outside the project"),
         ("absolute", "outside the project"),
-        ("no line", "is no FILE:LINE"),
+        ("no line", "is not FILE:LINE"),
         ("no function", "is not a file of the project"),
         ("neither", "give either place"),
         ("not code", "klingon"),

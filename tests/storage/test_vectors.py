@@ -14,7 +14,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.storage import vectors as module
-from ncs.storage.vectors import FEW, LEAST, VectorIndex, choose_kind, read_about
+from ncs.storage.vectors import FEW, LEAST, VectorIndex, Vectors, choose_kind, read_about
 
 if TYPE_CHECKING:
     from ncs.storage.vectors import Kind
@@ -186,6 +186,24 @@ def test_a_loaded_index_answers_as_the_one_that_was_saved(kind: Kind, tmp_path: 
     np.testing.assert_allclose(loaded.vectors(rows), VECTORS[rows], atol=0 if kind == "exact" else 1e-3)
     np.testing.assert_allclose(loaded.similarities(QUERIES[0], rows), VECTORS[rows] @ QUERIES[0], atol=1e-3)
     assert loaded.filled().tolist() == [row for row in range(ROWS) if row not in ZERO]
+
+
+def test_segments_are_searched_as_one_and_tombstones_are_never_hits() -> None:
+    parts = [VectorIndex.build([each], DIM) for each in (VECTORS[:7_000], VECTORS[7_000:7_001], VECTORS[7_001:])]
+    live = np.random.default_rng(0).random(ROWS) < 0.9
+    allowed = np.random.default_rng(1).random(ROWS) < 0.9
+    for mask, index in ((None, Vectors(parts)), (live, Vectors(parts, live))):
+        both = allowed if mask is None else allowed & mask
+        found = index.search(QUERIES[:5], 20, allowed=allowed)[0]
+        whole = VectorIndex.build([VECTORS], DIM).search(QUERIES[:5], 20, allowed=both)[0]
+        assert found.tolist() == whole.tolist()
+        rows = np.array([7_000, 3, 11_999, 6_999])
+        np.testing.assert_array_equal(index.vectors(rows), VECTORS[rows])
+        np.testing.assert_allclose(index.similarities(QUERIES[0], rows), VECTORS[rows] @ QUERIES[0], atol=1e-6)
+        filled = [row for row in range(ROWS) if row not in ZERO and (mask is None or mask[row])]
+        assert index.filled().tolist() == filled
+    with pytest.raises(BadInput, match="does not fit"):
+        Vectors(parts).search(QUERIES, 3, allowed=allowed[1:])
 
 
 def test_an_exact_index_is_searched_without_faiss(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""NCS with query enhancement: words of code added to a question that go with its words in known answers."""
+"""NCS with query enhancement: words of code added to a query that go with its words in known answers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ LEAST_WEIGHT = 0.05
 
 
 class EnhancedRanker(Ranker):
-    """Asks `part` for the question and, for each of its words, the best code word where its weight >= `least_weight`.
+    """Asks `part` for the query and, for each of its words, the best code word where its weight >= `least_weight`.
 
     The weights are learnt from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
-    enhancement). Pairs whose question is one of the file `leave_out` are not learnt from: an evaluation names its own
-    questions there. idf: weigh code words; as published they count alike. Grammar of a question gets no code word,
-    and no word is added twice or where it stands already.
+    enhancement). Pairs whose query is one of the file `leave_out` are not learnt from: an evaluation names its own
+    queries there. idf: weigh code words; as published they count alike. Stop words of a query get no code word,
+    and no word is added twice or where it is already.
     Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
     """
 
@@ -85,16 +85,16 @@ class EnhancedRanker(Ranker):
                 yield content_words(tokenize(query)), code_words(code, language)
 
     def added(self, text: str) -> list[str]:
-        """The code words that go with the words of a question, in its order; raises BadInput before fit or load."""
+        """The code words that go with the words of a query, in its order; raises BadInput before fit or load."""
         if self._words is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         words = tokenize(text)
-        found = [best for word in content_words(words) if (best := self._words.best(word)) is not None]
-        strong = [word for word, weight in found if weight >= self.least_weight and word not in words]
+        best = [pair for word in content_words(words) if (pair := self._words.best(word)) is not None]
+        strong = [word for word, weight in best if weight >= self.least_weight and word not in words]
         return list(dict.fromkeys(strong))
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """What the part finds for the question with the added words."""
+        """What the part finds for the query with the added words."""
         return self.part.search(" ".join([text, *self.added(text)]), k, allowed=allowed)
 
     def rank(
@@ -137,9 +137,9 @@ class EnhancedRanker(Ranker):
 
 @dataclass(frozen=True, slots=True)
 class Cooccurrence:
-    """How often words of code stand in the answers to questions with a word, each row divided by its sum.
+    """How often words of code are in the answers to queries with a word, each row divided by its sum.
 
-    Row of question word q: weights[offsets[q] : offsets[q + 1]] (float32) of the code words in ids, alike. One .npy
+    Row of query word q: weights[offsets[q] : offsets[q + 1]] (float32) of the code words in ids, alike. One .npy
     each on disk, and the two vocabularies in folders of their own.
     """
 
@@ -151,28 +151,28 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Iterable[str], Iterable[str]]], *, idf: bool = False) -> Cooccurrence:
-        """From the words of questions and of their code; a word counts once in each. scipy is imported here.
+        """From the words of queries and of their code; a word counts once in each. scipy is imported here.
 
         idf: count a code word log(n / df) instead of 1, df of the n pairs having it.
         """
-        asked, answered = _Incidence({}, array("i"), array("q", [0])), _Incidence({}, array("i"), array("q", [0]))
-        for question, code in pairs:
-            asked.add(question)
-            answered.add(code)
-        questions, by_question = asked.matrix()
-        words, by_word = answered.matrix()
+        queries, answers = _Incidence({}, array("i"), array("q", [0])), _Incidence({}, array("i"), array("q", [0]))
+        for query, code in pairs:
+            queries.add(query)
+            answers.add(code)
+        words_of_queries, by_query = queries.matrix()
+        words, by_word = answers.matrix()
         if idf:
             df = np.bincount(by_word.indices, minlength=len(words))
             by_word.data = np.log(by_word.shape[0] / np.maximum(df, 1))[by_word.indices]
-        counts = (by_question.T @ by_word).tocsr()
+        counts = (by_query.T @ by_word).tocsr()
         counts.sort_indices()
         sums = np.asarray(counts.sum(axis=1)).ravel()
         weights = counts.data / np.repeat(np.where(sums > 0, sums, 1), np.diff(counts.indptr))
         offsets, ids = counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
-        return cls(questions, words, offsets, ids, weights.astype(np.float32))
+        return cls(words_of_queries, words, offsets, ids, weights.astype(np.float32))
 
     def best(self, word: str) -> tuple[str, float] | None:
-        """The code word of the highest weight for a word of a question, the first in the alphabet among equals."""
+        """The code word of the highest weight for a word of a query, the first in the alphabet among equals."""
         id = self.questions.id(word)
         if id is None or self.offsets[id] == self.offsets[id + 1]:
             return None
@@ -195,30 +195,30 @@ class Cooccurrence:
             np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False))
             for name in ("offsets", "ids", "weights")
         )
-        found = cls(Vocabulary.load(room / "questions"), Vocabulary.load(room / "code"), offsets, ids, weights)
-        if len(offsets) != len(found.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
+        matrix = cls(Vocabulary.load(room / "questions"), Vocabulary.load(room / "code"), offsets, ids, weights)
+        if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")
-        return found
+        return matrix
 
 
 @dataclass(frozen=True, slots=True)
 class _Incidence:
-    """Which words stand in which text."""
+    """Which words are in which text."""
 
-    met: dict[str, int]
+    numbers: dict[str, int]
     ids: array[int]
     offsets: array[int]
 
     def add(self, words: Iterable[str]) -> None:
-        self.ids.extend(self.met.setdefault(word, len(self.met)) for word in dict.fromkeys(words))
+        self.ids.extend(self.numbers.setdefault(word, len(self.numbers)) for word in dict.fromkeys(words))
         self.offsets.append(len(self.ids))
 
     def matrix(self) -> tuple[Vocabulary, Any]:
         """Texts x words of ones, scipy CSR; words in the order of the vocabulary."""
         from scipy.sparse import csr_matrix
 
-        vocabulary, number = Vocabulary.of(self.met), np.zeros(len(self.met), np.int32)
-        number[[self.met[word] for word in vocabulary]] = np.arange(len(self.met), dtype=np.int32)
+        vocabulary, number = Vocabulary.of(self.numbers), np.zeros(len(self.numbers), np.int32)
+        number[[self.numbers[word] for word in vocabulary]] = np.arange(len(self.numbers), dtype=np.int32)
         ids = number[np.frombuffer(self.ids, np.intc)] if self.ids else np.zeros(0, np.int32)
         shape = (len(self.offsets) - 1, len(vocabulary))
         return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)

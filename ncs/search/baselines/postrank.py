@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +14,10 @@ import numpy as np
 from ncs.errors import BadInput, IndexDamaged
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, create_part, save_part, statistics_of
+from ncs.storage.documents import Documents
 from ncs.storage.words import Words
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
-from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
 DEPTH = 500
 """How many documents of a ranking are sorted, as published."""
 LEAST_LINES, LEAST_TOKENS = 3, 10
-HIGHEST = 63
-"""The grade that meets all six keys."""
-BATCH = 1000  # documents read at a time
 _TYPED = re.compile(r"\w+")
 
 
@@ -46,16 +42,16 @@ class Facts:
     lines: NDArray[np.int64]
     tokens: NDArray[np.int64]
     words: NDArray[np.int64]
-    """How many of the question's words it contains."""
+    """How many of the query's words it contains."""
     spellings: NDArray[np.int64]
-    """How many of the question's tokens it contains as they were typed, not split."""
+    """How many of the query's tokens it contains as they were typed, not split."""
 
 
 def grades(facts: Facts, n: int, m: int) -> NDArray[np.int64]:
     """The six keys of each document as one number from 0 to 63; a more important key is a higher bit.
 
-    From the least important one: at least 3 lines; at least 10 tokens; n-1 of the question's n words; all n; m-1 of
-    its m tokens as typed; all m (Sachdev et al. 2018, post-ranking). A question without words or tokens tells no
+    From the least important one: at least 3 lines; at least 10 tokens; n-1 of the query's n words; all n; m-1 of
+    its m tokens as typed; all m (Sachdev et al. 2018, post-ranking). A query without words or tokens tells no
     document from another by them.
     """
     keys = (
@@ -80,51 +76,31 @@ def postrank(rows: NDArray[np.int64], grade: NDArray[np.int64]) -> NDArray[np.in
     return rows[np.argsort(-grade, kind="stable")]
 
 
-def added(scores: NDArray[np.float64], grade: NDArray[np.int64], weight: float) -> NDArray[np.float64]:
-    """The keys as features instead of a sort: scores over the best of them, and weight times the share of the grade.
-
-    scores: of a ranking, best first, so a far better match stays above one that meets more keys.
-
-    >>> added(np.array([4.0, 2.0]), np.array([0, 63]), 0.25).tolist()
-    [1.0, 0.75]
-    """
-    best = max(float(scores[0]), 1e-9) if len(scores) else 1.0
-    return scores / best + weight * grade / HIGHEST
-
-
 class PostrankRanker(Ranker):
     """The first `depth` documents of `part`, sorted by the six keys of `grades`; the others follow.
 
-    The words of a question and of a document are those NCS reads; a document's tokens as typed are what stands in the
-    same fields between white space and punctuation, case aside. With stop_words=False a question's grammar counts for
+    The words of a query and of a document are those NCS reads; a document's tokens as typed are what is in the same
+    fields between white space and punctuation, case aside. With stop_words=False a query's stop words count for
     neither: few functions contain `how` and `do`. A score is the grade (0 to 63) plus 1 / (1 + rank before).
-    An index without code knows no spellings; the last two keys then tell nothing.
-    soft: above 0 the keys do not sort, they add: the part's score over its best, and soft times grade / 63.
-    Its folder holds `lines.npy`, the spellings and `config.json`; the part's own files are in the data folder.
+    An index without code has no tokens as typed; the last two keys then tell nothing.
     """
 
+    can_extend = True
+
     def __init__(
-        self,
-        name: str = "ncs_postrank",
-        *,
-        part: str = "ncs",
-        depth: int = DEPTH,
-        stop_words: bool = False,
-        soft: float = 0.0,
+        self, name: str = "ncs_postrank", *, part: str = "ncs", depth: int = DEPTH, stop_words: bool = False
     ) -> None:
         self.name = name
-        self._configure(part, depth, stop_words, soft)
+        self._configure(part, depth, stop_words)
         self._words: WordReader | None = None
-        self._lines: NDArray[np.int32] = np.zeros(0, np.int32)
-        self._spellings = _Spellings.of([])
+        self._documents: DocumentTable | None = None
+        self._snapshot: Snapshot | None = None
 
-    def _configure(self, part: str, depth: int, stop_words: bool, soft: float) -> None:
+    def _configure(self, part: str, depth: int, stop_words: bool) -> None:
         if depth < 1:
             raise BadInput(f"depth is {depth}; it must be at least 1")
-        if not 0 <= soft < float("inf"):
-            raise BadInput(f"soft is {soft}; it must be 0, which sorts, or more")
-        self.part, self.depth, self.stop_words, self.soft = create_part(part), depth, stop_words, soft
-        self.config: Mapping[str, object] = {"part": part, "depth": depth, "stop_words": stop_words, "soft": soft}
+        self.part, self.depth, self.stop_words = create_part(part), depth, stop_words
+        self.config: Mapping[str, object] = {"part": part, "depth": depth, "stop_words": stop_words}
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Fit the part."""
@@ -132,17 +108,8 @@ class PostrankRanker(Ranker):
         self._words = words
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """Note the lines and spellings of every document."""
-        lines, batches = array("i"), range(0, len(documents), BATCH)
-
-        def spelled() -> Iterator[set[str]]:
-            for start in track(batches, self.name, total=len(batches), unit="batches"):
-                for document in documents.documents(range(start, min(start + BATCH, len(documents)))):
-                    lines.append(document.end_line - document.start_line + 1)
-                    yield _spellings(document)
-
-        self._spellings = _Spellings.of(spelled())
-        self._lines = np.array(lines, np.int32)
+        """Nothing is learned: a search reads the documents that it sorts."""
+        self._documents = documents
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows by (-score, row); raises BadInput for k < 1."""
@@ -154,105 +121,60 @@ class PostrankRanker(Ranker):
         rows = np.array([row for row, _ in ranking], np.int64)
         grade = np.zeros(len(rows), np.int64)
         grade[: self.depth] = self._grades(self._words, text, rows[: self.depth])
-        if self.soft:
-            score = added(np.array([score for _, score in ranking]), grade, self.soft)
-            order = np.lexsort((rows, -score))
-        else:
-            score = grade + 1 / (2 + np.arange(len(rows)))
-            order = postrank(np.arange(len(rows)), grade)
-        return [(int(rows[at]), float(score[at])) for at in order[:k].tolist()]
+        scores = grade + 1 / (2 + np.arange(len(rows)))
+        return [(int(rows[at]), float(scores[at])) for at in postrank(np.arange(len(rows)), grade)[:k].tolist()]
 
-    def _grades(self, words: WordReader, text: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        asked, typed = tokenize(text), _TYPED.findall(text.lower())
+    def _grades(self, table: WordReader, text: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        words, typed = tokenize(text), _TYPED.findall(text.lower())
         if not self.stop_words:
-            asked, typed = content_words(asked), content_words(typed)
-        ids, offsets = words.select_rows(NCS_FIELDS, rows)
+            words, typed = content_words(words), content_words(typed)
+        ids, offsets = table.select_rows(NCS_FIELDS, rows)
+        known = np.array([id for word in set(words) if (id := table.vocabulary.id(word)) is not None], np.int32)
+        contained = [np.isin(known, part).sum() for part in np.split(ids, offsets[1:-1])] if len(rows) else []
+        documents = self._read(rows.tolist())
         facts = Facts(
-            lines=self._lines[rows].astype(np.int64),
+            lines=np.array([document.end_line - document.start_line + 1 for document in documents], np.int64),
             tokens=np.diff(offsets),
-            words=_contained(set(asked), words.vocabulary, ids, offsets),
-            spellings=_contained(set(typed), self._spellings.vocabulary, *self._spellings.select(rows)),
+            words=np.array(contained, np.int64),
+            spellings=np.array([len(_spellings(document) & set(typed)) for document in documents], np.int64),
         )
-        return grades(facts, len(set(asked)), len(set(typed)))
+        return grades(facts, len(set(words)), len(set(typed)))
+
+    def _read(self, rows: Sequence[int]) -> list[Document]:
+        """Documents of a snapshot are opened for each search: a ranker is never closed."""
+        if self._documents is not None:
+            return self._documents.documents(rows)
+        if self._snapshot is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
+        documents = Documents(self._snapshot)
+        try:
+            return documents.documents(rows)
+        finally:
+            documents.close()
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """The configuration; lines and spellings of documents; and the part where it is not there yet."""
-        for folder in (statistics / self.name, segment / self.name):
-            folder.mkdir(parents=True, exist_ok=True)
+        """The configuration; and the part where it is not there yet."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
         save_part(self.part, statistics, segment)
-        np.save(segment / self.name / "lines.npy", self._lines)
-        self._spellings.save(segment / self.name)
-        path = statistics / self.name / "config.json"
-        path.write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+
+    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
+        """Nothing: the part extends itself."""
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
-        folder, own = statistics_of(snapshot, self.name), snapshot.segments[0].path / self.name
+        """Raises BadInput where it was not built, IndexDamaged for damaged files."""
+        path = statistics_of(snapshot, self.name) / "config.json"
         try:
-            config = json.loads((folder / "config.json").read_bytes())
-            lines = np.asarray(np.load(own / "lines.npy", mmap_mode="r", allow_pickle=False))
-            spellings = _Spellings.load(own)
-            self._configure(config["part"], int(config["depth"]), bool(config["stop_words"]), float(config["soft"]))
-        except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
-            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
-        if not len(snapshot) == len(lines) == len(spellings.offsets) - 1:
-            raise IndexDamaged(f"the files in {own} do not fit the documents; build the index again")
+            config = json.loads(path.read_bytes())
+            self._configure(config["part"], int(config["depth"]), bool(config["stop_words"]))
+        except (OSError, ValueError, TypeError, KeyError, BadInput) as error:
+            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
         self.part.load(snapshot)
-        self._words, self._lines, self._spellings = Words(snapshot), lines, spellings
+        self._words, self._documents, self._snapshot = Words(snapshot), None, snapshot
 
 
 def _spellings(document: Document) -> set[str]:
-    """What stands in the fields that NCS reads, between white space and punctuation, in lower case."""
+    """What is in the fields that NCS reads, between white space and punctuation, in lower case."""
     texts = (text for name in NCS_FIELDS for text in document.words.get(name, ()))
     return set(_TYPED.findall(" ".join(texts).lower()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Spellings:
-    """Which spellings stand in which document: those of row r are ids[offsets[r] : offsets[r + 1]]."""
-
-    vocabulary: Vocabulary
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, documents: Iterable[set[str]]) -> _Spellings:
-        """From the spellings of each document, taken one after the other."""
-        met: dict[str, int] = {}
-        ids, offsets = array("i"), array("q", [0])
-        for spellings in documents:
-            ids.extend(met.setdefault(each, len(met)) for each in sorted(spellings))
-            offsets.append(len(ids))
-        vocabulary, number = Vocabulary.of(met), np.zeros(len(met), np.int32)
-        number[[met[each] for each in vocabulary]] = np.arange(len(met))
-        return cls(vocabulary, number[np.frombuffer(ids, np.intc)], np.array(offsets, np.int64))
-
-    def select(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids of some rows, joined, and where each row's begin."""
-        found = [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in rows.tolist()]
-        offsets = np.cumsum([0, *map(len, found)])
-        return np.concatenate([np.zeros(0, np.int32), *found]), offsets
-
-    def save(self, room: Path) -> None:
-        self.vocabulary.save(room)
-        np.save(room / "ids.npy", self.ids)
-        np.save(room / "offsets.npy", self.offsets)
-
-    @classmethod
-    def load(cls, room: Path) -> _Spellings:
-        ids, offsets = (np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ("ids", "offsets"))
-        return cls(Vocabulary.load(room), np.asarray(ids), np.asarray(offsets))
-
-
-def _contained(
-    words: set[str], vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """How many of the words each document contains."""
-    count = np.zeros(len(offsets) - 1, np.int64)
-    owner = np.repeat(np.arange(len(count)), np.diff(offsets))
-    for id in map(vocabulary.id, words):
-        if id is not None:
-            there = np.zeros(len(count), np.bool_)
-            there[owner[ids == id]] = True
-            count += there
-    return count

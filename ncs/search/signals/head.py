@@ -1,12 +1,12 @@
 """What a learnt head says of candidates, on a scale that does not depend on how it was trained.
 
 Softmax with a learnt temperature puts all cosines of one head near .9 and of another near .3, so neither a cosine nor a
-difference of two says much. What does is how far a document stands above all others for this question: with the mean m
-and the covariance C of the document vectors, cosines to a unit question q have the mean q . m and the variance q C q.
+difference of two means much. How far a document is above all others for a query does: with the mean m
+and the covariance C of the document vectors, cosines to a unit query q have the mean q . m and the variance q C q.
 
     value(d) = max(0, (q . d - q . m) / sqrt(q C q)) / FAR
 
-A head that translates (ncs.learn.translation) looks for each word of the question by itself too; what it says stands
+A head that translates (ncs.learn.translation) scores each word of the query by itself too; that is
 on the same scale, and is added.
 
 What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.build.calibration).
@@ -42,14 +42,14 @@ NAME = "unif"
 """The ranker whose head the hybrid listens to."""
 WEIGHT = "weight.json"
 FAR = 6.0
-"""Standard deviations that count 1; the best documents of a large corpus stand there."""
+"""Standard deviations that count 1; as far as the best documents of a large corpus."""
 SAMPLE = 2_048
-"""Documents whose mean and covariance stand for those of all."""
+"""Documents whose mean and covariance are taken for those of all."""
 
 
 @runtime_checkable
 class LearntVectors(Protocol):
-    """A ranker with vectors of its own for questions and documents: `ncs.search.unif.UnifRanker`."""
+    """A ranker with vectors of its own for queries and documents: `ncs.search.unif.UnifRanker`."""
 
     @property
     def vectors(self) -> Vectors:
@@ -63,10 +63,10 @@ class LearntVectors(Protocol):
 
     @property
     def translates(self) -> bool:
-        """Whether it looks for the words of a question one by one too."""
+        """Whether it looks for the words of a query one by one too."""
 
     def closer(self, text: str, rows: Rows) -> Scores | None:
-        """How far these rows stand above all documents, in standard deviations, by each word of the question alone;
+        """How far these rows are above all documents, in standard deviations, by each word of the query alone;
         None where the head has but vectors."""
 
     def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
@@ -90,7 +90,7 @@ class Spread:
         return cls(mean, (vectors - mean).T @ (vectors - mean) / max(1, len(vectors)))
 
     def standing(self, query: Matrix, cosines: Scores) -> Scores:
-        """How many standard deviations cosines to a question are above the mean of all documents."""
+        """How many standard deviations cosines to a query are above the mean of all documents."""
         spread = math.sqrt(max(0.0, float(query @ self.covariance @ query)))
         if spread < 1e-9:
             return np.zeros(len(cosines))
@@ -110,32 +110,32 @@ class HeadSignal:
         return cls(ranker, Spread.of(ranker.vectors))
 
     def question(self, text: str) -> Matrix:
-        """The question's unit vector [d], zeros where the head knows no word of it."""
+        """The query's unit vector [d], zeros where the head knows no word of it."""
         return self.ranker.question(text)
 
     def near(self, query: Matrix, n: int, *, allowed: Mask | None = None) -> list[int]:
-        """The n rows of the highest cosine; none for a question of zeros."""
+        """The n rows of the highest cosine; none for a query of zeros."""
         if not query.any():
             return []
         rows, _ = self.ranker.vectors.search(query[None], n, allowed=allowed)
-        found: list[int] = rows[0][rows[0] >= 0].tolist()
-        return found
+        nearest: list[int] = rows[0][rows[0] >= 0].tolist()
+        return nearest
 
     def values(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
-        """What the head says of these rows, [len(rows)]; text: of the question, for a head that translates."""
+        """The head's values of these rows, [len(rows)]; text: of the query, for a head that translates."""
         return scaled(self.standing(query, rows, text))
 
     def standing(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
-        """How far these rows stand above all documents, in standard deviations, [len(rows)]."""
-        found = self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64))
+        """How far these rows are above all documents, in standard deviations, [len(rows)]."""
+        standing = self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64))
         closer = self.ranker.closer(text, rows) if text else None
-        return found if closer is None else found + closer
+        return standing if closer is None else standing + closer
 
 
 def scaled(standing: Scores) -> Scores:
     """Values of the signal; 0 for what is no higher than the mean of all documents."""
-    found: Scores = np.maximum(0.0, standing) / FAR
-    return found
+    values: Scores = np.maximum(0.0, standing) / FAR
+    return values
 
 
 def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
