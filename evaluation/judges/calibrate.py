@@ -24,7 +24,7 @@ from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, 
 from evaluation.judges.examples import Example, find_examples, listed_qrels
 from evaluation.reports import aligned
 from evaluation.stackoverflow import index_identity
-from ncs.cli.output import tracker
+from ncs.console import tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.index import Index
@@ -74,7 +74,7 @@ def measure(
 ) -> Similarities:
     """Judge listed functions, `draw` documents of the index by every question, and k hits of bm25 per question."""
     answers = {question.query.id: question.answer for question in questions}
-    rows = np.sort(np.random.default_rng(seed).choice(len(index), min(draw, len(index)), replace=False))
+    rows = np.sort(np.random.default_rng(seed).choice(index.documents.rows(), min(draw, len(index)), replace=False))
     is_function = index.functions()
     functions, outlines = (
         index.documents.documents(rows[mask].tolist()) for mask in (is_function[rows], ~is_function[rows])

@@ -90,12 +90,12 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     sources = Sources(request.roots, Skipped(unwanted=skip_reason), time.time_ns(), made_by())
     if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
         raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
+    rankers = requested_rankers(config.rankers, _statistics(folder))
     total, size, budget = 0, 0, Budget.of(request.memory)
     if request.ingest is None:  # this machine need not see what a cluster reads
         total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
         budget.check(Corpus.of(config, *expected(size)))
         request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
-    rankers = requested_rankers(config.rankers, _statistics(folder))
     try:
         with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
             clock, segment = Clock(), writer.new_folder(SEGMENTS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.storage.snapshot import load_array
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ def save_arrays(folder: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArr
 
 def load_arrays(folder: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDArray[Any]]]:
     """Memory-mapped, in the order of the names; raises IndexDamaged where a file is missing or truncated."""
-    try:
-        arrays = [np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in names]
-        return Vocabulary.load(folder), arrays
-    except (OSError, ValueError, EOFError) as error:
-        raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+    arrays = [load_array(folder / f"{name}.npy") for name in names]
+    return Vocabulary.load(folder), arrays
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 FOLDER = "definitions"
 FILES = ("rows", "offsets", "spelled", "scopes")
 SHORT = 3
-"""Letters up to which a name is not taken as the start of longer ones."""
+"""Letters up to which a name is not matched as the start of longer ones."""
 MOST = 2_000
-"""Definitions of one name that are looked at: there may be as many `toString` as classes."""
+"""Definitions of one name that are compared: there may be as many `toString` as classes."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
-"""How well a name is the one asked for: spelled so; so but for case and underscores; the start of a longer one."""
+"""How well a name matches: spelled the same; the same but for case and underscores; the start of a longer name."""
 GUESSED = 0.3
-"""What of that a name is worth that only a capital letter makes one."""
+"""Factor of a symbol that only a capital letter speaks for."""
 QUALIFIED = 0.25
-"""Added where what is asked before the name (`View.`) encloses the definition; taken off where it does not."""
+"""Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
@@ -44,12 +44,12 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that a question asks for: `View.setPadding` has the qualifiers ("View",)."""
+    """A name in a query: `View.setPadding` has the qualifiers ("View",)."""
 
     name: str
     qualifiers: tuple[str, ...] = ()
     certain: bool = True
-    """False where only a capital letter inside the question speaks for it: `how to restart an Activity`."""
+    """False where only a capital letter in a sentence speaks for it: `how to restart an Activity`."""
 
 
 def folded(name: str) -> str:
@@ -61,16 +61,16 @@ def folded(name: str) -> str:
     return "".join(tokenize(name)) or name.lower()
 
 
-def asked_symbols(text: str) -> list[Symbol]:
-    """Names in a question that only code has: joined by dots, with humps, underscores or a bracket; or the only word.
+def query_symbols(text: str) -> list[Symbol]:
+    """The names in a query that only code has: with dots, camel case, underscores or a bracket; or its only word.
 
-    >>> asked_symbols("View.setPadding"), asked_symbols("close the file")
+    >>> query_symbols("View.setPadding"), query_symbols("close the file")
     ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
-    >>> [(symbol.name, symbol.certain) for symbol in asked_symbols("where is parseJson( called by Gson")]
+    >>> [(symbol.name, symbol.certain) for symbol in query_symbols("where is parseJson( called by Gson")]
     [('parseJson', True), ('Gson', False)]
     """
     alone = len(text.split()) == 1
-    found: dict[Symbol, None] = {}
+    symbols: dict[Symbol, None] = {}
     for match in _PATH.finditer(text):
         names = _NAME.findall(match.group())
         called = text[match.end() : match.end() + 1] == "("
@@ -79,8 +79,8 @@ def asked_symbols(text: str) -> list[Symbol]:
         joined = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
         certain = alone or called or joined or any(_HUMP.search(name) for name in names)
         if certain or capital:
-            found[Symbol(names[-1], tuple(names[:-1]), certain)] = None
-    return list(found)
+            symbols[Symbol(names[-1], tuple(names[:-1]), certain)] = None
+    return list(symbols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ class DefinitionTable:
     @classmethod
     def of(cls, definitions: Iterable[tuple[str, str, str]]) -> DefinitionTable:
         """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
-        met: dict[str, int] = {"": -1}  # a definition takes twelve bytes; its name those it has, once
+        numbers_of: dict[str, int] = {"": -1}  # each distinct name once: a definition takes twelve bytes
         keys, spelled, scopes = array("i"), array("I"), array("I")
         for name, qualified, kind in definitions:
-            keys.append(met.setdefault("" if kind in _NAMELESS else folded(name), len(met) - 1))
+            keys.append(numbers_of.setdefault("" if kind in _NAMELESS else folded(name), len(numbers_of) - 1))
             spelled.append(crc32(name.encode("utf-8", "replace")))
             scopes.append(_scope(qualified))
-        del met[""]
-        names = Vocabulary.of(met)
-        numbers = np.full(len(met) + 1, -1, np.int64)
+        del numbers_of[""]
+        names = Vocabulary.of(numbers_of)
+        numbers = np.full(len(numbers_of) + 1, -1, np.int64)
         for id, name in enumerate(names):
-            numbers[met.get(name, -1)] = id
+            numbers[numbers_of.get(name, -1)] = id
         numbers[-1] = -1
         ids = numbers[np.frombuffer(keys, np.intc)] if keys else np.zeros(0, np.int64)
         rows = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
@@ -168,14 +168,22 @@ class Definitions:
     def _definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
         """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
         scopes; and whether it is the whole name."""
-        ids = [table.of_name(key) for table in self._tables]
-        whole = any(map(len, ids))
-        if not whole and len(key) > SHORT:
-            ids = [table.names.starting(key) for table in self._tables]
-        parts = [table.of_names(each, MOST) for table, each in zip(self._tables, ids, strict=True)]
-        rows = [part[0] + segment.first for part, segment in zip(parts, self._snapshot.segments, strict=True)]
-        spellings, scopes = (np.concatenate([part[at] for part in parts])[:MOST] for at in (1, 2))
-        return np.concatenate(rows)[:MOST], spellings, scopes, whole
+        rows, spellings, scopes = self._live([table.of_name(key) for table in self._tables])
+        if len(rows) or len(key) <= SHORT:
+            return rows, spellings, scopes, True
+        return *self._live([table.names.starting(key) for table in self._tables]), False
+
+    def _live(self, ids: Sequence[range]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first MOST definitions of names, given segment by segment, without tombstones."""
+        live = self._snapshot.live
+        most = MOST if live is None else len(self._snapshot)
+        found = []
+        for table, segment, own in zip(self._tables, self._snapshot.segments, ids, strict=True):
+            rows, spellings, scopes = table.of_names(own, most)
+            here = slice(None) if live is None else live[rows + segment.first]
+            found.append((rows[here] + segment.first, spellings[here], scopes[here]))
+        rows, spellings, scopes = (np.concatenate(each)[:MOST] for each in zip(*found, strict=True))
+        return rows, spellings, scopes
 
 
 _NAMELESS = frozenset({"initializer", "block"})

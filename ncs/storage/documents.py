@@ -288,6 +288,11 @@ class Documents:
         """Rows, tombstones included."""
         return len(self._snapshot)
 
+    def rows(self) -> NDArray[np.int64]:
+        """All rows but tombstones, ascending."""
+        live = self._snapshot.live
+        return np.arange(len(self)) if live is None else np.flatnonzero(live)
+
     def close(self) -> None:
         """Let go of the files."""
         for table in self.tables:

@@ -112,15 +112,18 @@ class Vocabulary:
 
     @staticmethod
     def load(folder: Path) -> Vocabulary:
-        """Memory-mapped; raises IndexDamaged where the two files disagree."""
-        starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
+        """Memory-mapped; raises IndexDamaged where a file is missing or truncated, or the two disagree."""
         path = folder / "vocabulary.txt"
-        if path.stat().st_size != starts[-1]:
-            raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
-        if not starts[-1]:
-            return Vocabulary(b"", starts)
-        with path.open("rb") as file:
-            return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
+        try:
+            starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
+            if path.stat().st_size != starts[-1]:
+                raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
+            if not starts[-1]:
+                return Vocabulary(b"", starts)
+            with path.open("rb") as file:
+                return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
+        except (OSError, ValueError, EOFError, IndexError) as error:
+            raise IndexDamaged(f"cannot read the vocabulary in {folder} ({error}); build the index again") from error
 
 
 class ExtendedVocabulary(Vocabulary):

@@ -1,25 +1,19 @@
-"""The bound of a build's memory: kept where it can be, told where it cannot, and without a trace in the index."""
+"""The bound of a build's memory: respected where it can be, refused where not, and without effect on the index."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ncs.build.memory import OWN, WORKER, Budget, Corpus, expected, size_of
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.learn import word_vectors
-from ncs.learn.embeddings import Embeddings, FastTextConfig
-from ncs.storage.documents import Store
-from ncs.types import NCS_FIELDS
-from tests.limited import ROOM, run
-from tests.words import topics
+from tests.build.limited import ROOM, run
+from tests.command import ncs
 
 MIB = 2**20
 PLAIN = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1), embeddings="fasttext", deduplicate=True)
@@ -44,62 +38,60 @@ def java(folder: Path, files: int) -> Path:
 
 
 def content(index: Index) -> dict[str, object]:
-    """Every file of an index by its name; of the database what it holds, of the manifest what does not tell time."""
-    found: dict[str, object] = {
-        str(path.relative_to(index.data)): path.read_bytes()
-        for path in sorted(index.data.rglob("*"))
-        if path.is_file() and path.suffix != ".sqlite"
+    """Every file of segment and statistics by its name, but of the database what it holds, and of files no times."""
+    (segment,) = index.snapshot.segments
+    files: dict[str, object] = {
+        f"{folder.parent.name}/{path.relative_to(folder)}": path.read_bytes()
+        for folder in (segment.path, index.snapshot.statistics)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".sqlite" and path.parent.name != "files"
     }
-    with Store(index.data / "documents.sqlite") as store:
-        found["documents"] = store.documents(range(len(store)))
-        found["counts"] = dict(store.counts)
-    return found
+    return {**files, "documents": index.documents.documents(range(len(index)))}
 
 
-@pytest.mark.parametrize("memory", [size_of("500MiB"), size_of("64GiB")])
-def test_the_index_is_the_same_byte_for_byte_whatever_memory_its_build_may_hold(memory: int, tmp_path: Path) -> None:
+def test_the_index_is_the_same_byte_for_byte_whatever_memory_its_build_may_hold(tmp_path: Path) -> None:
     java(tmp_path / "src", 30)
-    with (
-        Index.build(tmp_path / "src", tmp_path / "free", config=PLAIN) as free,
-        Index.build(tmp_path / "src", tmp_path / "bound", config=PLAIN, memory=memory) as bound,
-    ):
-        assert content(free) == content(bound)
-        assert len(free) > 80
+    contents = []
+    for memory in (None, size_of("500MiB"), size_of("64GiB")):
+        with Index.build(tmp_path / "src", tmp_path / str(memory), config=PLAIN, memory=memory) as index:
+            contents.append(content(index))
+            assert len(index) > 80
+    assert contents[0] == contents[1] == contents[2]
 
 
-def test_a_bound_that_cannot_be_kept_is_told_before_anything_is_read_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_bound_that_is_too_small_is_refused_before_anything_is_read_or_written(tmp_path: Path) -> None:
     java(tmp_path / "src", 2)
     with pytest.raises(BadInput, match=r"^100 MiB of memory are too little for .* training needs .*--memory \d+MiB or"):
         Index.build(tmp_path / "src", tmp_path / "idx", memory=100 * MIB)
-    assert not (tmp_path / "idx" / "manifest.json").exists()
+    assert not (tmp_path / "idx" / "snapshot.json").exists()
 
 
 def test_the_memory_that_the_error_names_is_enough(tmp_path: Path) -> None:
     corpus = Corpus(1_000_000, 200_000)
     least = max(corpus.needed().values())
-    with pytest.raises(BadInput, match="--memory") as told_:
+    with pytest.raises(BadInput, match="--memory") as error:
         Budget(least - 1).check(corpus)
-    named = int(str(told_.value).split("--memory ")[1].split("MiB")[0]) * MIB
+    named = int(str(error.value).split("--memory ")[1].split("MiB")[0]) * MIB
     Budget(named).check(corpus)
     assert least <= named < least + 11 * MIB
 
 
-def test_nobody_who_did_not_ask_for_a_bound_is_refused() -> None:
+def test_without_a_bound_of_the_users_nothing_is_refused() -> None:
     Budget(MIB, asked=False).check(Corpus(10**9, 10**7))
 
 
 def test_two_gibibytes_are_enough_for_a_million_documents_and_their_words() -> None:
     rows, words = expected(800_000_000)
     assert rows == 1_000_000
-    Budget(size_of("2GiB")).check(BuildConfig().corpus(rows, words))
+    Budget(size_of("2GiB")).check(Corpus.of(BuildConfig(), rows, words))
 
 
-def test_what_needs_more_is_asked_for_more() -> None:
+def test_what_needs_more_has_the_larger_estimate() -> None:
     plain, lsa, exact = (
-        config.corpus(1_000_000, 200_000)
+        Corpus.of(config, 1_000_000, 200_000)
         for config in (BuildConfig(), BuildConfig(embeddings="lsa"), BuildConfig(vectors="exact"))
     )
-    subwords = BuildConfig(fasttext=FastTextConfig(min_n=3, max_n=5)).corpus(1_000_000, 200_000)
+    subwords = Corpus.of(BuildConfig(fasttext=FastTextConfig(min_n=3, max_n=5)), 1_000_000, 200_000)
     assert lsa.needed()["training"] > 5 * plain.needed()["training"]
     assert exact.needed()["vectors"] - plain.needed()["vectors"] == 1_000_000 * (800 - 110)
     assert subwords.needed()["training"] - plain.needed()["training"] == 200_000 * 100 * 4
@@ -113,28 +105,15 @@ def test_processes_that_read_are_as_many_as_fit_and_one_at_least() -> None:
     assert Budget(2**50).workers(None) == (os.cpu_count() or 1)
 
 
-def test_words_without_a_vector_are_counted_alike_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = topics()
-    vectors = np.ones((len(words.vocabulary), 3), np.float32)
-    vectors[::3] = 0
-    ids, _ = words.select(NCS_FIELDS)
-    expected = np.mean([int(id) % 3 == 0 for id in ids])
-    for rows in (1, 7, 1 << 14):
-        monkeypatch.setattr(word_vectors, "ROWS", rows)
-        assert word_vectors.without_vector(words, Embeddings(vectors)) == pytest.approx(expected, abs=1e-6)
-    assert 0.1 < expected < 0.9
-
-
 @pytest.mark.parametrize("text", ["", "2 apples", "-1G", "0", "GiB", "1e9"])
 def test_what_is_no_amount_of_memory_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput, match="write it as 2GiB"):
         size_of(text)
 
 
-def test_the_command_line_takes_the_bound_and_tells_in_one_line_that_it_is_too_little(tmp_path: Path) -> None:
+def test_the_command_names_a_bound_that_is_too_small_in_one_line(tmp_path: Path) -> None:
     java(tmp_path / "src", 2)
-    command = [sys.executable, "-m", "ncs.cli", "build", str(tmp_path / "src"), "-i", str(tmp_path / "idx"), "--memory"]
-    done = subprocess.run([*command, "90MiB"], capture_output=True, text=True, check=False)
+    done = ncs("build", "src", "-i", "idx", "--memory", "90MiB", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("ncs: 90 MiB of memory are too little for ")
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Rankers added to an index that stands: answers equal those of a build with them, and a failure changes nothing."""
+"""Rankers added to an index answer as those of a build with them, and a failure changes nothing."""
 
 from __future__ import annotations
 

@@ -1,25 +1,26 @@
-"""Rankers that a build is asked for: what is refused before it starts, and the command."""
+"""Rankers that a build is asked for: what cannot be built is refused before anything is read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ncs.cli.main import app
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.rankers import create_ranker, read_ranker
 from tests import corpus
+from tests.command import ncs
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nonsense", "no ranker called 'nonsense'; there are: bm25, ncs"),
         ("bm25", "'bm25' is no ranker on request; these are: two_field, ncs_postrank"),
         ("ncs_enhanced", "cannot be built without its pairs; write ncs_enhanced:pairs="),
+        ("ncs_enhanced:pairs=none.jsonl", "cannot read .*none.jsonl"),
         ("transformers:device=cpu", "cannot be built without its model"),
         ("two_field:k2=1", "'two_field' has no setting 'k2'; there are: k1, b"),
         ("two_field:k1", "'k1' is no setting of a ranker; write two_field:key=value"),
@@ -27,16 +28,12 @@ from tests import corpus
         ("transformers:model=x,pooling=median", "pooling is one of"),
     ],
 )
-def test_a_ranker_that_cannot_be_built_is_refused_before_the_build(text: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said) as caught:
-        BuildConfig(rankers=(text,))
-    assert "\n" not in str(caught.value)
-
-
-def test_what_is_not_to_be_had_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    config = BuildConfig(rankers=(f"ncs_enhanced:pairs={tmp_path / 'none.jsonl'}",))
-    with pytest.raises(BadInput, match=r"cannot read .*none.jsonl"):
-        Index.build(tmp_path / "nowhere", tmp_path / "idx", config=config)
+def test_a_ranker_that_cannot_be_built_is_refused_before_anything_is_read(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        Index.build(tmp_path / "nowhere", tmp_path / "idx", config=BuildConfig(rankers=(text,)))
+    assert "\n" not in str(error.value)
     assert not (tmp_path / "idx").exists()
 
 
@@ -49,17 +46,16 @@ def test_settings_are_read_as_json_where_they_can_be() -> None:
         create_ranker("ncs", center=True)
 
 
-def test_the_command_builds_them_and_query_asks_them(tmp_path: Path) -> None:
-    run = CliRunner()
-    repos, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
-    asked = ["--ranker", "two_field", "--ranker", "ncs_postrank:depth=100"]
-    built = run.invoke(app, ["build", str(repos), "-i", str(folder), "-q", *asked])
-    assert built.exit_code == 0, built.output
+def test_the_command_builds_rankers_on_request_and_query_uses_them(tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
+    rankers = ("--ranker", "two_field", "--ranker", "ncs_postrank:depth=100")
+    built = ncs("build", "repos", "-i", "idx", "-q", *rankers, cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
     for name in ("two_field", "ncs_postrank"):
-        found = run.invoke(app, ["query", "-i", str(folder), "--ranker", name, "-k", "1", "--json", "hide", "keyboard"])
-        assert found.exit_code == 0, found.output
-        assert "hideSoftKeyboard" in found.output
-    with Index.load(folder, verify=True) as index:
+        done = ncs("query", "-i", "idx", "--ranker", name, "-k", "1", "--json", "hide", "keyboard", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "hideSoftKeyboard" in done.stdout
+    with Index.load(tmp_path / "idx", verify=True) as index:
         assert index.description.config["rankers"] == ["two_field", "ncs_postrank:depth=100"]
         assert index.ranker("ncs_postrank").config["depth"] == 100
         with pytest.raises(BadInput, match="built without 'ncs_enhanced'"):

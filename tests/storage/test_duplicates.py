@@ -1,4 +1,4 @@
-"""Near duplicates: found as counting every pair finds them, folded into the best hit, and laid open on request."""
+"""Near duplicates are those that comparing every pair finds, and are folded into the best hit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from ncs.errors import IndexDamaged
 from ncs.index import BuildConfig, Index
 from ncs.search.signals.saturation import saturated
 from ncs.storage import minhash
-from ncs.storage.duplicates import MEMBERS, NearDuplicates
+from ncs.storage.duplicates import NearDuplicates
 from ncs.storage.minhash import ALIKE, ALONE, similarities
+from tests.gitrepo import repository
 from tests.words import table
 
 
-def copied(copies: int, functions: int = 60, seed: int = 1) -> list[list[str]]:
+def copied(copies: int, functions: int = 30, seed: int = 1) -> list[list[str]]:
     """Functions of 20 to 60 words, each with copies in which one word of four to twenty is another."""
     draw = np.random.default_rng(seed)
     found = []
@@ -64,7 +65,7 @@ def test_clusters_are_those_that_comparing_every_pair_gives() -> None:
         else:
             assert alike[row][cluster]
             assert found[cluster] == cluster <= row
-    assert np.count_nonzero(found >= 0) > 100
+    assert np.count_nonzero(found >= 0) > 50
 
 
 def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
@@ -73,6 +74,9 @@ def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
     assert NearDuplicates.of(words).clusters.tolist() == [0, ALONE, 0, ALONE, ALONE]
     assert (NearDuplicates.of(words, np.arange(5) == 2).clusters == ALONE).all()
     assert NearDuplicates.of(table("name: f; calls: a b", "name: f; calls: a b")).clusters.tolist() == [ALONE, ALONE]
+    code = " ".join(body)
+    words = table(f"name: f; calls: {code}; doc: one two three; scope: A", f"name: f; calls: {code}; scope: B C")
+    assert NearDuplicates.of(words).clusters.tolist() == [0, 0]  # neither comments nor classes tell them apart
 
 
 def test_signatures_on_disk_and_few_rows_at_a_time_change_nothing(
@@ -84,29 +88,24 @@ def test_signatures_on_disk_and_few_rows_at_a_time_change_nothing(
     whole = NearDuplicates.of(words, kinds)
     monkeypatch.setattr(minhash, "CHUNK", 17)
     assert NearDuplicates.of(words, kinds, tmp_path).clusters.tolist() == whole.clusters.tolist()
-    assert np.count_nonzero(whole.clusters >= 0) > 50
+    assert np.count_nonzero(whole.clusters >= 0) > 25
     assert [*tmp_path.iterdir()] == []
 
 
-def test_comments_and_enclosing_classes_do_not_tell_functions_apart() -> None:
-    body = " ".join(f"w{n}" for n in range(30))
-    words = table(f"name: f; calls: {body}; doc: one two three; scope: A", f"name: f; calls: {body}; scope: B C")
-    found = NearDuplicates.of(words)
-    assert found.clusters.tolist() == [0, 0]
-    assert found.others(1).tolist() == [0]
-
-
-def test_a_file_that_is_cut_or_of_other_documents_is_damage_and_none_is_no_duplicate(tmp_path: Path) -> None:
-    NearDuplicates.clustered(np.array([0, 0, ALONE], np.int32)).save(tmp_path)
-    assert NearDuplicates.load(tmp_path, 3).others(0).tolist() == [1]
-    with pytest.raises(IndexDamaged, match="does not fit 4 documents"):
-        NearDuplicates.load(tmp_path, 4)
+def test_clusters_are_saved_and_damage_is_named(tmp_path: Path) -> None:
+    clusters = np.array([ALONE, 1, 2, 1, ALONE, 2, 1], np.int32)
+    NearDuplicates.clustered(clusters).save(tmp_path)
+    loaded = NearDuplicates.load(tmp_path, len(clusters))
+    for row, cluster in enumerate(clusters.tolist()):
+        others = [i for i, other in enumerate(clusters.tolist()) if other == cluster != ALONE and i != row]
+        assert loaded.others(row).tolist() == others
+    with pytest.raises(IndexDamaged, match="does not fit 8 documents"):
+        NearDuplicates.load(tmp_path, 8)
     file = tmp_path / "near_duplicates.npy"
-    file.write_bytes(file.read_bytes()[:-2])
-    with pytest.raises(IndexDamaged, match="build the index again"):
-        NearDuplicates.load(tmp_path, 3)
-    file.unlink()
-    assert NearDuplicates.load(tmp_path, 3).clusters.tolist() == [ALONE] * 3
+    for content in (file.read_bytes()[:-2], None):
+        file.write_bytes(content) if content is not None else file.unlink()
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            NearDuplicates.load(tmp_path, 7)
 
 
 def test_of_a_cluster_the_best_after_saturation_is_taken_and_the_rest_does_not_count_for_its_file() -> None:
@@ -135,10 +134,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = "\ndef open_socket(host, port):\n    return connect(host, port)\n"
     texts = {"a": FUNCTION + other, "b": FUNCTION.replace("newline.join", "ending.join"), "c": "x = 1\n" + FUNCTION}
     for name, text in texts.items():
-        (root / name / ".git" / "objects").mkdir(parents=True)
-        (root / name / ".git" / "refs").mkdir()
-        (root / name / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-        (root / name / "tables.py").write_text(text)
+        repository(root / name, {"tables.py": text})
     return root
 
 
@@ -167,14 +163,3 @@ def test_where_exact_duplicates_stay_apart_so_do_near_ones(sources: Path, tmp_pa
     with Index.build(sources, tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
         found = [hit.document.repository for hit in index.search("render table") if hit.document.name == "render_table"]
         assert sorted(found) == ["a", "b", "c"]
-
-
-def test_the_others_of_a_cluster_are_those_of_its_rows_also_where_members_were_not_kept(tmp_path: Path) -> None:
-    clusters = np.array([ALONE, 1, 2, 1, ALONE, 2, 1], np.int32)
-    NearDuplicates.clustered(clusters).save(tmp_path)
-    kept = NearDuplicates.load(tmp_path, len(clusters))
-    (tmp_path / MEMBERS).unlink()
-    for near in (kept, NearDuplicates.load(tmp_path, len(clusters))):
-        for row, cluster in enumerate(clusters.tolist()):
-            others = [i for i, other in enumerate(clusters.tolist()) if other == cluster != ALONE and i != row]
-            assert near.others(row).tolist() == others

@@ -1,4 +1,4 @@
-"""The map of an index: the same picture each time, alike functions near each other, beside the index as it was."""
+"""The map of an index: the same picture each time, similar functions near each other, and the index as it was."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ncs.index import Index
 from ncs.serve.http.app import create_app
 from ncs.serve.http.settings import Settings
 from ncs.storage.map_files import VECTORS, Map
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.vectors import VectorIndex, Vectors
 from tests import corpus
 
 pytest.importorskip("openTSNE", reason="the extra `map` is not installed")
@@ -38,36 +38,33 @@ def clouds() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return unit
 
 
-def test_vectors_of_one_cloud_are_nearer_to_each_other_on_the_map_than_to_others() -> None:
-    places = project(clouds(), seed=1).astype(float)
+def test_vectors_of_one_cloud_are_nearer_to_each_other_than_to_others_and_the_seed_draws_the_map() -> None:
+    drawn = project(clouds(), seed=1)
+    places = drawn.astype(float)
     apart = np.linalg.norm(places[:, None] - places[None], axis=2)
     same = np.repeat(np.arange(3), 40)[:, None] == np.repeat(np.arange(3), 40)
     nearest = np.argsort(apart + np.diag([np.inf] * 120), axis=1)[:, :5]
     assert same[np.arange(120)[:, None], nearest].all()
     assert (places.min(), places.max()) == (0, SIDE)
-
-
-def test_the_same_seed_draws_the_same_map_and_another_another() -> None:
-    first, again, other = (project(clouds(), seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
+    assert np.array_equal(drawn, project(clouds(), seed=1))
+    assert not np.array_equal(drawn, project(clouds(), seed=2))
 
 
 def test_a_sample_is_seeded_and_leaves_out_documents_without_words() -> None:
     vectors = np.eye(8, dtype=np.float32)
     vectors[[2, 5]] = 0
-    index = VectorIndex.build([vectors], 8)
+    index = Vectors([VectorIndex.build([vectors], 8)])
     assert sample(index, 100, 1).tolist() == [0, 1, 3, 4, 6, 7]
     assert sample(index, 5, 1).tolist() == sample(index, 5, 1).tolist()
     assert set(sample(index, 5, 1).tolist()) < {0, 1, 3, 4, 6, 7}
     with pytest.raises(BadInput, match="4 points"):
         sample(index, 4, 1)
     with pytest.raises(BadInput, match="1 documents"):
-        sample(VectorIndex.build([vectors[:1]], 8), 5, 1)
+        sample(Vectors([VectorIndex.build([vectors[:1]], 8)]), 5, 1)
 
 
 def test_a_document_that_is_no_point_stands_amid_the_five_most_like_it() -> None:
-    vectors = VectorIndex.build([clouds()], 16)
+    vectors = Vectors([VectorIndex.build([clouds()], 16)])
     rows = np.array([row for row in range(120) if row != 50], np.int32)
     places = project(vectors.vectors(rows.astype(np.int64)), seed=1)
     drawn = Map(rows, places, {})
@@ -77,65 +74,33 @@ def test_a_document_that_is_no_point_stands_amid_the_five_most_like_it() -> None
     assert drawn.where(vectors, [50, 7]) == [tuple(expected), tuple(places[7].tolist())]
 
 
-def test_a_map_leaves_the_index_as_it_was_and_an_update_without_changes_keeps_it(folder: Path) -> None:
-    with Index.load(folder) as index:
+def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_are_left(tmp_path: Path) -> None:
+    repositories = corpus.write(tmp_path / "repos")
+    folder = tmp_path / "index"
+    with Index.build(repositories, folder) as index:
         before = [hit.document.id for hit in index.search("hide keyboard", 5)]
-        rows = len(VectorIndex.load(index.data / VECTORS).filled())
-    made = make_map(folder)
+        rows = Vectors.open(index.snapshot, VECTORS).filled()
+    drawn = make_map(folder)
     with Index.load(folder, verify=True) as index:
         assert [hit.document.id for hit in index.search("hide keyboard", 5)] == before
-        found = Map.load(index.data)
-        assert found is not None
-        assert np.array_equal(found.places, made.places)
-        assert len(found.rows) == rows == index.description.counts["map"]
-        (index.data / "map" / "places.npy").write_bytes(b"nothing")
+        loaded = Map.load(index.snapshot)
+        assert loaded is not None
+        assert np.array_equal(loaded.places, drawn.places)
+        assert loaded.rows.tolist() == rows.tolist()
+        assert index.description.counts["map"] == len(rows)
+        places = dict(zip(index.documents.ids(loaded.rows.tolist()), loaded.places.tolist(), strict=True))
+    (repositories / "tools" / "files.py").write_text("def read_other_file(path):\n    return open(path).read()\n")
+    with Index.update(folder)[0] as index:
+        assert len(index.snapshot.segments) == 2
+        loaded = Map.load(index.snapshot)
+        assert loaded is not None
+        left = dict(zip(index.documents.ids(loaded.rows.tolist()), loaded.places.tolist(), strict=True))
+        assert left == {id: place for id, place in places.items() if "files.py" not in id}
+        (row,) = index.documents.rows_of("tools/files.py:1")
+        assert len(loaded.where(Vectors.open(index.snapshot, VECTORS), [row])) == 1
+        (index.snapshot.statistics / "map" / "places.npy").write_bytes(b"nothing")
         with pytest.raises(IndexDamaged, match="ncs map"):
-            Map.load(index.data)
-
-
-def places(index: Index) -> dict[tuple[str, str, str], list[int]]:
-    """(Repository, path, qualified name) of every point -> its place on the map."""
-    drawn = Map.load(index.data)
-    assert drawn is not None
-    assert drawn.rows.tolist() == sorted(set(drawn.rows.tolist()))
-    at = index.documents.locations(drawn.rows.tolist())
-    return {
-        (one.repository, one.path, one.qualified_name): xy for one, xy in zip(at, drawn.places.tolist(), strict=True)
-    }
-
-
-def test_an_update_carries_the_map_over_though_lines_move_and_new_functions_get_a_place(tmp_path: Path) -> None:
-    repos = corpus.write(tmp_path / "repos")
-    Index.build(repos, tmp_path / "index").close()
-    make_map(tmp_path / "index")
-    with Index.load(tmp_path / "index") as index:
-        before = places(index)
-    repository, path, old = next(name for name in before if name[2] == "Keyboards.showSoftKeyboard")
-    (file,) = (file for file in repos.rglob("Keyboards.java") if file.as_posix().endswith(f"{repository}/{path}"))
-    file.write_text("// a line more\n" + file.read_text().replace("showSoftKeyboard", "revealSoftKeyboard"))
-    with Index.update(tmp_path / "index")[0] as index:
-        after = places(index)
-        assert len(after) == len(VectorIndex.load(index.data / VECTORS).filled()) == index.description.counts["map"]
-    assert before.keys() - after.keys() <= {(repository, path, old)}
-    assert {name: after[name] for name in before.keys() & after.keys()} == {
-        name: before[name] for name in before.keys() & after.keys()
-    }
-    assert (repository, path, "Keyboards.revealSoftKeyboard") in after.keys() - before.keys()
-    Index.load(tmp_path / "index", verify=True).close()
-
-
-def test_a_map_of_which_most_has_gone_is_dropped_and_that_is_said(tmp_path: Path) -> None:
-    repos = corpus.write(tmp_path / "repos")
-    Index.build(repos, tmp_path / "index").close()
-    make_map(tmp_path / "index")
-    for path in repos.rglob("*.*"):
-        if path.is_file():
-            path.unlink()
-    (repos / "other.py").write_text("def other_thing(path):\n    return path.strip()\n")
-    with Index.build(repos, tmp_path / "index") as index:
-        assert Map.load(index.data) is None
-        assert "map" not in index.description.counts
-        assert [note for note in index.description.notes if "draw it anew with: ncs map" in note]
+            Map.load(index.snapshot)
 
 
 def test_the_command_draws_and_the_server_shows_every_point_with_its_place(folder: Path) -> None:

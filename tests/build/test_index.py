@@ -1,0 +1,189 @@
+"""The public `Index`: from source files to hits."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.errors import BadInput, IndexNotFound
+from ncs.index import BuildConfig, Filters, Index
+from ncs.search.rankers import ON_REQUEST, RANKERS
+from ncs.types import Query
+from tests import corpus
+
+ALWAYS = [name for name in RANKERS if name not in ON_REQUEST]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("index")
+    return Index.build(corpus.write(folder / "repos"), folder / "idx")
+
+
+@pytest.mark.parametrize("ranker", ALWAYS)
+def test_every_ranker_finds_the_function_first_in_order_and_within_filters(index: Index, ranker: str) -> None:
+    hits = index.search("hide soft keyboard", ranker=ranker)
+    assert hits[0].document.qualified_name == "Keyboards.hideSoftKeyboard"
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    python = index.search("read file connection keyboard", ranker=ranker, language="python")
+    assert {hit.document.language for hit in python} <= {"python"}
+    assert index.search("hide soft keyboard", ranker=ranker, path="nowhere/*") == []
+
+
+def test_exact_duplicates_are_one_hit_with_its_copies_listed(index: Index) -> None:
+    document = index.search("hide soft keyboard", ranker="bm25")[0].document
+    assert document.repository == "app"
+    assert [(copy.repository, copy.path, copy.start_line) for copy in document.copies] == [
+        ("copy", "src/Keyboards.java", 11)
+    ]
+    assert index.description.counts["copies"] == 3  # two functions and their class
+    assert np.count_nonzero(index.functions()) == 6
+    assert {hit.document.kind for hit in index.search("keyboard file", functions_only=True)} == {"method", "function"}
+    hits = index.search("hide soft keyboard", repository="copy")
+    assert [hit.document.repository for hit in hits] == ["copy"] * len(hits)
+    assert hits[0].document.copies[0].repository == "app"
+
+
+def test_code_words_and_lines_come_back_as_extracted(index: Index) -> None:
+    document = index.search("read text file", ranker="bm25")[0].document
+    assert document.qualified_name == "read_text_file"
+    assert (document.start_line, document.end_line) == (4, 7)
+    assert document.code.startswith("def read_text_file(path")
+    assert document.words["calls"] == ("open", "read")
+    assert document.words["doc"] == ("Read a whole text file from disk.",)
+
+
+def test_a_run_has_every_query_and_the_ids_of_search(index: Index) -> None:
+    run = index.run([Query("1", "hide soft keyboard"), Query("2", "zzzz")], ranker="bm25", k=3)
+    assert list(run) == ["1", "2"]
+    assert list(run["1"]) == [hit.document.id for hit in index.search("hide soft keyboard", 3, ranker="bm25")]
+    assert run["2"] == {}
+
+
+def test_unknown_words_are_named_with_known_ones_of_near_spelling(index: Index) -> None:
+    unknown = index.unknown_words("hide the keybord")
+    assert list(unknown) == ["keybord"]
+    assert "keyboard" in unknown["keybord"]
+    assert index.neighbours("zzzz") is None
+
+
+def test_hits_and_their_confidence_do_not_depend_on_how_many_are_asked_for(index: Index) -> None:
+    hits = index.search("hide soft keyboard", 10)
+    assert len(hits) == 3
+    for k in range(1, len(hits)):
+        assert index.search("hide soft keyboard", k) == hits[:k]
+        results = index.results("hide soft keyboard", k, explain=True)
+        assert results.ranking.confidences == [hit.confidence for hit in hits[:k]]
+        assert results.explanation is not None
+    assert index.search("hide soft keyboard", min_confidence=1.0) == []
+    for k in (0, -1):
+        with pytest.raises(BadInput, match="at least 1"):
+            index.search("keyboard", k)
+
+
+def test_similar_functions_have_the_features_of_one_and_meet_the_filters(index: Index) -> None:
+    function = index.search("hide soft keyboard", 1)[0].document
+    similar = index.similar(function, language="java")
+    assert similar
+    assert all(0 < hit.score <= 1 and hit.document.language == "java" for hit in similar)
+    assert (similar[0].document.id, similar[0].score) == (function.id, 1.0)
+
+
+def test_the_same_input_gives_the_same_files(tmp_path: Path) -> None:
+    root = corpus.write(tmp_path / "repos")
+    with Index.build(root, tmp_path / "a", workers=1) as one, Index.build(root, tmp_path / "b", workers=2) as other:
+        files, others = (
+            {name: entry for name, entry in each.description.files.items() if "/files/" not in name}
+            for each in (one, other)
+        )
+    assert files == others
+
+
+def test_without_stored_code_places_stay_and_the_code_is_nowhere(tmp_path: Path) -> None:
+    root = corpus.write(tmp_path / "repos")
+    with Index.build(root, tmp_path / "idx", config=BuildConfig(store_code=False)) as index:
+        document = index.search("hide soft keyboard")[0].document
+    assert (document.code, document.path, document.start_line) == ("", "src/Keyboards.java", 11)
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "idx").rglob("*") if path.is_file())
+    assert b"getWindowToken(), 0)" not in stored
+
+
+def test_an_index_answers_though_a_build_fails_another_replaces_it_and_its_sources_go(tmp_path: Path) -> None:
+    root, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
+    with pytest.raises(IndexNotFound, match="ncs build"):
+        Index.load(folder)
+    opened = Index.build(root, folder)  # no ranker is open yet
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="no function found"):
+        Index.build(tmp_path / "empty", folder)
+    Index.load(folder, verify=True).close()
+    (root / "tools" / "files.py").unlink()
+    with Index.build(root, folder) as rebuilt:
+        assert len(rebuilt) == 5  # three functions and their two classes
+    shutil.rmtree(root)
+    assert opened.search("read text file")[0].document.name == "read_text_file"
+    opened.close()
+    with Index.load(folder) as index:
+        assert "hideSoftInputFromWindow" in index.search("hide soft keyboard")[0].document.code
+
+
+@pytest.mark.slow
+def test_readers_in_threads_see_whole_snapshots_while_updates_commit(tmp_path: Path) -> None:
+    root, folder, stop = corpus.write(tmp_path / "repos"), tmp_path / "idx", threading.Event()
+    Index.build(root, folder).close()
+    seen: set[int] = set()
+
+    def read() -> None:
+        while not stop.is_set():
+            with Index.load(folder) as index:
+                (hit, *_) = index.search("version zero of this", path="changing.py")
+                assert index.results("hide soft keyboard", filters=Filters(language="java"), explain=True).hits
+                seen.add(int(hit.document.code.split("= ")[1]))
+
+    changing = root / "tools" / "changing.py"
+    changing.write_text("def version_of_this():\n    zero = 0\n")
+    Index.update(folder)[0].close()
+    with ThreadPoolExecutor(2) as threads:
+        readers = [threads.submit(read) for _ in range(2)]
+        for number in range(1, 11):
+            changing.write_text(f"def version_of_this():\n    zero = {number}\n")
+            Index.update(folder, compact=number % 5 == 0, workers=1)[0].close()
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert len(seen) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["build", "update"])
+def test_kill_9_at_any_moment_leaves_an_index_that_answers(tmp_path: Path, command: str) -> None:
+    root, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
+    Index.build(root, folder).close()
+    arguments = [command, *([str(root)] if command == "build" else []), "-i", str(folder), "-q"]
+    draw, start = random.Random(7), time.perf_counter()
+    subprocess.run([sys.executable, "-m", "ncs.cli", *arguments], check=True)
+    seconds = time.perf_counter() - start
+    for number in range(5):
+        (root / "tools" / "changing.py").write_text(f"def version_of_this():\n    return {number}\n")
+        with subprocess.Popen([sys.executable, "-m", "ncs.cli", *arguments], start_new_session=True) as process:
+            time.sleep(draw.uniform(0.2, 1.1) * seconds)
+            os.killpg(process.pid, signal.SIGKILL)
+        with Index.load(folder, verify=True) as index:
+            assert index.search("hide soft keyboard")[0].document.name == "hideSoftKeyboard"
+    subprocess.run([sys.executable, "-m", "ncs.cli", *arguments], check=True)
+    with Index.load(folder) as index:
+        assert index.search("version of this")[0].document.code.endswith("return 4")
+        named = {segment.name for segment in index.snapshot.segments}
+        assert {path.name for path in (folder / "segments").iterdir()} == named

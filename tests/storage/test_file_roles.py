@@ -1,0 +1,52 @@
+"""What files are for and what their names say."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.errors import IndexDamaged
+from ncs.index import Index
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, FileRoleTable, role, title
+from ncs.types import Document
+
+
+@pytest.mark.parametrize(
+    ("expected", "paths"),
+    [
+        (SOURCE, "src/net/http.py app/Contest.java app/Latest.java testament/reader.py"),
+        (TEST, "tests/net/http.py net/test_http.py net/http_test.go web/login.spec.ts examples/tests/app.py"),
+        (TEST, "app/src/androidTest/java/Login.java app/LoginTest.java app/TestRunner.java"),
+        (EXAMPLE, "examples/login/app.py docs/conf.py"),
+        (ASIDE, "typing/http.pyi third_party/zlib/inflate.c api/service_pb2.py"),
+        (SETTINGS, "deploy/Dockerfile"),
+    ],
+)
+def test_a_path_tells_what_a_file_is_for(expected: int, paths: str) -> None:
+    assert {path: role(path) for path in paths.split()} == dict.fromkeys(paths.split(), expected)
+
+
+def test_a_file_without_a_name_of_its_own_has_its_folders() -> None:
+    assert title("src/sessions/__init__.py") == title("src/sessions.py") == ["session"]
+    assert title("lib/router/index.js") == ["router"]
+
+
+def test_files_are_matched_by_their_names_and_starts_of_words(tmp_path: Path) -> None:
+    paths = ("a/cookies.py", "a/cookie_jar_util.py", "a/authentication.py", "a/net.py", "")
+    documents = [
+        Document(f"r/{path}:{n}", "r", path, n, n, "python", "function", "f", "f", {"name": ("f",), "calls": ("g",)})
+        for n, path in enumerate(paths, 1)
+    ]
+    with Index.of(documents, tmp_path / "index") as index:
+        roles, rows = FileRoles(index.snapshot), np.arange(5)
+        assert roles.title_match({"cooki": 3.0, "jar": 1.0}, rows) == pytest.approx([math.sqrt(3 / 4), 2 / 3, 0, 0, 0])
+        assert roles.title_match({"auth": 1.0}, rows) == pytest.approx([0, 0, 1, 0, 0])
+        assert roles.title_match({}, rows).tolist() == [0] * 5
+        assert (roles.files_of(rows) >= 0).tolist() == [True] * 4 + [False]
+        segment = index.snapshot.segments[0].path
+        (segment / "file_roles" / "role.npy").unlink()
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            FileRoleTable.load(segment)

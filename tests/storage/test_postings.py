@@ -1,0 +1,270 @@
+"""BM25 postings against a hand computation, brute force, and themselves in pieces and in segments."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ncs.errors import BadInput, IndexDamaged
+from ncs.storage import postings as module
+from ncs.storage import postings_builder
+from ncs.storage.postings import ARRAYS, Postings, PostingTable, TermStatistics
+from ncs.storage.postings_builder import build
+from ncs.storage.words import WordTable
+from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.text.stems import stem
+from ncs.types import FIELDS, Field
+
+Words = Mapping[Field, Sequence[str]]
+K1, B = 1.2, 0.75
+PLAIN: Mapping[Field, float] = {"name": 1, "doc": 1}
+UNEVEN: Mapping[Field, float] = {"name": 3, "doc": 0.5, "calls": 1}
+
+
+def table(documents: Sequence[Words]) -> WordTable:
+    builder = WordTableBuilder()
+    builder.add(*batch_words([[document.get(field, ()) for field in FIELDS] for document in documents]))
+    return builder.finish()
+
+
+def postings(documents: Sequence[Words], weights: Mapping[Field, float] = PLAIN) -> Postings:
+    return build(table(documents), weights=weights, k1=K1, b=B)
+
+
+def reloaded(built: Postings, folder: Path) -> Postings:
+    built.save(folder / "statistics", folder / "segment", "bm25")
+    part = PostingTable.load(folder / "segment" / "bm25")
+    return Postings([part], TermStatistics.load(folder / "statistics" / "bm25"))
+
+
+def assert_same(one: Postings, other: Postings) -> None:
+    for name in ARRAYS:
+        left, right = getattr(one.tables[0], name), getattr(other.tables[0], name)
+        assert (left.tobytes(), left.dtype) == (right.tobytes(), right.dtype)
+
+
+def brute_force(documents: Sequence[Words], weights: Mapping[Field, float], words: Sequence[str]) -> list[float]:
+    """BM25 as it is written in the papers, a document and a word at a time."""
+    texts = []
+    for document in documents:
+        tf: defaultdict[str, float] = defaultdict(float)
+        for field, weight in weights.items():
+            for word in document.get(field, ()):
+                tf[stem(word)] += weight
+        texts.append(tf)
+    lengths = [sum(tf.values()) for tf in texts]
+    mean = sum(lengths) / len(lengths) or 1
+    scores = []
+    for tf, length in zip(texts, lengths, strict=True):
+        score = 0.0
+        for word in map(stem, words):
+            df = sum(word in other for other in texts)
+            idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+            if word in tf:
+                score += idf * tf[word] / (tf[word] + K1 * (1 - B + B * length / mean))
+        scores.append(score)
+    return scores
+
+
+def test_three_documents_score_as_computed_by_hand() -> None:
+    built = postings(
+        [
+            {"name": ["hide", "keyboard"], "doc": ["hides", "the", "keyboard"]},
+            {"name": ["show", "keyboard"]},
+            {"name": ["read", "file"], "doc": ["reads", "a", "file"]},
+        ]
+    )
+    # lengths 5, 2, 5, mean 4; "keyboard" stands twice in the first and once in the second of N = 3 documents
+    idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    first = idf * 2 / (2 + 1.2 * (0.25 + 0.75 * 5 / 4))
+    second = idf * 1 / (1 + 1.2 * (0.25 + 0.75 * 2 / 4))
+    hits = built.search(["keyboards"], 10)
+    assert [row for row, _ in hits] == [0, 1]
+    assert [score for _, score in hits] == pytest.approx([first, second])
+    assert [(term.word, term.stem, term.documents) for term in built.terms(["hiding", "nope"])] == [
+        ("hiding", "hide", 1),
+        ("nope", "nope", 0),
+    ]
+
+
+def test_a_weight_counts_the_words_of_a_field_that_many_times_and_zero_leaves_it_out() -> None:
+    documents: list[Words] = [
+        {"name": ["open", "file"], "doc": ["file", "x", "y"]},
+        {"name": ["close"], "doc": ["open", "file"]},
+    ]
+    repeated: list[Words] = [{"name": list(d["name"]) * 3, "doc": d["doc"]} for d in documents]
+    assert_same(postings(documents, {"name": 3, "doc": 1}), postings(repeated))
+    only_names = postings(documents, {"name": 1, "doc": 0})
+    assert only_names.search(["x"], 5) == []
+    assert only_names.lengths().tolist() == [2, 1]
+
+
+WORDS = st.sampled_from(["open", "close", "file", "files", "socket", "read", "reading", "http", "404", "naïve"])
+DOCUMENT = st.dictionaries(st.sampled_from(["name", "doc", "calls"]), st.lists(WORDS, max_size=6))
+WEIGHTS = st.fixed_dictionaries({field: st.sampled_from([0.5, 1, 2, 3.25]) for field in ("name", "doc", "calls")})
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    documents=st.lists(DOCUMENT, min_size=1, max_size=12),
+    weights=WEIGHTS,
+    words=st.lists(WORDS, max_size=5),
+    k=st.integers(1, 14),
+    data=st.data(),
+)
+def test_any_corpus_in_any_segments_is_ranked_as_by_brute_force(
+    documents: list[Words], weights: Mapping[Field, float], words: list[str], k: int, data: st.DataObject
+) -> None:
+    masks = st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))
+    allowed, live = np.array(data.draw(masks)), np.array(data.draw(masks))
+    whole = postings(documents, weights)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(documents)), max_size=3)))
+    parts = [table(documents[a:b]) for a, b in zip([0, *cuts], [*cuts, len(documents)], strict=True)]
+    tables = [build(part, weights=weights, k1=K1, b=B, statistics=whole.statistics).tables[0] for part in parts]
+    split = Postings(tables, whole.statistics, live)
+    scores = brute_force(documents, weights, words)
+    for built, mask in ((whole, allowed), (split, allowed & live)):
+        hits = built.search(words, k, allowed=allowed)
+        rows = [row for row in range(len(documents)) if mask[row] and scores[row] > 0]
+        assert [score for _, score in hits] == pytest.approx(sorted((scores[row] for row in rows), reverse=True)[:k])
+        assert all(score == pytest.approx(scores[row]) and row in rows for row, score in hits)
+        assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
+        assert hits == built.search(data.draw(st.permutations(words)), k, allowed=allowed)
+        for row, score in hits:
+            assert sum(share.score for share in built.shares(words, row)) == pytest.approx(score)
+    every = np.arange(len(documents))
+    for word in map(stem, words):
+        assert split.scores({word: 2.0}, every).tolist() == whole.scores({word: 2.0}, every).tolist()
+        assert split.having(word).tolist() == [row for row in whole.having(word).tolist() if live[row]]
+        assert (split.df(word), split.rarity(word)) == (whole.df(word), whole.rarity(word))
+    assert split.lengths().tolist() == whole.lengths().tolist()
+
+
+def test_a_word_that_the_statistics_lack_has_the_frequency_of_its_own_segment() -> None:
+    old = postings([{"name": ["read", "file"]}, {"name": ["open"]}])
+    new = build(table([{"name": ["zibble"]}, {"name": ["zibble", "file"]}]), weights=PLAIN, statistics=old.statistics)
+    both = Postings([*old.tables, *new.tables], old.statistics)
+    assert (both.df("zibbl"), both.df("file")) == (2, 1)
+    assert [row for row, _ in both.search(["zibble"], 5)] == [2, 3]
+    assert both.rarity("zibbl") == pytest.approx(math.log(1 + 0.5 / 2.5))
+
+
+def test_ties_at_the_cut_go_to_the_lower_rows() -> None:
+    documents: list[Words] = [{"name": ["same", "word"] if row % 3 else ["other", "thing"]} for row in range(50)]
+    built = postings(documents)
+    expected = [row for row in range(50) if row % 3]
+    for k in (1, 2, 7, 33, 40):
+        assert [row for row, _ in built.search(["same"], k)] == expected[:k]
+
+
+def test_a_mask_is_heeded_before_the_cut_and_a_repeated_word_counts_each_time() -> None:
+    built = postings([{"name": ["file"]}, {"name": ["file", "a"]}, {"name": ["file", "a", "b"]}])
+    allowed = np.array([False, False, True])
+    ((row, score),) = built.search(["file"], 1, allowed=allowed)
+    assert row == 2
+    assert built.search(["file", "files"], 1, allowed=allowed) == [(2, 2 * score)]
+    with pytest.raises(BadInput, match="mask"):
+        built.search(["file"], 1, allowed=allowed[:2])
+
+
+@pytest.mark.parametrize("documents", [[], [{}], [{}, {}]], ids=["no document", "one empty", "two empty"])
+def test_a_corpus_without_words_is_built_saved_and_loaded_and_finds_nothing(
+    documents: list[Words], tmp_path: Path
+) -> None:
+    built = postings(documents)
+    for each in (built, reloaded(built, tmp_path)):
+        assert len(each) == len(documents)
+        assert each.search(["file"], 3) == []
+
+
+def test_one_document_has_a_finite_score_and_a_query_without_known_words_finds_nothing() -> None:
+    built = postings([{"name": ["file"]}])
+    assert built.search(["file"], 10) == [(0, pytest.approx(math.log(1 + 0.5 / 1.5) / 2.2))]
+    assert built.search([], 3) == built.search(["unknown"], 3) == []
+    for k in (0, -1):
+        with pytest.raises(BadInput, match="ask for 1 or more"):
+            built.search(["file"], k)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"weights": {"nme": 1}}, "no field called 'nme'"),
+        ({"weights": {"name": -1}}, "weight"),
+        ({"weights": {"name": float("nan")}}, "weight"),
+        ({"weights": {"name": 1}, "k1": -1}, "k1"),
+        ({"weights": {"name": 1}, "b": 1.5}, "b=1.5"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        build(table([]), **settings)  # type: ignore[arg-type]
+
+
+def random_documents(n: int) -> list[Words]:
+    rng = np.random.default_rng(7)
+    words = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]
+    return [
+        {field: [words[i] for i in np.minimum(rng.zipf(1.4, rng.integers(0, 5)) - 1, 199)] for field in FIELDS}
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("merged", [1, 50, 10_000])
+def test_postings_sorted_on_disk_and_merged_in_parts_are_the_same(
+    merged: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = random_documents(100)
+    whole = postings(documents, UNEVEN)
+    monkeypatch.setattr(postings_builder, "CHUNK", 7)
+    monkeypatch.setattr(postings_builder, "MERGED", merged)
+    assert_same(whole, postings(documents, UNEVEN))
+    words = table(documents)
+    words.room = tmp_path
+    on_disk = build(words, weights=UNEVEN, k1=K1, b=B)
+    assert isinstance(on_disk.tables[0].rows, np.memmap)
+    assert [*tmp_path.iterdir()] == []
+    assert_same(whole, on_disk)
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 99, 100])
+def test_blocks_of_any_size_give_the_same_hits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = postings(random_documents(100) + random_documents(100)[::-1])  # every document twice: all scores tie
+    allowed = np.random.default_rng(3).random(200) < 0.5
+    queries = [
+        (["waa", word, "wac"], k, mask) for word in ("wab", "wcd") for k in (1, 5, 500) for mask in (None, allowed)
+    ]
+    whole = [built.search(words, k, allowed=mask) for words, k, mask in queries]
+    monkeypatch.setattr(module, "BLOCK", block)
+    assert [built.search(words, k, allowed=mask) for words, k, mask in queries] == whole
+
+
+def test_saved_postings_answer_alike_from_mapped_files(tmp_path: Path) -> None:
+    built = postings(random_documents(300))
+    loaded = reloaded(built, tmp_path)
+    for word in ("waa", "wab", "wbc", "wcd"):
+        assert loaded.search([word, "waa"], 20) == built.search([word, "waa"], 20)
+        assert loaded.share_in_code(word) == built.share_in_code(word)
+    assert isinstance(loaded.tables[0].rows.base.base, mmap.mmap)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "impacts.npy", "offsets.npy", "lengths.npy", "vocabulary.txt"])
+def test_missing_empty_truncated_and_foreign_files_are_damage(name: str, tmp_path: Path) -> None:
+    postings(random_documents(300)).save(tmp_path, tmp_path, "bm25")
+    path = tmp_path / "bm25" / name
+    for content in (path.read_bytes()[:-40], b"", None):
+        path.write_bytes(content) if content is not None else path.unlink()
+        with pytest.raises(IndexDamaged, match="build the index again"):
+            PostingTable.load(tmp_path / "bm25")
+    postings(random_documents(300)).save(tmp_path, tmp_path, "bm25")
+    np.save(tmp_path / "bm25" / "rows.npy", np.zeros(3, np.int32))
+    with pytest.raises(IndexDamaged, match="do not fit"):
+        PostingTable.load(tmp_path / "bm25")
