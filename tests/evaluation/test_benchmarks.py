@@ -188,4 +188,6 @@ def test_an_index_of_any_size_is_built_and_queried(home: Path, tmp_path: Path) -
     assert run["functions"] == 250
     assert 0 < run["open_s"] <= run["first_s"]
     assert run["build_peak_bytes"] > 2**20
-    assert scale.main([str(tmp_path), "--out", str(tmp_path / "x"), "--queries", str(home / "queries.txt")]) == 2
+    (tmp_path / "empty").mkdir()
+    command[0:3] = [str(tmp_path / "empty")]
+    assert scale.main([*command, "--out", str(tmp_path / "other")]) == 2
