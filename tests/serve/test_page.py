@@ -464,8 +464,3 @@ def test_the_map_names_what_is_under_the_pointer_opens_it_and_lights_hits(seen: 
     assert page.locator("#map-hits a").all_inner_texts() == listed
     colours = "document.querySelector('#canvas').getContext('2d').getImageData(0, 0, 700, 500).data"
     assert page.evaluate(f"new Set({colours}).size") > 20
-
-
-NO_PAUSE_ENDS = """const plain = window.setTimeout, paused = window.paused = [];
-window.setTimeout = (does, ms, ...more) => ms === 120 ? (paused.push(does), 0) : plain(does, ms, ...more);"""
-"""The pause after which letters are asked lasts until the test ends it."""
