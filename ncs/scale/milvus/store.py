@@ -197,10 +197,9 @@ def key_range(segment: str, start: int = 0, stop: int = (1 << ROW_BITS) - 1) -> 
     return f"(key >= {first_key(segment) + start} and key < {first_key(segment) + stop})"
 
 
-def count_documents(client: Any, collection: str, segment: str | None = None) -> int:
-    """How many documents a loaded collection has, of one segment or of all."""
-    chosen = key_range(segment) if segment else "key >= 0"
-    counts = client.query(collection, filter=chosen, output_fields=["count(*)"], timeout=TIMEOUT)
+def count_documents(client: Any, collection: str, segment: str) -> int:
+    """How many documents of a segment a loaded collection has."""
+    counts = client.query(collection, filter=key_range(segment), output_fields=["count(*)"], timeout=TIMEOUT)
     return int(counts[0]["count(*)"])
 
 
