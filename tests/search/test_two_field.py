@@ -58,7 +58,7 @@ def indexed(documents: Sequence[Document], folder: Path, **config: Any) -> Index
     return Index.of(documents, folder, config=BuildConfig(deduplicate=False, embeddings="lsa", **config))
 
 
-def fitted(index: Index, **config: object) -> TwoFieldRanker:
+def fitted(index: Index, **config: Any) -> TwoFieldRanker:
     ranker = index.fitted("two_field", **config)
     assert isinstance(ranker, TwoFieldRanker)
     return ranker
