@@ -57,13 +57,15 @@ def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
         raise BadInput(f"no corpus or BEIR folder called {name!r}; there are: {', '.join(CORPORA)}")
     module, _, function = CORPORA[name].partition(":")
     read: Any = getattr(importlib.import_module(module), function)
-    found: Corpus | list[Corpus] = read(data_folder(data))
-    return found if isinstance(found, list) else [found]
+    loaded: Corpus | list[Corpus] = read(data_folder(data))
+    return loaded if isinstance(loaded, list) else [loaded]
 
 
 def load_corpus(name: str, data: Path | None = None) -> Corpus:
     """The corpus of a name that stands for one; BadInput where it is unknown or stands for several."""
-    found = load_corpora(name, data)
-    if len(found) > 1:
-        raise BadInput(f"{name!r} is {len(found)} corpora ({', '.join(each.name for each in found)}); take one by one")
-    return found[0]
+    corpora = load_corpora(name, data)
+    if len(corpora) > 1:
+        raise BadInput(
+            f"{name!r} is {len(corpora)} corpora ({', '.join(each.name for each in corpora)}); take one by one"
+        )
+    return corpora[0]

@@ -29,7 +29,7 @@ from corpora.ncs287 import read_links, read_questions, recomputed
 from corpora.pairs import HeldOut, write_pairs
 from corpora.repo_search import GITHUB
 from corpora.stackoverflow import Filters, read_dump
-from ncs.cli.output import tracker
+from ncs.console import tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract import language_of

@@ -44,7 +44,7 @@ def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[RemoteFile]]:
 
     Raises BadInput, naming the line, for anything else.
     """
-    found: dict[str, list[RemoteFile]] = {}
+    catalogue: dict[str, list[RemoteFile]] = {}
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split()
         if not columns or columns[0].startswith("#"):
@@ -53,8 +53,8 @@ def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[RemoteFile]]:
             raise BadInput(f"{path}:{number}: not 'corpus path bytes checksum address'; correct that line")
         name, file, size, checksum, url = columns
         known = RemoteFile(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
-        found.setdefault(name, []).append(known)
-    return found
+        catalogue.setdefault(name, []).append(known)
+    return catalogue
 
 
 def fetch_corpus(

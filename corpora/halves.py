@@ -1,4 +1,4 @@
-"""Functions cut in two, the first half a question and the second its answer: code asked with code.
+"""Functions cut in two, the first half a query and the second its answer: code searched with code.
 
 CoIR's CodeSearchNet-CCR (Li et al. 2024, section 3.3) of any source trees: nothing of an answer is in its question but
 what one function has in common with itself.
@@ -31,28 +31,29 @@ def halves(
     """
     if language not in LANGUAGES:
         raise BadInput(f"no language called {language!r}; there are: {', '.join(sorted(LANGUAGES))}")
-    found = {code: id for id, code in _functions(sources, language)}
-    if not found:
+    functions = {code: id for id, code in _functions(sources, language)}
+    if not functions:
         raise BadInput(
             f"no function of {LINES[0]} to {LINES[-1]} lines of {language} in {', '.join(map(str, sources))}"
         )
-    drawn = random.Random(seed).sample(sorted((id, code) for code, id in found.items()), min(documents, len(found)))  # noqa: S311
+    every = sorted((id, code) for code, id in functions.items())
+    drawn = random.Random(seed).sample(every, min(documents, len(functions)))  # noqa: S311
     cut = [(id, *_cut(code)) for id, code in drawn]
 
     def source() -> Iterable[Document]:
         return (read_program(second, language, id=id) for id, _, second in cut)
 
-    asked = tuple(Query(id, first) for id, first, _ in cut[:queries])
-    return Corpus(f"halves-{language}", asked, {query.id: {query.id: 1} for query in asked}, source)
+    questions = tuple(Query(id, first) for id, first, _ in cut[:queries])
+    return Corpus(f"halves-{language}", questions, {query.id: {query.id: 1} for query in questions}, source)
 
 
 def _functions(sources: Sequence[Path], language: str) -> Iterator[tuple[str, str]]:
     for file in walk(sources, wanted=lambda path: language_of(path) == language):
         try:
-            found = list(extract(file.data, language))
+            documents = list(extract(file.data, language))
         except SourceError:
             continue
-        for document in found:
+        for document in documents:
             if document.kind not in OUTLINES and document.code.count("\n") + 1 in LINES:
                 yield f"{file.repository}/{file.path}:{document.start_line}", document.code
 

@@ -25,15 +25,15 @@ def read_program(code: str, language: str, *, id: str, title: str = "") -> Docum
     other text, becomes the `doc` field, so every ranker reads it. `code` stays as given; the digest
     is empty, so no two programs are merged.
     """
-    found: list[Document] = []
+    functions: list[Document] = []
     if language in LANGUAGES:
-        found = _functions(code, language, _AS_IT_STANDS)
-        if not _is_whole(found, code):
+        functions = _functions(code, language, _AS_IT_STANDS)
+        if not _is_whole(functions, code):
             shapes = [_AS_IT_STANDS, *_SHAPES.get(language, ())]
-            found = max((_functions(code, language, shape) for shape in shapes), key=_size)
-    words = _merge(found) or {"doc": (f"{title} {code}".strip(),)}
-    name = title or (found[0].name if len(found) == 1 and found[0].name != _NAME else "")
-    qualified = title or (found[0].qualified_name if name else "")
+            functions = max((_functions(code, language, shape) for shape in shapes), key=_size)
+    words = _merge(functions) or {"doc": (f"{title} {code}".strip(),)}
+    name = title or (functions[0].name if len(functions) == 1 and functions[0].name != _NAME else "")
+    qualified = title or (functions[0].qualified_name if name else "")
     return Document(
         id=id,
         repository="",

@@ -70,10 +70,10 @@ def read(data: Path, mirror: Path | None = None) -> list[RepoTask]:
 
 def corpora(data: Path) -> list[Corpus]:
     """The corpora of all tasks that have documents."""
-    found = [task.corpus for task in read(data) if next(iter(task.corpus.source()), None) is not None]
-    if not found:
+    tasks = [task.corpus for task in read(data) if next(iter(task.corpus.source()), None) is not None]
+    if not tasks:
         raise BadInput(f"{_rows(data)}: none of the repositories holds a file in a language that is read")
-    return found
+    return tasks
 
 
 def files_of_run(run: Run, file_of: Callable[[str], str]) -> Run:
@@ -113,17 +113,17 @@ def _rows(data: Path) -> Path:
 
 
 def _by_repository(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    by_repository: dict[str, list[Row]] = {}
     for row in rows:
         repository = row.text("repo")
         if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", repository):
             raise BadInput(f"{row.place}: {repository!r} is no owner/name; correct that line")
-        listed = found.setdefault(repository, [])
+        listed = by_repository.setdefault(repository, [])
         listed.append(row)
         for key in ("revision", "root"):
             if row.text(key) != listed[0].text(key):
                 raise BadInput(f"{row.place}: another {key} of {repository} than in {listed[0].place}; keep one")
-    return found
+    return by_repository
 
 
 def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
@@ -134,10 +134,10 @@ def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     if pinned is not None and not _has(place, revision):
         note = f"{repository} has no revision {revision[:12]}; read at its HEAD. "
         pinned = "HEAD"
-    asked = revision if pinned == "" else pinned
+    commit = revision if pinned == "" else pinned
 
     def source() -> Iterator[Document]:
-        for file in walk([place], wanted=readable, revision=asked):
+        for file in walk([place], wanted=readable, revision=commit):
             yield from _documents(file, repository, prefix)
 
     if next(source(), None) is None:

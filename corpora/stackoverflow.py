@@ -177,7 +177,7 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
 
     Raises BadInput where the file is missing, is no Posts.xml or is damaged, MissingExtra for a .7z without py7zr.
     """
-    found: list[Mapping[str, str]] = []
+    rows: list[Mapping[str, str]] = []
     depth: list[str] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -185,7 +185,7 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
             raise BadInput(f"{path}: its root is <{name}>, not <posts>; name the Posts.xml of a Stack Exchange dump")
         depth.append(name)
         if name == "row":
-            found.append(attributes)
+            rows.append(attributes)
 
     def declared(*_: object) -> None:
         raise BadInput(f"{path} declares entities, which no dump does; get the file again")
@@ -198,12 +198,12 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
         with closing(_blocks(path)) as blocks:
             for block in blocks:
                 parser.Parse(block, False)
-                yield from found
-                found.clear()
+                yield from rows
+                rows.clear()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise BadInput(f"{path}:{error.lineno}: {expat.ErrorString(error.code)}; get the file again") from None
-    yield from found
+    yield from rows
 
 
 def _blocks(path: Path) -> Generator[bytes, None, None]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
 from evaluation.measures import challenge_ndcg, mean
-from ncs.cli.output import show_table
+from ncs.console import show_table
 from ncs.exit_status import main_program
 from ncs.types import Run
 

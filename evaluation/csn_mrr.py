@@ -101,7 +101,7 @@ def measure(head: Head, pairs: Sequence[PairText]) -> dict[str, Any]:
 
 def reciprocal_ranks(head: Head, pairs: Sequence[PairText], *, seed: int = 0) -> NDArray[np.float64]:
     """Of every pair's function among its distractors, [pairs]."""
-    questions = head.encode_queries([docstring for docstring, _, _ in pairs])
+    queries = head.encode_queries([docstring for docstring, _, _ in pairs])
     if head.reads == "source":
         codes = head.encode_sources([(code, language) for _, code, language in pairs])
     else:
@@ -110,7 +110,7 @@ def reciprocal_ranks(head: Head, pairs: Sequence[PairText], *, seed: int = 0) ->
     candidates = drawn({str(at): [at] for at in range(len(pairs))}, len(pairs), seed=seed)
     found = np.zeros(len(pairs))
     for at, rows in enumerate(candidates.values()):
-        scores = codes[rows] @ questions[at]
+        scores = codes[rows] @ queries[at]
         found[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
     return found
 

@@ -21,8 +21,9 @@ from corpora.trec import write_run
 from evaluation.distractors import Distractors
 from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
 from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
@@ -269,13 +270,20 @@ def ask(
     run: dict[str, dict[str, float]] = {}
     milliseconds = []
     for query in track(queries, stage, total=len(queries), unit="queries"):
-        allowed = _mask(candidates[query.id], len(index)) if candidates else None
+        allowed = _mask(candidates[query.id], len(index.documents)) if candidates else None
         start = time.perf_counter()
         rows = ranker.search(query.text, depth, allowed=allowed)
         ids = index.documents.ids([row for row, _ in rows])
         milliseconds.append((time.perf_counter() - start) * 1000)
         run[query.id] = {id: score for id, (_, score) in zip(ids, rows, strict=True)}
     return Answers(ranker, fit_seconds, run, milliseconds)
+
+
+def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
+    """Every document of an index, in order of rows."""
+    rows = index.documents.rows().tolist()
+    for start in range(0, len(rows), step):
+        yield from index.documents.documents(rows[start : start + step])
 
 
 def _mask(rows: NDArray[np.int64], n: int) -> Mask:
@@ -304,7 +312,7 @@ def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tupl
 
     Of a ranker made of others, the sum over its parts; (None, None) where nothing is embedded.
     """
-    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(ranker)]
+    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(index, ranker)]
     known = [each for each in times if each is not None]
     if not known:
         return None, None
@@ -313,36 +321,37 @@ def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tupl
 
 def saved_bytes(index: Index, ranker: Ranker) -> int | None:
     """Bytes of the files that this ranker, and its parts, saved in the index; None for none."""
-    names = {ranker.name, *(part.name for part in _parts(ranker))}
+    names = {ranker.name, *(part.name for part in _parts(index, ranker))}
     files = (path for path in index.folder.rglob("*") if names & set(path.relative_to(index.folder).parts[:-1]))
     return sum(path.stat().st_size for path in files if path.is_file()) or None
 
 
-def _parts(ranker: Ranker) -> Iterator[Ranker]:
+def _parts(index: Index, ranker: Ranker) -> Iterator[Ranker]:
     """The ranker itself, or the rankers it is made of: several (fusions), or one whose ranking it changes."""
-    several: Sequence[Ranker] = getattr(ranker, "rankers", ())
-    one: Ranker | None = getattr(ranker, "part", None)
-    parts = [*several, *([one] if one is not None else [])]
-    if not parts:
+    one = [ranker.config["part"]] if "part" in ranker.config else []
+    names = cast(Sequence[str], ranker.config.get("parts", one))
+    if not names:
         yield ranker
-    for part in parts:
-        yield from _parts(part)
+    for name in names:
+        yield from _parts(index, index.ranker(name))
 
 
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(ranker, DenseRanker):
         queries = texts[:SAMPLE_OF_MODELS]
-        documents = [text_of(each) for each in index.documents.documents(range(min(SAMPLE_OF_MODELS, len(index))))]
+        documents = [
+            text_of(each) for each in index.documents.documents(index.documents.rows()[:SAMPLE_OF_MODELS].tolist())
+        ]
         ranker.model.queries(queries[:1])  # what a first call loads is not a text's latency
         return (
             _mean_ms(partial(ranker.model.documents, documents), len(documents)),
             _mean_ms(partial(ranker.model.queries, queries), len(queries)),
         )
-    if not isinstance(ranker, NcsRanker):
+    if not isinstance(ranker, NcsRanker) or (table := index.words().table()) is None:
         return None
-    encoder, n, queries = ranker.encoder, min(SAMPLE, len(index)), texts[:SAMPLE]
+    encoder, n, queries = ranker.encoder, min(SAMPLE, len(table)), texts[:SAMPLE]
     return (
-        _mean_ms(partial(encoder.documents, index.word_table(), 0, n), n),
+        _mean_ms(partial(encoder.documents, table, 0, n), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 

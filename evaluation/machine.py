@@ -17,7 +17,7 @@ def commit() -> str:
     git = ["git", "-C", str(_PROJECT)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = [*git, "status", "--porcelain", "--", "ncs", "corpora", "evaluation/**.py"]
+        changed = [*git, "status", "--porcelain", "--", "ncs", "corpora", "evaluation/*.py"]
         return head + ("+" if subprocess.run(changed, capture_output=True, text=True, check=True).stdout else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

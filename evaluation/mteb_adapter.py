@@ -24,9 +24,10 @@ from corpora.corpus import read_beir
 from corpora.program import read_program
 from evaluation.experiments import System, fitted, run_experiment
 from ncs import __version__
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import main_program
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.rankers import read_ranker
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class RankerModel:
 
 
 def _mask(index: Index, ids: Sequence[str]) -> Mask:
-    mask = np.zeros(len(index), bool)
+    mask = np.zeros(len(index.documents), bool)
     mask[[row for id in ids if (row := index.documents.row_of(id)) is not None]] = True
     return mask
 

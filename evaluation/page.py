@@ -90,7 +90,7 @@ def _curves(axes: Axes, shares: Mapping[str, Sequence[float]]) -> None:
     for number, (name, values) in enumerate(shares.items()):
         axes.plot(range(1, len(values) + 1), values, marker=MARKERS[number % 8], markevery=0.15, label=name)
     if max(map(len, shares.values())) > 10:
-        axes.set_xscale("log")
+        _log_scale(axes)
     axes.set(xlabel="k", ylabel="share of queries answered", ylim=(0, 1))
 
 
@@ -100,9 +100,21 @@ def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
         values = experiment.values(ranked, measure)
         mean, (low, high) = sum(values.values()) / len(values), interval(values)
         error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
-        style = {"fmt": MARKERS[number % 8], "capsize": 3, "label": ranked.system}
-        axes.errorbar([ranked.query_ms_p50], [mean], yerr=error, **style)
-    axes.set(xscale="log", xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
+        axes.errorbar(
+            [ranked.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=ranked.system
+        )
+    _log_scale(axes)
+    axes.set(xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
+
+
+def _log_scale(axes: Axes) -> None:
+    """A logarithmic x axis with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _differences(axes: Axes, values: Sequence[float], measure: str) -> None:

@@ -30,7 +30,7 @@ from evaluation import machine, reports
 from evaluation.experiments import BASELINE, Answers, Build, Experiment, Ranked, System, costs, fitted
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge
 from evaluation.measures import evaluate as evaluate_run
-from ncs.cli.output import say, tracker
+from ncs.console import say, tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.index import Index
@@ -182,8 +182,9 @@ def _digest(indexes: Sequence[Index]) -> str:
     """Of the ids of all documents."""
     found = hashlib.sha256()
     for index in indexes:
-        for start in range(0, len(index), 10_000):
-            ids = index.documents.ids(range(start, min(start + 10_000, len(index))))
+        rows = index.documents.rows().tolist()
+        for start in range(0, len(rows), 10_000):
+            ids = index.documents.ids(rows[start : start + 10_000])
             found.update("\n".join(ids).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
 
@@ -256,7 +257,7 @@ def judge_system(
 
 
 def index_identity(index: Index) -> str:
-    """What tells an index from every other build: a digest of its manifest."""
+    """What tells an index from every other build: a digest of its snapshot.json."""
     return hashlib.blake2b(index.description.to_json().encode(), digest_size=16).hexdigest()
 
 

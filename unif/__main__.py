@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from ncs.cli.output import tracker
+from ncs.console import tracker
 from ncs.errors import MissingExtra
 from ncs.exit_status import main_program
 from ncs.index import Index

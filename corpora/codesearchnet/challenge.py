@@ -59,7 +59,7 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     Languages and queries are compared without case, as CodeSearchNet's own evaluation does. Raises BadInput,
     naming the line, for an unknown query or language and for a grade that is not 0 to 3.
     """
-    known = {query.text.casefold(): query.id for query in queries}
+    ids = {query.text.casefold(): query.id for query in queries}
     given: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     table = csv.DictReader(list(read_lines(path)))
     if list(table.fieldnames or ())[:4] != ["Language", "Query", "GitHubUrl", "Relevance"]:
@@ -67,13 +67,13 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     for row in table:
         place = f"{path}:{table.line_num}"
         language, text, grade = ((row[key] or "").strip() for key in ("Language", "Query", "Relevance"))
-        if text.casefold() not in known:
+        if text.casefold() not in ids:
             raise BadInput(f"{place}: {text!r} is not among the queries; give the queries.csv that belongs to it")
         if language.lower() not in LANGUAGES:
             raise BadInput(f"{place}: no language {language!r}; there are: {', '.join(LANGUAGES)}")
         if grade not in ("0", "1", "2", "3"):
             raise BadInput(f"{place}: the grade {grade!r} is not 0, 1, 2 or 3; correct that line")
-        given[language.lower()][known[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
+        given[language.lower()][ids[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
     if not given:
         raise BadInput(f"{path} holds no annotations")
     return {
@@ -90,14 +90,14 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
     A URL that comes twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
     CodeSearchNet's own NDCG use `grades`. Raises BadInput where no annotated function is in the corpus.
     """
-    asked = read_queries(queries)
-    graded = read_annotations(annotations, asked).get(language, {})
+    all_queries = read_queries(queries)
+    graded = read_annotations(annotations, all_queries).get(language, {})
     wanted = {url for grades in graded.values() for url in grades}
-    there: set[str] = set()
+    present: set[str] = set()
     for function in read_functions(functions):
         if function.language == language and function.url in wanted:
-            there.add(function.url)
-    if not there:
+            present.add(function.url)
+    if not present:
         raise BadInput(f"none of the {len(wanted)} functions annotated for {language!r} is in the corpus given")
 
     def source() -> Iterator[Document]:
@@ -107,25 +107,26 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
                 seen.add(function.url)
                 yield function.document()
 
-    found = {id: {url: grade for url, grade in urls.items() if url in there} for id, urls in graded.items()}
-    grades = {id: urls for id, urls in found.items() if urls}
+    present_grades = {id: {url: grade for url, grade in urls.items() if url in present} for id, urls in graded.items()}
+    grades = {id: urls for id, urls in present_grades.items() if urls}
     qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
-    judged = tuple(query for query in asked if query.id in qrels)
+    judged = tuple(query for query in all_queries if query.id in qrels)
     corpus = Corpus(f"codesearchnet-{language}", judged, qrels, source, grades=grades)
-    return Challenge(corpus, grades, tuple(sorted(wanted - there)))
+    return Challenge(corpus, grades, tuple(sorted(wanted - present)))
 
 
 def challenges(data: Path) -> list[Corpus]:
     """The Challenge in every language whose `<language>.zip`, or folder, lies in `data`/codesearchnet, beside
     queries.csv and annotationStore.csv. Of a corpus made here the functions without documentation are searched too."""
     folder = data / "codesearchnet"
-    found = [language for language in corpus_languages(folder) if language in LANGUAGES]
-    if not found:
+    present = [language for language in corpus_languages(folder) if language in LANGUAGES]
+    if not present:
         java = folder / "java.zip"
         raise BadInput(f"there is no {java}; get it with: python -m corpora fetch codesearchnet DATA")
     files = folder / "queries.csv", folder / "annotationStore.csv"
     return [
-        read_challenge(*files, corpus_files(folder, language, undocumented=True), language).corpus for language in found
+        read_challenge(*files, corpus_files(folder, language, undocumented=True), language).corpus
+        for language in present
     ]
 
 
@@ -136,17 +137,17 @@ def runs_of(
 
     languages: all of the Challenge's that the index has. Raises BadInput where it has none, or its ids are no URLs.
     """
-    there = cast("Mapping[str, int]", index.description.counts["languages"])
-    asked = [language for language in languages or LANGUAGES if language in there]
-    if not asked:
-        raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(there)}")
+    counts = cast("Mapping[str, int]", index.description.counts["languages"])
+    wanted = [language for language in languages or LANGUAGES if language in counts]
+    if not wanted:
+        raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(counts)}")
     asked_of = ranker or DEFAULT_RANKER
     runs: dict[str, Run] = {}
-    for language in asked:
+    for language in wanted:
         hits = {
             query.id: index.search(query.text, k, ranker=asked_of, language=language, unfold=True) for query in queries
         }
-        runs[language] = {id: {hit.document.id: hit.score for hit in found} for id, found in hits.items()}
+        runs[language] = {id: {hit.document.id: hit.score for hit in ranked} for id, ranked in hits.items()}
     return runs
 
 
@@ -177,8 +178,8 @@ def read_submission(path: Path, queries: Sequence[Query]) -> dict[str, Run]:
 
     Raises BadInput, naming the line, for other columns and for an unknown query.
     """
-    known = {query.text.casefold(): query.id for query in queries}
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    ids = {query.text.casefold(): query.id for query in queries}
+    runs: dict[str, dict[str, dict[str, float]]] = {}
     table = csv.DictReader(list(read_lines(path)))
     named = set(table.fieldnames or ())
     column = "url" if "url" in named else "GitHubUrl"
@@ -186,10 +187,10 @@ def read_submission(path: Path, queries: Sequence[Query]) -> dict[str, Run]:
         raise BadInput(f"{path}:1: the columns must be language, query and url; correct it")
     for row in table:
         language, text, url = ((row[name] or "").strip() for name in ("language", "query", column))
-        if text.casefold() not in known:
+        if text.casefold() not in ids:
             raise BadInput(f"{path}:{table.line_num}: {text!r} is not among the queries; give their queries.csv")
-        scores = found.setdefault(language.lower(), {}).setdefault(known[text.casefold()], {})
+        scores = runs.setdefault(language.lower(), {}).setdefault(ids[text.casefold()], {})
         scores.setdefault(url, -float(len(scores)))
-    if not found:
+    if not runs:
         raise BadInput(f"{path} holds no answers")
-    return dict(found)
+    return dict(runs)

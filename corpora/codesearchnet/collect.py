@@ -118,45 +118,45 @@ def collect(repository: Repository, folder: Path, rules: Rules) -> Collected:
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    found = Collected(repository.name, partition=partition_of(repository.name, rules.seed))
+    collected = Collected(repository.name, partition=partition_of(repository.name, rules.seed))
     try:
-        found.commit, found.license = commit_of(repository), licence(repository)
-        found.refused = rules.refusal(found.license)
-        if found.refused is None:
-            _write(repository, part, rules, found)
+        collected.commit, collected.license = commit_of(repository), licence(repository)
+        collected.refused = rules.refusal(collected.license)
+        if collected.refused is None:
+            _write(repository, part, rules, collected)
     except SourceError as error:
-        found.error = str(error)
-    (part / DONE).write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
+        collected.error = str(error)
+    (part / DONE).write_text(json.dumps(asdict(collected)) + "\n", encoding="utf-8")
     part.replace(folder)
-    return found
+    return collected
 
 
-def _write(repository: Repository, part: Path, rules: Rules, found: Collected) -> None:
+def _write(repository: Repository, part: Path, rules: Rules, collected: Collected) -> None:
     counts: dict[str, Counter[str]] = {}
     skipped = Skipped()
     with ExitStack() as stack:
         outputs: dict[str, _Output] = {}
         for file in read_files(repository, wanted=rules.wanted, skipped=skipped):
-            found.files += 1
+            collected.files += 1
             language = language_of(file.path) or ""
             try:
                 documents, broken = readers.read_code(file.data, language, repository.name, file.path, "tree-sitter")
             except NcsError:
-                found.failed += 1
+                collected.failed += 1
                 continue
-            found.broken += broken
+            collected.broken += broken
             tally = counts.setdefault(language, Counter())
-            functions = list(_functions(repository, file, documents, found, tally))
+            functions = list(_functions(repository, file, documents, collected, tally))
             if functions and language not in outputs:
                 outputs[language] = stack.enter_context(_Output(part, language))
             if functions:
                 outputs[language].add(functions, language)
-    found.skipped = {reason: n for reason, n in sorted(skipped.counts.items()) if reason != "other language"}
-    found.counts = {language: dict(sorted(tally.items())) for language, tally in sorted(counts.items())}
+    collected.skipped = {reason: n for reason, n in sorted(skipped.counts.items()) if reason != "other language"}
+    collected.counts = {language: dict(sorted(tally.items())) for language, tally in sorted(counts.items())}
 
 
 def _functions(
-    repository: Repository, file: SourceFile, documents: Sequence[Document], found: Collected, tally: Counter[str]
+    repository: Repository, file: SourceFile, documents: Sequence[Document], collected: Collected, tally: Counter[str]
 ) -> Iterator[tuple[CodeFunction, bytes]]:
     """The functions of a file that pass, with their digests; what does not pass is counted."""
     lines = as_utf8(file.data).decode("utf-8", "replace").split("\n")
@@ -173,13 +173,15 @@ def _functions(
             continue
         seen.add(place)
         documentation = _documentation(document, code.docstring, lines)
-        function = _function(repository, document, code, first_paragraph(documentation), found)
+        function = _function(repository, document, code, first_paragraph(documentation), collected)
         if not function.docstring:
             tally[FEW_TOKENS if documentation else UNDOCUMENTED] += 1
         yield function, document.digest
 
 
-def _function(repository: Repository, document: Document, code: Code, paragraph: str, found: Collected) -> CodeFunction:
+def _function(
+    repository: Repository, document: Document, code: Code, paragraph: str, collected: Collected
+) -> CodeFunction:
     """In the published fields; a paragraph of too few tokens is none."""
     tokens = documentation_tokens(paragraph)
     if len(tokens) < LEAST_TOKENS:
@@ -194,10 +196,10 @@ def _function(repository: Repository, document: Document, code: Code, paragraph:
         code_tokens=code.tokens,
         docstring=paragraph,
         docstring_tokens=tokens,
-        sha=found.commit,
-        url=url_of(repository, found.commit, document.path, document.start_line, document.end_line),
-        partition=found.partition,
-        license=found.license,
+        sha=collected.commit,
+        url=url_of(repository, collected.commit, document.path, document.start_line, document.end_line),
+        partition=collected.partition,
+        license=collected.license,
     )
 
 

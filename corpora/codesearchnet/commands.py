@@ -24,7 +24,7 @@ from corpora.codesearchnet.pipeline import make_corpus, table_1, table_removed
 from corpora.jsonl import read_rows
 from corpora.pairs import Pair, write_pairs
 from corpora.trec import read_run
-from ncs.cli.output import show_table, tracker
+from ncs.console import show_table, tracker
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
@@ -108,13 +108,13 @@ def _namesakes(options: argparse.Namespace) -> int:
     return _write(pairs.namesakes(options.corpus, options.language), options)
 
 
-def _write(found: Iterator[Pair], options: argparse.Namespace) -> int:
+def _write(rows: Iterator[Pair], options: argparse.Namespace) -> int:
     dropped: Counter[str] = Counter()
     if options.apart:
-        rows = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))
-        found = HeldOutFunctions(rows).without(found, dropped)
+        held_out = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))
+        rows = HeldOutFunctions(held_out).without(rows, dropped)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    written = write_pairs(tracker(options.quiet)(found, "pairs", unit="pairs"), options.out)
+    written = write_pairs(tracker(options.quiet)(rows, "pairs", unit="pairs"), options.out)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
     sys.stdout.write(
         f"{written:,} pairs" + (f"; left out as like {options.apart.name}: {reasons}" if reasons else "") + "\n"
@@ -125,8 +125,8 @@ def _write(found: Iterator[Pair], options: argparse.Namespace) -> int:
 def _index(options: argparse.Namespace) -> int:
     from ncs.index import Index
 
-    found = pairs.documents(options.corpus, options.language, options.partition)
-    with Index.of(found, options.out, track=tracker(options.quiet)) as index:
+    documents = pairs.documents(options.corpus, options.language, options.partition)
+    with Index.of(documents, options.out, track=tracker(options.quiet)) as index:
         sys.stdout.write(f"{len(index):,} functions -> {options.out}\n")
     return 0
 

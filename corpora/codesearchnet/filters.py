@@ -171,12 +171,12 @@ def first_paragraph(documentation: str) -> str:
     if (summary := _SUMMARY.search(documentation)) is not None:
         documentation = summary[1]
     text = _LEADING_TAG.sub("", _PARAGRAPH.sub("\n\n", documentation).strip())
-    kept = []
+    lines = []
     for line in text.split("\n"):
         if not line.strip() or _END.match(line):
             break
-        kept.append(line)
-    return " ".join(clean_comment("\n".join(kept)).split()) if kept else ""
+        lines.append(line)
+    return " ".join(clean_comment("\n".join(lines)).split()) if lines else ""
 
 
 def documentation_tokens(paragraph: str) -> tuple[str, ...]:
@@ -231,11 +231,11 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
     docstring = ""
     for node in _nodes(_parser(language).parse(whole), dropped):
         if language == "python" and not docstring and node.type == "block":
-            found = _docstring(node)
+            string = _docstring(node)
             language = ""  # the outermost body is this one
-            if found is not None:
-                dropped.add((found.start_byte, found.end_byte))
-                docstring = _plain(whole[found.start_byte : found.end_byte].decode("utf-8", "replace"))
+            if string is not None:
+                dropped.add((string.start_byte, string.end_byte))
+                docstring = _plain(whole[string.start_byte : string.end_byte].decode("utf-8", "replace"))
         elif _is_token(node) and first <= node.start_byte < node.end_byte <= last:
             spans.append((node.start_byte, node.end_byte))
     tokens = tuple(whole[start:end].decode("utf-8", "replace") for start, end in spans)
@@ -280,13 +280,13 @@ def _plain(literal: str) -> str:
 
 def _without(source: bytes, spans: list[tuple[int, int]]) -> str:
     """The source without these ranges and without empty lines."""
-    kept = []
+    parts = []
     at = 0
     for start, end in sorted(spans):
-        kept.append(source[at : max(at, start)])
+        parts.append(source[at : max(at, start)])
         at = max(at, end)
-    kept.append(source[at:])
-    lines = b"".join(kept).decode("utf-8", "replace").split("\n")
+    parts.append(source[at:])
+    lines = b"".join(parts).decode("utf-8", "replace").split("\n")
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 

@@ -98,14 +98,14 @@ def corpus_files(folder: Path, language: str, partition: str = "", *, undocument
 
     Raises BadInput where there are none.
     """
-    found = sorted((folder / language / "final" / "jsonl").glob(f"{partition or '*'}/*.jsonl.gz"), key=_numbered)
+    files = sorted((folder / language / "final" / "jsonl").glob(f"{partition or '*'}/*.jsonl.gz"), key=_numbered)
     if undocumented:
-        found += sorted((folder / language / "undocumented").glob("*.jsonl.gz"), key=_numbered)
-    if not found and (folder / f"{language}.zip").is_file():
+        files += sorted((folder / language / "undocumented").glob("*.jsonl.gz"), key=_numbered)
+    if not files and (folder / f"{language}.zip").is_file():
         return [folder / f"{language}.zip"]
-    if not found:
+    if not files:
         raise BadInput(f"{folder} has no {language}/final/jsonl/{partition or '*'}/*.jsonl.gz; name a corpus's folder")
-    return found
+    return files
 
 
 def corpus_languages(folder: Path) -> list[str]:

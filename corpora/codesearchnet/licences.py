@@ -62,9 +62,9 @@ _BY_SHORT_NAME: Mapping[str, str] = {name: id for id, names in _SHORT.items() fo
 
 def licence_of(texts: Iterable[str]) -> str:
     """The SPDX ids of the licence files of a repository, joined by AND; UNKNOWN where none is known, "" for no file."""
-    found = [recognise(text) for text in texts]
-    known = sorted({id for id in found if id})
-    return " AND ".join(known) if known else UNKNOWN if found else ""
+    ids = [recognise(text) for text in texts]
+    known = sorted({id for id in ids if id})
+    return " AND ".join(known) if known else UNKNOWN if ids else ""
 
 
 @lru_cache(4096)
@@ -87,8 +87,8 @@ def _by_text(text: str) -> str:
     with tempfile.TemporaryDirectory(prefix="ncs-licence-") as folder:
         path = Path(folder) / "LICENSE"
         path.write_text(text, encoding="utf-8", errors="replace")
-        found: str | None = license_id(str(path))
-    return found or ""
+        spdx: str | None = license_id(str(path))
+    return spdx or ""
 
 
 def _by_phrase(text: str) -> str:

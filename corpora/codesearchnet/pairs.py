@@ -102,10 +102,10 @@ def corpora_of(folder: Path, partition: str = "test") -> list[Corpus]:
     """A corpus a language: each pair's documentation asks for its function, which is searched without it (section 4.3:
     rank it among 999 distractors). Raises BadInput where no language has pairs in that partition."""
     corpora = [_corpus(folder, language, partition) for language in corpus_languages(folder)]
-    found = [corpus for corpus in corpora if corpus is not None]
-    if not found:
+    evaluable = [corpus for corpus in corpora if corpus is not None]
+    if not evaluable:
         raise BadInput(f"{folder} has no pairs in the partition {partition!r}; name a corpus that has some")
-    return found
+    return evaluable
 
 
 def _corpus(folder: Path, language: str, partition: str) -> Corpus | None:

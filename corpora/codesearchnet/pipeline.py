@@ -95,8 +95,8 @@ def _settings(repositories: Sequence[Repository], rules: Rules) -> dict[str, Any
     state = blake2b(digest_size=16)
     for repository in repositories:
         state.update(f"{repository.name}\n{repository.path}\n".encode("utf-8", "surrogateescape"))
-    told = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(rules).items()}
-    return {"version": VERSION, "repositories": state.hexdigest(), "rules": told}
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(rules).items()}
+    return {"version": VERSION, "repositories": state.hexdigest(), "rules": values}
 
 
 def _open_work(out: Path, work: Path, settings: Mapping[str, Any]) -> None:
@@ -127,13 +127,13 @@ def _make(
     collecting = ((collect, (repository, folder, rules)) for repository, folder in waiting)
     for _ in track(_all(collecting, pool), "repositories", total=len(waiting), unit="repositories"):
         pass
-    found = [json.loads((folder / DONE).read_bytes()) for folder in folders]
-    languages = sorted({language for each in found for language in each["counts"]})
-    finished = _finish(languages, list(zip(folders, found, strict=True)), out, work, pool, track)
+    collected = [json.loads((folder / DONE).read_bytes()) for folder in folders]
+    languages = sorted({language for each in collected for language in each["counts"]})
+    finished = _finish(languages, list(zip(folders, collected, strict=True)), out, work, pool, track)
     if not any(counts.get("pairs") or counts.get("undocumented") for counts in finished.values()):
-        raise BadInput(_nothing(found))
-    write_rows(out / REPOSITORIES, found)
-    made = {"settings": dict(settings), **statistics(found, finished, settings["rules"])}
+        raise BadInput(_nothing(collected))
+    write_rows(out / REPOSITORIES, collected)
+    made = {"settings": dict(settings), **statistics(collected, finished, settings["rules"])}
     part = out / f"{FILE}.part"
     part.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     part.replace(out / FILE)
@@ -143,7 +143,7 @@ def _make(
 
 def _finish(
     languages: Sequence[str],
-    found: Sequence[tuple[Path, Mapping[str, Any]]],
+    collected: Sequence[tuple[Path, Mapping[str, Any]]],
     out: Path,
     work: Path,
     pool: ProcessPoolExecutor | None,
@@ -152,7 +152,7 @@ def _finish(
     """Counts of every language, those that are not finished yet finished now."""
     waiting = []
     for language in languages:
-        parts = [(folder, each["partition"]) for folder, each in found if (folder / f"{language}.rows").is_file()]
+        parts = [(folder, each["partition"]) for folder, each in collected if (folder / f"{language}.rows").is_file()]
         if parts and not (work / f"{language}.json").is_file():
             waiting.append((finish_one, (language, parts, out, work)))
     for _ in track(_all(waiting, pool), "languages", total=len(waiting), unit="languages"):
@@ -169,11 +169,11 @@ def finish_one(language: str, parts: Sequence[tuple[Path, str]], out: Path, work
     part.replace(work / f"{language}.json")
 
 
-def _nothing(found: Sequence[Mapping[str, Any]]) -> str:
-    refused = sum(each["refused"] is not None for each in found)
-    if found and refused == len(found):
-        return f"none of {len(found):,} repositories has an allowed licence; take them all with --any-licence"
-    return f"no function of {len(found):,} repositories passes the filters; name a folder of repositories"
+def _nothing(collected: Sequence[Mapping[str, Any]]) -> str:
+    refused = sum(each["refused"] is not None for each in collected)
+    if collected and refused == len(collected):
+        return f"none of {len(collected):,} repositories has an allowed licence; take them all with --any-licence"
+    return f"no function of {len(collected):,} repositories passes the filters; name a folder of repositories"
 
 
 @contextmanager
@@ -301,11 +301,13 @@ def statistics(
 
     repositories: `collect.Collected` as dicts. finished: language -> counts of `finish`.
     """
-    found: dict[str, Counter[str]] = {}
+    by_language: dict[str, Counter[str]] = {}
     for repository in repositories:
         for language, counts in repository["counts"].items():
-            found.setdefault(language, Counter()).update(counts)
-    languages = {language: _language(found[language], finished.get(language, {})) for language in sorted(found)}
+            by_language.setdefault(language, Counter()).update(counts)
+    languages = {
+        language: _language(by_language[language], finished.get(language, {})) for language in sorted(by_language)
+    }
     return {
         "rules": dict(rules),
         "repositories": _repositories(repositories),
@@ -313,11 +315,11 @@ def statistics(
     }
 
 
-def _language(found: Mapping[str, int], finished: Mapping[str, int]) -> dict[str, Any]:
-    counts = {**found, **finished}
+def _language(collected: Mapping[str, int], finished: Mapping[str, int]) -> dict[str, Any]:
+    counts = {**collected, **finished}
     pairs, without = finished.get("pairs", 0), finished.get("undocumented", 0)
     return {
-        "functions found": found[ALL_FUNCTIONS],
+        "functions found": collected[ALL_FUNCTIONS],
         "removed": {reason: counts.get(reason, 0) for reason in REMOVED},
         "all": pairs + without,
         "with documentation": pairs,
@@ -344,21 +346,21 @@ def _sum(languages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def _repositories(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _repositories(collected: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     skipped: Counter[str] = Counter()
-    for repository in found:
+    for repository in collected:
         skipped.update(repository["skipped"])
-    kept = [repository for repository in found if repository["refused"] is None and not repository["error"]]
+    kept = [repository for repository in collected if repository["refused"] is None and not repository["error"]]
     return {
-        "found": len(found),
+        "found": len(collected),
         "read": len(kept),
-        "left out": dict(sorted(Counter(each["refused"] for each in found if each["refused"]).items())),
-        "unreadable": sum(bool(each["error"]) for each in found),
-        "licences": dict(sorted(Counter(each["license"] or "none" for each in found).items())),
+        "left out": dict(sorted(Counter(each["refused"] for each in collected if each["refused"]).items())),
+        "unreadable": sum(bool(each["error"]) for each in collected),
+        "licences": dict(sorted(Counter(each["license"] or "none" for each in collected).items())),
         "partitions": {name: sum(each["partition"] == name for each in kept) for name in PARTITIONS},
-        "files": sum(each["files"] for each in found),
-        "files with syntax errors": sum(each["broken"] for each in found),
-        "files that failed": sum(each["failed"] for each in found),
+        "files": sum(each["files"] for each in collected),
+        "files with syntax errors": sum(each["broken"] for each in collected),
+        "files that failed": sum(each["failed"] for each in collected),
         "files left out": dict(sorted(skipped.items())),
     }
 

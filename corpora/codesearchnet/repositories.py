@@ -49,13 +49,13 @@ def find_repositories(sources: Sequence[Path]) -> list[Repository]:
 
     Raises SourceError for a source that is missing.
     """
-    found: dict[Path, Repository] = {}
+    by_path: dict[Path, Repository] = {}
     for source in sources:
         if not source.exists():
             raise SourceError(f"there is no {source}; name a folder of repositories, a repository or an archive")
         for repository in _below(source.resolve()):
-            found.setdefault(repository.path, repository)
-    ordered = sorted(found.values(), key=lambda repository: (os.fsencode(repository.name), str(repository.path)))
+            by_path.setdefault(repository.path, repository)
+    ordered = sorted(by_path.values(), key=lambda repository: (os.fsencode(repository.name), str(repository.path)))
     seen: dict[str, int] = {}
     numbered = []
     for repository in ordered:

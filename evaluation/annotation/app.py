@@ -1,4 +1,4 @@
-"""The page over HTTP, behind the guards of `ncs serve`: what is next, an answer, an answer taken back."""
+"""The annotation page over HTTP, behind the guards of `ncs serve`: the next pair, an answer, undo."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from evaluation.annotation.database import JudgedAlready
-from evaluation.annotation.desk import Desk, State
+from evaluation.annotation.judgments import JudgedAlready
+from evaluation.annotation.session import Session, State
 from ncs import __version__
 from ncs.serve.http.app import Gateway, add_error_handlers
 from ncs.serve.http.errors import HttpError, to_json
@@ -19,59 +19,59 @@ from ncs.serve.http.service import Metrics
 from ncs.serve.http.settings import Settings
 
 PAGE = Path(__file__).parent / "page.html"
-MOST_NOTES = 2_000
-MOST_NAME = 64
+MAX_NOTES = 2_000
+MAX_NAME = 64
 
 router = APIRouter()
 
 
-def cleaned(name: str) -> str:
-    """A name as it is kept: white space made one, letters in one form. ValueError for none, or what cannot be shown.
+def normalized(name: str) -> str:
+    """A name in one form of white space and letters. ValueError for none, or what cannot be shown.
 
-    >>> cleaned("  Ada   Lovelace ")
+    >>> normalized("  Ada   Lovelace ")
     'Ada Lovelace'
     """
     clean = unicodedata.normalize("NFC", " ".join(name.split()))
     if not clean or not clean.isprintable():
-        raise ValueError("a name has letters, and nothing that cannot be shown")
+        raise ValueError("a name needs letters, and only printable characters")
     return clean
 
 
 def _unicode(text: str) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError("half a surrogate pair, which is no Unicode")
+        raise ValueError("half a surrogate pair, which is not Unicode")
     return text.strip()
 
 
-class Asked(BaseModel):
+class Turn(BaseModel):
     """Whose turn it is. language: only pairs of this one."""
 
     model_config = ConfigDict(extra="forbid")
-    annotator: Annotated[str, Field(min_length=1, max_length=MOST_NAME), AfterValidator(cleaned)]
+    annotator: Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(normalized)]
     language: str | None = Field(None, min_length=1, max_length=64)
 
 
-class Given(Asked):
+class Judgment(Turn):
     """An answer; without a grade the pair is skipped."""
 
     pair: int = Field(ge=1, strict=True)
     grade: int | None = Field(ge=0, le=3, strict=True)
-    notes: Annotated[str, Field(max_length=MOST_NOTES), AfterValidator(_unicode)] = ""
+    notes: Annotated[str, Field(max_length=MAX_NOTES), AfterValidator(_unicode)] = ""
 
 
-def create_app(desk: Desk, settings: Settings, token: str | None = None) -> Gateway:
+def create_app(session: Session, settings: Settings, token: str | None = None) -> Gateway:
     """The ASGI application."""
     api = FastAPI(title="ncs annotate", version=__version__, docs_url=None, redoc_url=None)
     api.include_router(router)
-    add_error_handlers(api, desk.hidden)
-    api.state.service = desk
+    add_error_handlers(api, session.hidden)
+    api.state.service = session
     metrics = Metrics([route.path for route in router.routes if hasattr(route, "path")])
     return Gateway(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
 
 
-def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.service
-    return desk
+def _session(request: Request) -> Session:
+    session: Session = request.app.state.service
+    return session
 
 
 def _json(state: State) -> Response:
@@ -79,33 +79,33 @@ def _json(state: State) -> Response:
 
 
 @router.get("/api/pool")
-def begin(request: Request) -> Response:
+def overview(request: Request) -> Response:
     """What there is to judge, and who has judged how much."""
-    return _json(_desk(request).begin())
+    return _json(_session(request).overview())
 
 
 @router.get("/api/next")
-def next_one(request: Request, asked: Annotated[Asked, Query()]) -> Response:
+def next_one(request: Request, turn: Annotated[Turn, Query()]) -> Response:
     """The next pair of an annotator, null when all is done, and the progress."""
-    return _json(_desk(request).state(asked.annotator, asked.language))
+    return _json(_session(request).state(turn.annotator, turn.language))
 
 
 @router.post("/api/answer")
-def answer(request: Request, given: Given) -> Response:
-    """Keep an answer; it is on the disk when the next pair comes back."""
+def answer(request: Request, given: Judgment) -> Response:
+    """Store an answer; it is on disk when the next pair comes back."""
     try:
-        _desk(request).answer(given.annotator, given.pair, given.grade, given.notes)
+        _session(request).answer(given.annotator, given.pair, given.grade, given.notes)
     except JudgedAlready as error:
         message, _, remedy = str(error).partition("; ")
         raise HttpError(409, "judged_already", message, remedy) from None
-    return _json(_desk(request).state(given.annotator, given.language))
+    return _json(_session(request).state(given.annotator, given.language))
 
 
 @router.post("/api/undo")
-def undo(request: Request, asked: Asked) -> Response:
-    """Take back the last answer; its pair comes back."""
-    desk = _desk(request)
-    return _json(desk.state(asked.annotator, asked.language, again=desk.undo(asked.annotator)))
+def undo(request: Request, turn: Turn) -> Response:
+    """Delete the last answer; its pair comes back."""
+    session = _session(request)
+    return _json(session.state(turn.annotator, turn.language, again=session.undo(turn.annotator)))
 
 
 @router.get("/health")
@@ -116,7 +116,7 @@ def health() -> Response:
 
 @router.get("/", include_in_schema=False)
 def home() -> Response:
-    """The page, with a policy that lets run what stands in it and nothing else."""
+    """The page, with a policy that runs its own script and nothing else."""
     html = PAGE.read_bytes()
     headers = {"content-security-policy": content_security_policy(html.decode("utf-8"))}
     return Response(html, media_type="text/html", headers=headers)

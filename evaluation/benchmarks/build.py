@@ -22,10 +22,12 @@ from threading import Event
 from typing import Any
 
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
+from evaluation.experiments import all_documents
 from evaluation.reports import aligned
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import main_program
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 
 POLL = 0.5
 """Seconds between two attempts to open the index that is being built."""
@@ -171,12 +173,6 @@ def bm25s_of(index: Index) -> Any:
     engine = bm25s.BM25()
     engine.index(bm25s.tokenize(code, show_progress=False), show_progress=False)
     return engine
-
-
-def all_documents(index: Index, step: int = 2_000) -> Iterator[Any]:
-    """Every document of an index, in order of rows."""
-    for start in range(0, len(index), step):
-        yield from index.documents.documents(range(start, min(start + step, len(index))))
 
 
 PARTS: Mapping[str, Callable[[Sequence[Path], Path], None]] = {

@@ -4,11 +4,11 @@
     bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--scheduler local'    # Dask
     bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--store ./milvus.db'  # Milvus Lite
 
-FOLDER holds repositories with Java files. OUT/sources gets files with so many functions: real ones in which identifiers
-were exchanged for those of another function of the same repository, so that words keep their frequencies and code still
-parses; new words come as they do in real code (Heaps' law). Some functions are exact copies. `ncs build` then indexes
-them, with the options of --build; an index that is already in OUT is queried again. FILE keeps one run per size and
-options.
+FOLDER holds folders with Java files, one per repository. OUT/sources gets files with so many functions: real ones in
+which identifiers were exchanged for those of another function of the same repository, so that words keep their
+frequencies and code still parses; new words come as they do in real code (Heaps' law). Some functions are exact copies.
+`ncs build` then indexes them, with the options of --build; an index that is already in OUT is queried again. FILE keeps
+one run per size and options.
 """
 
 # ruff: noqa: E402
@@ -172,8 +172,9 @@ def write_sources(real: Path, folder: Path, functions: int, seed: int) -> None:
 
 def read_functions(folder: Path) -> list[list[Document]]:
     """The Java methods below a folder that are long enough, a list per repository; BadInput for fewer than 100."""
+    roots = [path for path in sorted(folder.iterdir()) if path.is_dir()] or [folder]
     found: dict[str, list[Document]] = {}
-    for chunk in extract_files(walk([folder], wanted=lambda path: path.endswith(".java")), workers=1, finish=list):
+    for chunk in extract_files(walk(roots, wanted=lambda path: path.endswith(".java")), workers=1, finish=list):
         for document in chunk.result:
             if document.kind == "method" and document.code.count("\n") + 1 >= LEAST_LINES:
                 found.setdefault(document.repository, []).append(document)

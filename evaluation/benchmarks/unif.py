@@ -23,9 +23,9 @@ from ncs.exit_status import main_program
 from ncs.index import Index
 
 VARIANTS: Mapping[str, Sequence[str]] = {
-    "default": (),
-    "in 4 parts": ("--accumulate", "4"),
-    "bfloat16": ("--precision", "bfloat16"),
+    "softmax": (),
+    "softmax, bfloat16": ("--precision", "bfloat16"),
+    "margin": ("--loss", "margin"),
 }
 """Name -> options of `ncs train unif`."""
 
@@ -44,14 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = ["--device", args.device, "--epochs", str(args.epochs), "--batch", str(args.batch)]
     with tempfile.TemporaryDirectory(prefix="ncs-bench-") as room:
         names = args.variant or list(VARIANTS)
-        runs = {
-            name: train(args.index, Path(room) / name.replace(" ", "-"), [*options, *VARIANTS[name]]) for name in names
-        }
+        runs = {name: train(args.index, Path(room) / _folder(name), [*options, *VARIANTS[name]]) for name in names}
         report = {**about(), "options": options, "variants": runs}
-        report |= encode(args.index, Path(room) / names[0].replace(" ", "-"))
+        report |= encode(args.index, Path(room) / _folder(names[0]))
     sys.stdout.write(table(report) + "\n")
     write_json(args.json, report)
     return 0
+
+
+def _folder(name: str) -> str:
+    return name.replace(", ", "-")
 
 
 def train(index: Path, run: Path, options: Sequence[str]) -> dict[str, Any]:

@@ -24,11 +24,13 @@ from typing import Any
 
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.benchmarks.random_edits import edited
+from evaluation.experiments import all_documents
 from evaluation.reports import aligned
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract import language_of
 from ncs.index import Index
+from ncs.types import Location
 
 HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
 """Files in which a line that begins with # is a comment; // is in all others."""
@@ -77,7 +79,7 @@ def measure(folder: Path, roots: Sequence[Path], sizes: Sequence[int], rounds: i
             command = [sys.executable, "-m", "ncs.cli", "build", *map(str, roots), "-i", f"{room}/index", "-q"]
             seconds["build"] = run_command(command)
             with Index.load(folder) as updated, Index.load(f"{room}/index") as built:
-                report |= {"edits": dict(kinds), "same_documents": ids(updated) == ids(built)}
+                report |= {"edits": dict(kinds), "same_documents": places(updated) == places(built)}
     return {**report, "seconds": {name: each._asdict() for name, each in seconds.items()}}
 
 
@@ -96,9 +98,9 @@ def source_files(roots: Sequence[Path]) -> list[Path]:
     return found
 
 
-def ids(index: Index) -> set[str]:
-    """The ids of all documents."""
-    return set(index.documents.ids(index.documents.rows().tolist()))
+def places(index: Index) -> set[Location]:
+    """Where all documents are; which of exact copies is the document and which the copy depends on the order."""
+    return {place for document in all_documents(index) for place in (document.location, *document.copies)}
 
 
 def update(folder: Path) -> Seconds:

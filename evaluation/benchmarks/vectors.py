@@ -81,7 +81,7 @@ def prepare(index: Path, queries: Path, rows: int | None, work: Path) -> dict[st
         ranker = cast(NcsRanker, opened.ranker("ncs_centred"))
         asked = np.stack([ranker.encoder.query(text) for text in read_queries(queries)])
         asked = asked[asked.any(axis=1)]
-        real, count = ranker.vectors, rows or len(opened)
+        real, count = ranker.vectors, rows or len(opened.documents)
         vectors = np.lib.format.open_memmap(work / "vectors.npy", "w+", np.float32, (count, real.dim))
         draw = np.random.default_rng(0)
         for start in range(0, count, CHUNK):

@@ -24,7 +24,7 @@ from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, 
 from evaluation.judges.examples import Example, find_examples, listed_qrels
 from evaluation.reports import aligned
 from evaluation.stackoverflow import index_identity
-from ncs.cli.output import tracker
+from ncs.console import tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.index import Index

@@ -1,8 +1,8 @@
-"""How much memory a build may hold, all of its processes together, and how much it needs.
+"""The memory budget of a build: how much all of its processes may use together, and how much each stage needs.
 
-Counted is what is the processes' own (anonymous memory): pages of files, which the system takes back where it needs
-the room, are not. What grows with the corpus lies in files while a build goes on, a piece of it at a time in memory
-(ncs.storage.external_sort); what does not, is estimated here, from measured builds (DESIGN.md).
+Only anonymous memory counts, not pages of files, which the system can reclaim. What grows with the corpus lies in files
+during a build, a piece of it at a time in memory (ncs.storage.external_sort); the rest is estimated here, from measured
+builds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from ncs.storage.vectors import choose_kind
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux tells what a container may hold."""
-OWN, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
-"""Bytes of the building process itself, of one more that reads files, and of fastText without its words."""
-A_ROW = {"pq": 110}
-"""Bytes a document vector while an index of its kind grows: lists are doubled (what pq keeps in float16 is in a file).
-Exact: twice its numbers."""
-A_DOCUMENT = 800
-"""Bytes of source a document, about: 600 to 2,000, by comments and settings."""
+"""Where Linux states the memory limit of a container."""
+BASE, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
+"""Bytes of the building process itself, of each further process that reads files, and of fastText without words."""
+PQ_ROW = 110
+"""Bytes a document vector while an IVF-PQ index grows: its lists are doubled. An exact index: twice its vectors."""
+DOCUMENT_BYTES = 800
+"""Bytes of source a document, roughly: 600 to 2,000."""
 
 
 def size_of(text: str) -> int:
@@ -35,16 +34,16 @@ def size_of(text: str) -> int:
     >>> size_of("2GiB"), size_of("1.5 g"), size_of("512MB"), size_of("100")
     (2147483648, 1610612736, 536870912, 100)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    if not found or float(found[1]) <= 0:
-        raise BadInput(f"{text!r} is no amount of memory; write it as 2GiB or 800MiB")
-    return int(float(found[1]) * UNITS[found[2]])
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if not match or float(match[1]) <= 0:
+        raise BadInput(f"{text!r} is not an amount of memory; write it as 2GiB or 800MiB")
+    return int(float(match[1]) * UNITS[match[2]])
 
 
-def shown(size: float) -> str:
+def format_size(size: float) -> str:
     """As people write it.
 
-    >>> shown(2**31), shown(700 * 2**20)
+    >>> format_size(2**31), format_size(700 * 2**20)
     ('2.0 GiB', '700 MiB')
     """
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
@@ -52,7 +51,7 @@ def shown(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What memory depends on. rows: documents; dim: numbers a word vector; buckets: of sub-words, fastText's."""
+    """What memory depends on. rows: documents; dim: of word vectors; buckets: of fastText's sub-words."""
 
     rows: int
     words: int
@@ -63,74 +62,75 @@ class Corpus:
 
     @classmethod
     def of(cls, config: BuildConfig, rows: int, words: int) -> Corpus:
-        """What a build of so many documents and words needs memory for."""
+        """Of a build of so many documents and words."""
         lsa = config.embeddings == "lsa"
         dim, buckets = (config.lsa.dim, 0) if lsa else (config.fasttext.dim, config.fasttext.buckets)
         return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, choose_kind(config.vectors, rows))
 
     def needed(self) -> Mapping[str, int]:
-        """Bytes that each stage holds at most, all processes together, with one that reads."""
+        """Bytes by stage, at most, of all processes together, with one that reads."""
         table = 4 * self.dim * self.words
-        held = OWN + 250 * self.rows  # reading leaves as much behind in freed pieces
+        base = BASE + 250 * self.rows  # reading leaves as much behind in freed pieces
         if self.lsa:
             training = self.rows * (2_000 + 24 * self.dim) + 24 * self.dim * self.words
         else:
             training = FASTTEXT + 3 * table + 4 * self.dim * self.buckets + 200 * self.words
         return {
-            "reading": held + WORKER + 300 * self.words,
-            "structure": held + 150 * self.rows + 300 * self.words,
-            "training": held + training,
-            "vectors": held + 3 * table + self.rows * A_ROW.get(self.vectors, 8 * self.dim),
+            "reading": base + WORKER + 300 * self.words,
+            "facts": base + 150 * self.rows + 300 * self.words,
+            "training": base + training,
+            "vectors": base + 3 * table + self.rows * (PQ_ROW if self.vectors == "pq" else 8 * self.dim),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bytes that a build may hold. asked: whether somebody said so; else it is half of the machine's."""
+    """Bytes that a build may use. explicit: whether the user set them; else they are half of the machine's."""
 
     size: int
-    asked: bool = True
+    explicit: bool = True
 
     @classmethod
-    def of(cls, asked: int | None) -> Budget:
-        """As asked for, or half of what the machine or the container has."""
-        return cls(available() // 2, False) if asked is None else cls(asked)
+    def of(cls, size: int | None) -> Budget:
+        """As set, or half of what the machine or the container has."""
+        return cls(available() // 2, False) if size is None else cls(size)
 
-    def workers(self, asked: int | None, rows: int = 0) -> int:
-        """Processes that read, as many as asked for (one a core) or fit beside the build's own; one at least.
+    def workers(self, wanted: int | None, rows: int = 0) -> int:
+        """Processes that read: as many as wanted (None: one a core) or fit beside the build's own; at least one.
 
         >>> Budget(2 * 2**30).workers(64), Budget(2**29).workers(2), Budget(10).workers(None)
         (10, 1, 1)
         """
-        beside = (self.size - OWN - 250 * rows) // WORKER
-        return max(1, min(asked or os.cpu_count() or 1, beside))
+        beside = (self.size - BASE - 250 * rows) // WORKER
+        return max(1, min(wanted or os.cpu_count() or 1, beside))
 
     def check(self, corpus: Corpus) -> None:
-        """Raise BadInput where a bound that was asked for cannot be kept: the stage that needs most, and how much."""
+        """Raise BadInput where a limit that the user set cannot be kept: the stage that needs most, and how much."""
         needed = corpus.needed()
         stage = max(needed, key=needed.__getitem__)
-        if self.asked and needed[stage] > self.size:
+        if self.explicit and needed[stage] > self.size:
             least = -(-needed[stage] // (10 * 2**20)) * 10
             raise BadInput(
-                f"{shown(self.size)} of memory are too little for {corpus.rows:,} documents and {corpus.words:,} words:"
-                f" {stage} needs {shown(needed[stage])}; build with --memory {least}MiB or more"
+                f"{format_size(self.size)} of memory is not enough for {corpus.rows:,} documents"
+                f" and {corpus.words:,} words: {stage} needs {format_size(needed[stage])};"
+                f" build with --memory {least}MiB or more"
             )
 
 
 def expected(source_bytes: int) -> tuple[int, int]:
-    """Documents and distinct words that so much source will hold, about.
+    """Documents and distinct words to expect of so much source.
 
     >>> expected(800_000_000)
     (1000000, 198844)
     """
-    rows = source_bytes // A_DOCUMENT
+    rows = source_bytes // DOCUMENT_BYTES
     return rows, int(33 * max(1, rows) ** 0.63)
 
 
 def available() -> int:
-    """Bytes of the machine, or of the container where that has fewer; 4 GiB where the system does not tell."""
+    """Bytes of the machine, or of the container where that has fewer; 4 GiB where the system does not say."""
     try:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 4 * 2**30
     for path in LIMITS:
@@ -139,5 +139,5 @@ def available() -> int:
         except OSError:
             continue
         if text.isdigit() and int(text) > 0:
-            found = min(found, int(text))
-    return found
+            size = min(size, int(text))
+    return size

@@ -17,7 +17,7 @@ import typer
 
 from ncs.cli import output
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json
-from ncs.cli.output.tables import count
+from ncs.console import count
 from ncs.errors import IndexFolderError, IndexNotFound, NcsError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import typer.core
 import typer.main
 
 from ncs import __version__
-from ncs.cli.output.console import say
+from ncs.console import say
 from ncs.errors import NcsError
 
 EXIT_STATUS = (

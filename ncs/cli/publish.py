@@ -33,6 +33,5 @@ class Publisher:
             return
         sent, store = self._publication.finish().sent, self._publication.target.text
         if not self._quiet:
-            output.say(
-                f"{output.count(sent, 'document')} sent to {store}; search there with: ncs query --store {store}"
-            )
+            state = f"{output.count(sent, 'document')} sent to {store}" if sent else f"{store} is up to date"
+            output.say(f"{state}; search there with: ncs query --store {store}")

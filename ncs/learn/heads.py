@@ -202,5 +202,5 @@ def word_weights(head: Head, words: WordTable, row: int) -> list[WordWeight]:
     attention = np.bincount(owner, weights, len(names))
     tfidf = (1 + np.log(tf)) * inverse_document_frequency(words)[ids]
     shares = [part / (part.sum() or 1) for part in (attention, tfidf)]
-    found = map(WordWeight, names, tf.astype(int).tolist(), *(share.tolist() for share in shares))
-    return sorted(found, key=lambda each: (-each.attention, each.word))
+    weights = map(WordWeight, names, tf.astype(int).tolist(), *(share.tolist() for share in shares))
+    return sorted(weights, key=lambda each: (-each.attention, each.word))

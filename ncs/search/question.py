@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ncs.storage.definitions import Symbol, asked_symbols
+from ncs.storage.definitions import Symbol, query_symbols
 from ncs.text.stopwords import STOP_WORDS, content_words
 from ncs.text.tokens import tokenize
 
@@ -40,7 +40,7 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     tokens = tokenize(text)
     content = content_words(tokens)
     words = [word for word in content if word not in set(languages)]
-    symbols = asked_symbols(text)
+    symbols = query_symbols(text)
     kind = _kind(text, tokens, symbols)
     return Intent(kind, tuple(words or content), () if _only_uses(kind, text, symbols) else tuple(symbols))
 

@@ -1,4 +1,4 @@
-"""Hits as text for a terminal: their name, place and copies, and indexed text made safe to show."""
+"""Hits as text for a terminal: their name, place and copies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ncs.console import visible
 from ncs.storage.file_roles import OUTLINES
 
 MAX_COPIES = 3
@@ -14,21 +15,8 @@ MARK = "bold underline"
 NAME_MARK = "bold"
 """The style of names that an explanation mentions."""
 TAB = 4
-_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
-_REPLACED = [*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
-_VISIBLE = {**_PICTURES, **dict.fromkeys(_REPLACED, 0xFFFD)}
-"""Control and bidi characters: indexed code must not steer a terminal or hide in it."""
 LIGHT = ("7", "15")
 """Background colors of $COLORFGBG that are light."""
-
-
-def visible(text: str) -> str:
-    r"""Text in which control characters are shown instead of obeyed, one for one; newlines and tabs stay.
-
-    >>> visible("\x1b[2Jclear\r\n")
-    '␛[2Jclear␍\n'
-    """
-    return text.translate(_VISIBLE)
 
 
 def light_background() -> bool:

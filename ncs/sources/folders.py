@@ -73,7 +73,8 @@ def _entries(
         filter.unreadable(prefix or folder)
         return
     if not is_top:
-        if repository := repository_at(Path(folder), entries, prefix, ignores):
+        may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
+        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores)):
             discovered(repository)
             return
         if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:

@@ -108,8 +108,10 @@ def walk_raw(
         while queue:
             # Names grow on the way down, so what a repository holds comes after everything that came before it.
             _, _, _, repository = heapq.heappop(queue)
+            name = None
             for file in files_of(repository, filter, revision, discovered, other_roots, read=read):
-                yield names.of(repository.path, repository.name, root), file
+                name = name or names.of(repository.path, repository.name, root)
+                yield name, file
 
 
 def files_of(

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 FOLDER = "definitions"
 FILES = ("rows", "offsets", "spelled", "scopes")
 SHORT = 3
-"""Letters up to which a name is not taken as the start of longer ones."""
+"""Letters up to which a name is not matched as the start of longer ones."""
 MOST = 2_000
-"""Definitions of one name that are looked at: there may be as many `toString` as classes."""
+"""Definitions of one name that are compared: there may be as many `toString` as classes."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
-"""How well a name is the one asked for: spelled so; so but for case and underscores; the start of a longer one."""
+"""How well a name matches: spelled the same; the same but for case and underscores; the start of a longer name."""
 GUESSED = 0.3
-"""What of that a name is worth that only a capital letter makes one."""
+"""Factor of a symbol that only a capital letter speaks for."""
 QUALIFIED = 0.25
-"""Added where what is asked before the name (`View.`) encloses the definition; taken off where it does not."""
+"""Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
@@ -44,12 +44,12 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that a question asks for: `View.setPadding` has the qualifiers ("View",)."""
+    """A name in a query: `View.setPadding` has the qualifiers ("View",)."""
 
     name: str
     qualifiers: tuple[str, ...] = ()
     certain: bool = True
-    """False where only a capital letter inside the question speaks for it: `how to restart an Activity`."""
+    """False where only a capital letter in a sentence speaks for it: `how to restart an Activity`."""
 
 
 def folded(name: str) -> str:
@@ -61,16 +61,16 @@ def folded(name: str) -> str:
     return "".join(tokenize(name)) or name.lower()
 
 
-def asked_symbols(text: str) -> list[Symbol]:
-    """Names in a question that only code has: joined by dots, with humps, underscores or a bracket; or the only word.
+def query_symbols(text: str) -> list[Symbol]:
+    """The names in a query that only code has: with dots, camel case, underscores or a bracket; or its only word.
 
-    >>> asked_symbols("View.setPadding"), asked_symbols("close the file")
+    >>> query_symbols("View.setPadding"), query_symbols("close the file")
     ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
-    >>> [(symbol.name, symbol.certain) for symbol in asked_symbols("where is parseJson( called by Gson")]
+    >>> [(symbol.name, symbol.certain) for symbol in query_symbols("where is parseJson( called by Gson")]
     [('parseJson', True), ('Gson', False)]
     """
     alone = len(text.split()) == 1
-    found: dict[Symbol, None] = {}
+    symbols: dict[Symbol, None] = {}
     for match in _PATH.finditer(text):
         names = _NAME.findall(match.group())
         called = text[match.end() : match.end() + 1] == "("
@@ -79,8 +79,8 @@ def asked_symbols(text: str) -> list[Symbol]:
         joined = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
         certain = alone or called or joined or any(_HUMP.search(name) for name in names)
         if certain or capital:
-            found[Symbol(names[-1], tuple(names[:-1]), certain)] = None
-    return list(found)
+            symbols[Symbol(names[-1], tuple(names[:-1]), certain)] = None
+    return list(symbols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ class DefinitionTable:
     @classmethod
     def of(cls, definitions: Iterable[tuple[str, str, str]]) -> DefinitionTable:
         """From (name, qualified name, kind) of every row, in order; those without a name of their own are left out."""
-        met: dict[str, int] = {"": -1}  # a definition takes twelve bytes; its name those it has, once
+        numbers_of: dict[str, int] = {"": -1}  # each distinct name once: a definition takes twelve bytes
         keys, spelled, scopes = array("i"), array("I"), array("I")
         for name, qualified, kind in definitions:
-            keys.append(met.setdefault("" if kind in _NAMELESS else folded(name), len(met) - 1))
+            keys.append(numbers_of.setdefault("" if kind in _NAMELESS else folded(name), len(numbers_of) - 1))
             spelled.append(crc32(name.encode("utf-8", "replace")))
             scopes.append(_scope(qualified))
-        del met[""]
-        names = Vocabulary.of(met)
-        numbers = np.full(len(met) + 1, -1, np.int64)
+        del numbers_of[""]
+        names = Vocabulary.of(numbers_of)
+        numbers = np.full(len(numbers_of) + 1, -1, np.int64)
         for id, name in enumerate(names):
-            numbers[met.get(name, -1)] = id
+            numbers[numbers_of.get(name, -1)] = id
         numbers[-1] = -1
         ids = numbers[np.frombuffer(keys, np.intc)] if keys else np.zeros(0, np.int64)
         rows = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]

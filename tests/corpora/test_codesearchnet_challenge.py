@@ -136,7 +136,7 @@ def test_annotations_are_means_by_language_query_and_url(tmp_path: Path) -> None
         ),
     ],
 )
-def test_wrong_annotations_are_told_in_one_line(tmp_path: Path, annotations: str, message: str) -> None:
+def test_wrong_annotations_are_an_error_of_one_line(tmp_path: Path, annotations: str, message: str) -> None:
     release(tmp_path, annotations)
     with pytest.raises(BadInput, match=message) as caught:
         challenges(tmp_path)
@@ -144,7 +144,7 @@ def test_wrong_annotations_are_told_in_one_line(tmp_path: Path, annotations: str
 
 
 @pytest.mark.parametrize(("queries", "message"), [("text\na\n", ":1: the only column"), ("query\n", "has no queries")])
-def test_wrong_queries_are_told_in_one_line(tmp_path: Path, queries: str, message: str) -> None:
+def test_wrong_queries_are_an_error_of_one_line(tmp_path: Path, queries: str, message: str) -> None:
     release(tmp_path, queries=queries)
     with pytest.raises(BadInput, match=message):
         challenges(tmp_path)
@@ -158,13 +158,13 @@ def test_wrong_queries_are_told_in_one_line(tmp_path: Path, queries: str, messag
         (json.dumps({**asdict(function(1)), "code_tokens": "int"}), r":2: 'code_tokens' is not a list of strings"),
     ],
 )
-def test_a_wrong_function_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_a_wrong_function_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "java.jsonl").write_text(json.dumps(asdict(function(1))) + f"\n{line}\n")
     with pytest.raises(BadInput, match=message):
         list(read_functions([tmp_path / "java.jsonl"]))
 
 
-def test_wrong_archives_are_told(tmp_path: Path) -> None:
+def test_wrong_archives_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "java.zip"
     with pytest.raises(BadInput, match=r"there is no .*java\.zip; get it with"):
         list(read_functions([path]))

@@ -13,10 +13,8 @@ from corpora.codesearchnet.collect import Rules, collect, partition_of
 from corpora.codesearchnet.filters import (
     CONSTRUCTOR,
     METHOD,
-    STANDARD,
     TEST,
     comment_above,
-    documentation_tokens,
     first_paragraph,
     read_code,
     unwanted,
@@ -128,11 +126,6 @@ def test_documentation_is_cut_at_its_first_paragraph(documentation: str, paragra
     assert first_paragraph(documentation) == paragraph
 
 
-def test_a_documentation_of_two_words_and_a_full_stop_has_three_tokens() -> None:
-    assert documentation_tokens("Gets it.") == ("Gets", "it", ".")
-    assert len(documentation_tokens("Returns.")) == 2
-
-
 @pytest.mark.parametrize(
     ("language", "kind", "source", "tokens", "docstring"),
     [
@@ -213,11 +206,6 @@ def test_the_first_paragraph_is_found_by_every_languages_own_convention(tmp_path
     assert found[1:] == ([("save", "Saves the file."), ("show", "Shows the file.")] if path == "load.js" else [])
 
 
-def test_standard_methods_are_of_languages_that_there_are() -> None:
-    assert STANDARD.keys() <= LANGUAGES.keys()
-    assert {"go", "java", "javascript", "php", "python", "ruby"} <= STANDARD.keys()
-
-
 def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_there_are() -> None:
     def expected(name: str, seed: int) -> str:
         place = int(hashlib.sha256(f"{seed}:{name.lower()}".encode()).hexdigest()[:16], 16) / 2**64
@@ -231,7 +219,7 @@ def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_the
     assert abs(shares["test"] / 5000 - 0.1) < 0.02
 
 
-def test_what_is_not_installed_is_told_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_reported_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ukkonen", None)
     with pytest.raises(MissingExtra, match=r"identify; install it with: pip install 'neural-code-search\[corpora\]'"):
         recognise("a licence that nobody has asked for before")

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -201,20 +200,6 @@ def test_repositories_without_an_allowed_licence_are_left_out_unless_any_will_do
         make_corpus([root], tmp_path / "c", Rules(licences=("ISC",)), workers=1)
 
 
-def test_a_repository_stays_in_its_partition_when_others_are_added(tmp_path: Path) -> None:
-    root = many(tmp_path / "repositories", 4, 5)
-    make_corpus([root], tmp_path / "a", EVERYTHING, workers=1)
-    many(root, 9, 5)
-    made = make_corpus([root], tmp_path / "b", EVERYTHING, workers=1)
-    before, after = ({each.repo: each.partition for each in functions(tmp_path / name, "java")} for name in "ab")
-    assert before.items() <= after.items()
-    assert len({each.partition for each in functions(tmp_path / "b", "java")}) > 1
-    assert after == {f"owner/name{number}": partition_of(f"owner/name{number}") for number in range(9)}
-    assert sum(each["pairs"] for each in made["languages"]["java"]["partitions"].values()) == sum(
-        bool(each.docstring) for each in functions(tmp_path / "b", "java")
-    )
-
-
 @pytest.mark.slow
 def test_the_corpus_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
     root = many(tmp_path / "repositories", 5, 20)
@@ -239,7 +224,7 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["000000/repository.json", "java.scratch", "java.json"])
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, moment: str) -> None:
+def test_a_killed_run_resumes_and_ends_with_the_same_bytes(tmp_path: Path, moment: str) -> None:
     root = many(tmp_path / "repositories", 8)
     make_corpus([root], tmp_path / "whole", EVERYTHING, workers=1)
     out = tmp_path / "killed"
@@ -263,7 +248,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
         make_corpus([root], out, Rules(any_licence=True, seed=1), workers=1)
 
 
-def test_wrong_places_and_languages_are_told_in_one_line(tmp_path: Path) -> None:
+def test_wrong_places_and_languages_are_an_error_of_one_line(tmp_path: Path) -> None:
     root = many(tmp_path / "repositories", 1, 5)
     with pytest.raises(BadInput, match="there is no language 'cobol'; there are: java, python"):
         make_corpus([root], tmp_path / "out", Rules(("cobol",)))
@@ -354,7 +339,7 @@ def test_the_challenge_is_judged_from_the_csv_of_an_index_of_the_corpus(
     assert capsys.readouterr().out.splitlines()[0] == "python\t2\t0.500\t0.500\t0.667"
 
 
-def test_the_csv_of_a_run_has_its_order_and_wrong_runs_are_told(
+def test_the_csv_of_a_run_has_its_order_and_wrong_runs_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "queries.csv").write_text("query\nload a table\n")
@@ -368,27 +353,6 @@ def test_the_csv_of_a_run_has_its_order_and_wrong_runs_are_told(
     assert "the run of java has a query '7'; its ids must be 1 to 1" in capsys.readouterr().err
     assert corpora_main(command) == 2
     assert "name an index with --index, or a run" in capsys.readouterr().err
-
-
-def test_a_run_that_was_stopped_does_not_read_again_what_it_has_read(tmp_path: Path) -> None:
-    root = many(tmp_path / "repositories", 4, 5)
-    out = tmp_path / "out"
-
-    def stop_after_two(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-        for number, item in enumerate(items):
-            yield item
-            if number == 1:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_corpus([root], out, EVERYTHING, workers=1, track=stop_after_two)
-    done = sorted(path.parent.name for path in out.glob(".work/*/repository.json"))
-    assert done == ["000000", "000001"]
-    marked = out / ".work" / "000001" / "repository.json"
-    marked.write_text(marked.read_text().replace('"MIT"', '"as it was read"'))
-    make_corpus([root], out, EVERYTHING, workers=1)
-    licences = [row.text("license") for row in read_rows(out / "repositories.jsonl.gz")]
-    assert licences == ["MIT", "as it was read", "MIT", "MIT"]
 
 
 def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partition(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_an_id_with_a_space_cannot_go_into_a_trec_file(tmp_path: Path) -> None:
         (read_qrels, "", "holds no judgments"),
     ],
 )
-def test_a_wrong_trec_line_is_told_with_its_number(
+def test_a_wrong_trec_line_is_reported_with_its_number(
     tmp_path: Path, read: Callable[[Path], object], text: str, message: str
 ) -> None:
     path = tmp_path / "file"
@@ -134,7 +134,7 @@ def test_a_wrong_trec_line_is_told_with_its_number(
         ("qrels/test.tsv", None, r"there is no .*test\.tsv"),
     ],
 )
-def test_a_wrong_beir_file_is_told_in_one_line(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+def test_a_wrong_beir_file_is_an_error_of_one_line(tmp_path: Path, name: str, text: str | None, message: str) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "corpus.jsonl").write_text('{"_id": "1", "text": "a"}\n')
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a"}\n')
@@ -312,7 +312,7 @@ def test_the_release_of_nlp2api_is_read_from_its_archive(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_missing_data_is_told_with_its_remedy(tmp_path: Path, name: str) -> None:
+def test_missing_data_is_reported_with_its_remedy(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match=r"there is no .*(--data or NCS_DATA|python -m corpora fetch)"):
         load_corpora(name, tmp_path)
 

@@ -50,14 +50,6 @@ def test_without_a_command_every_corpus_is_listed(capsys: pytest.CaptureFixture[
     assert lines[-1] == "fetch one with: python -m corpora fetch NAME DATA"
 
 
-def test_help_names_what_can_be_fetched(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--help"])
-    assert caught.value.code == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in FETCHED)
-
-
 def test_the_catalogue_names_safe_places_pinned_contents_and_known_corpora() -> None:
     catalogue = read_catalogue()
     assert catalogue.keys() == FETCHED.keys() - {"coir", "repo_search"}
@@ -70,13 +62,13 @@ def test_the_catalogue_names_safe_places_pinned_contents_and_known_corpora() -> 
 
 
 @pytest.mark.parametrize("line", ["a b c", "a b 12x - http://127.0.0.1/", "a b - - http://127.0.0.1/ more"])
-def test_a_wrong_line_of_a_catalogue_is_told_with_its_number(tmp_path: Path, line: str) -> None:
+def test_a_wrong_line_of_a_catalogue_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "list.txt").write_text(f"# a comment\n\n{line}\n")
     with pytest.raises(BadInput, match=r"list\.txt:3: not 'corpus path bytes checksum address'"):
         read_catalogue(tmp_path / "list.txt")
 
 
-def test_fetch_brings_files_to_where_they_are_read_and_goes_on_later(
+def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     map_, queries = json.dumps({"def f():\n    pass": 3}).encode(), json.dumps(
@@ -239,7 +231,7 @@ def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path, capsys: pytest.Cap
         (["beir", "cosqa", "out", "--data", "none"], "there is no data folder none"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
+def test_what_is_wrong_is_an_error_of_one_line(
     arguments: list[str],
     message: str,
     tmp_path: Path,

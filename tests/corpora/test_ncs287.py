@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import stat
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,11 +11,8 @@ import pytest
 
 from corpora.download import NotFetched, RemoteFile, keep_in_zip
 from corpora.ncs287 import (
-    IndexedMethod,
     ScoreSheet,
-    numbered,
     read_links,
-    read_methods,
     read_questions,
     read_score_sheet,
     recomputed,
@@ -88,7 +82,7 @@ def test_the_figures_of_a_sheet_are_those_counted_by_hand(tmp_path: Path) -> Non
         ("No.,StackOverflow ID,a FRank\r\n1,2,nf\r\n", ":2: the rank 'nf' is neither NF"),
     ],
 )
-def test_a_wrong_line_of_a_sheet_is_told_with_its_number(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_line_of_a_sheet_is_reported_with_its_number(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "sheet.csv").write_text(text)
     with pytest.raises(BadInput, match=message):
         read_score_sheet(tmp_path / "sheet.csv")
@@ -99,10 +93,6 @@ def test_a_sheet_takes_one_rank_from_1_for_each_question(tmp_path: Path) -> None
         write_score_sheet(["1", "2"], {"ours": [1]}, tmp_path / "sheet.csv")
     with pytest.raises(BadInput, match="ours has a rank below 1"):
         write_score_sheet(["1"], {"ours": [0]}, tmp_path / "sheet.csv")
-
-
-def test_ids_are_numbered_from_the_second() -> None:
-    assert numbered(["1", "1", "2", "1"]) == ["1", "1-2", "2", "1-3"]
 
 
 # Repositories
@@ -124,15 +114,9 @@ def test_links_become_one_file_a_repository_and_commit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["https://example.org/x/y/archive/main.zip", "x/y", "https://example.org/../y/archive/1234567.zip"]
 )
-def test_a_line_that_is_no_such_link_is_told_with_its_number(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_no_such_link_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "links.txt").write_text(f"\n{line}\n")
     with pytest.raises(BadInput, match=r"links\.txt:2: .* is no link"):
-        read_links(tmp_path / "links.txt")
-
-
-def test_a_list_without_links_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "links.txt").write_text("\n")
-    with pytest.raises(BadInput, match="lists no repositories"):
         read_links(tmp_path / "links.txt")
 
 
@@ -147,7 +131,7 @@ def zipped(path: Path, files: dict[str, str], *, link: str = "") -> Path:
     return path
 
 
-def test_a_slim_archive_keeps_wanted_files_and_is_read_as_the_same_repository(tmp_path: Path) -> None:
+def test_a_reduced_archive_keeps_wanted_files_and_is_read_as_the_same_repository(tmp_path: Path) -> None:
     files = {"y-1/src/A.java": "class A {}", "y-1/logo.png": "x" * 50_000, "y-1/B.java": "class B {}"}
     archive = zipped(tmp_path / "x+y.zip", files, link="y-1/C.java")
     keep_in_zip(archive, lambda path: path.endswith(".java"))
@@ -190,49 +174,3 @@ METHOD = {
     "end_line": 566,
     "url": "https://example.org/owner/repo/blob/0123/src/Player.java#L506-L566",
 }
-
-
-def tarred(path: Path, lines: list[str], name: str = "search_corpus_1.jsonl") -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        data = "".join(f"{line}\n" for line in lines).encode()
-        entry = tarfile.TarInfo(name)
-        entry.size = len(data)
-        archive.addfile(entry, io.BytesIO(data))
-    return path
-
-
-def test_the_search_corpus_is_read_from_its_archives_in_order(tmp_path: Path) -> None:
-    other = {**METHOD, "id": 5, "method_name": "stop"}
-    paths = [
-        tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD), ""]),
-        tarred(tmp_path / "2.tar.gz", [json.dumps(other).replace("#", "\\#")]),  # as the release's README has it
-    ]
-    first, second = read_methods(paths)
-    assert first == IndexedMethod(4, "owner/repo/src/Player.java", "notifyEvent", 506, 566, str(METHOD["url"]))
-    assert (second.name, second.url) == ("stop", METHOD["url"])
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", r"1\.tar\.gz: search_corpus_1\.jsonl:2: no method"),
-        (json.dumps({**METHOD, "start_line": "506"}), r":2: id, start_line and end_line must be whole numbers"),
-        (json.dumps({key: METHOD[key] for key in ("id", "start_line", "end_line")}), r":2: no 'filepath'"),
-    ],
-)
-def test_a_wrong_line_of_the_search_corpus_is_told_with_its_number(tmp_path: Path, line: str, message: str) -> None:
-    path = tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD), line])
-    with pytest.raises(BadInput, match=message):
-        list(read_methods([path]))
-
-
-def test_a_damaged_or_missing_search_corpus_is_told(tmp_path: Path) -> None:
-    path = tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD)] * 5000)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(BadInput, match=r"1\.tar\.gz is damaged"):
-        list(read_methods([path]))
-    path.write_bytes(gzip.compress(b"no tar"))
-    with pytest.raises(BadInput, match=r"1\.tar\.gz is damaged"):
-        list(read_methods([path]))
-    with pytest.raises(BadInput, match=r"there is no .*2\.tar\.gz"):
-        list(read_methods([tmp_path / "2.tar.gz"]))

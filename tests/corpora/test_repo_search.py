@@ -13,7 +13,7 @@ from corpora import load_corpora, load_corpus
 from corpora.corpus import write_beir
 from corpora.download import RemoteFile
 from corpora.jsonl import read_rows
-from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, file_of, files_of_run, read
+from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, read
 from evaluation.measures import evaluate
 from ncs.errors import BadInput
 from tests.gitrepo import bare, commit, git, repository
@@ -100,13 +100,6 @@ def test_a_repository_in_no_language_that_is_read_says_so_and_is_no_corpus(tmp_p
     assert load_corpus("repo_search", tmp_path).qrels == second.files
 
 
-def test_a_file_stands_where_its_best_function_does() -> None:
-    run = {"q": {"b.py:7": 1.0, "a.py:1": 3.0, "b.py:2": 2.0, "a.py:9": 0.5, "c/d.py:3": 1.0}, "none": {}}
-    folded = files_of_run(run, file_of)
-    assert folded == {"q": {"a.py": 3.0, "b.py": 2.0, "c/d.py": 1.0}, "none": {}}
-    assert list(folded["q"]) == ["a.py", "b.py", "c/d.py"]
-
-
 def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Path) -> None:
     work_tree = repository(tmp_path / "o+r", FILES)
     data = write(tmp_path / "data", row("o/r", 0, git(work_tree, "rev-parse", "HEAD").strip(), ["sub/core.py"]))
@@ -139,7 +132,7 @@ def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tm
         ({"revision": 5}, ":1: not a string in 'revision'"),
     ],
 )
-def test_wrong_rows_are_told_in_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_wrong_rows_are_an_error_of_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
     repository(tmp_path / "o+r", FILES)
     data = write(tmp_path / "data", {**row("o/r", 0, "0" * 40, ["core.py"]), **change})
     with pytest.raises(BadInput, match=message):

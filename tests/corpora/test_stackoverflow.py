@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
-import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 import py7zr
 import pytest
 
-from corpora.pairs import HeldOut, Pair, normal_title, read_pairs, split_of, write_pairs
+from corpora.pairs import HeldOut, Pair, read_pairs, split_of, write_pairs
 from corpora.stackoverflow import Filters, codes, is_learnable, is_wanted, read_dump, read_posts
 from ncs.errors import BadInput
 
@@ -91,26 +89,6 @@ def test_a_7z_gives_the_same_rows_as_the_plain_file(tmp_path: Path) -> None:
     assert len(list(read_posts(path))) == 500 * len(ROWS)
 
 
-def test_reading_a_7z_may_end_early(tmp_path: Path) -> None:
-    noise = random.Random(3)
-    rows = ({"Id": str(n), "Body": f"{noise.getrandbits(80_000):x}"} for n in range(600))
-    posts = read_posts(packed(dump(tmp_path / "Posts.xml", rows), py7zr.FILTER_COPY))
-    assert next(iter(posts))["Id"] == "0"
-    posts.close()  # type: ignore[attr-defined]
-
-
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    def peak(rows: int) -> int:
-        path = dump(tmp_path / "Posts.xml", (answer(n, 1, "x" * 2000) for n in range(rows)))
-        tracemalloc.start()
-        assert sum(1 for _ in read_posts(path)) == rows
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
-
-    assert peak(10_000) < 1.5 * peak(1000)
-
-
 def test_evaluation_questions_are_left_out_by_id_and_by_title(tmp_path: Path) -> None:
     path = dump(tmp_path / "Posts.xml", ROWS)
     assert {pair.question_id for pair in read_dump(path, held_out=HeldOut.of([("10", "another title")]))} == {"18"}
@@ -158,11 +136,6 @@ def test_code_must_call_something_and_hold_no_xml(code: str, learnable: bool) ->
     assert is_learnable(code, "java") == learnable
 
 
-def test_a_language_without_a_grammar_is_judged_by_how_calls_look() -> None:
-    assert is_learnable("fn main() { hide(); }", "no such language")
-    assert not is_learnable("let a = 3;", "no such language")
-
-
 def test_only_blocks_of_code_count_and_their_entities_are_resolved() -> None:
     block = "<pre><code>\n  a &amp;&amp; &quot;b&quot;;\n</code></pre>"
     assert codes(f"<pre>no code</pre><code>inline()</code>{block}<pre><code> </code></pre>") == ['  a && "b";']
@@ -178,14 +151,14 @@ def test_only_blocks_of_code_count_and_their_entities_are_resolved() -> None:
         ("", r"Posts\.xml:1: no element found"),
     ],
 )
-def test_what_is_no_dump_is_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_dump_is_an_error_of_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "Posts.xml").write_text(text)
     with pytest.raises(BadInput, match=message) as caught:
         list(read_posts(tmp_path / "Posts.xml"))
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_or_missing_7z_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_wrong_or_missing_7z_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "Posts.7z"
     with pytest.raises(BadInput, match=r"there is no .*Posts\.7z"):
         list(read_posts(path))
@@ -248,7 +221,7 @@ ROW = {"query": "q", "code": "c", "language": "java", "source": "s", "id": "1"}
         ([{"query": "q", "code": "c", "language": "java", "source": "s"}], r":1: no 'id'"),
     ],
 )
-def test_a_wrong_pair_is_told_with_its_line(tmp_path: Path, rows: list[dict[str, object]], message: str) -> None:
+def test_a_wrong_pair_is_reported_with_its_line(tmp_path: Path, rows: list[dict[str, object]], message: str) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(BadInput, match=message):
@@ -259,7 +232,3 @@ def test_another_pair_of_the_same_id_gets_one_of_its_own(tmp_path: Path) -> None
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps({**ROW, "code": code}) + "\n" for code in "abc"))
     assert [pair.id for pair in read_pairs(path)] == ["1", "1~2", "1~3"]
-
-
-def test_titles_are_compared_without_case_punctuation_and_odd_characters() -> None:
-    assert normal_title("How do I “ﬁnd”  a\u00a0View?") == "how do i find a view"

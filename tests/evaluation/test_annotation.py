@@ -20,17 +20,28 @@ from corpora.codesearchnet import read_queries as read_challenge_queries
 from corpora.corpus import read_beir
 from corpora.trec import read_qrels, read_run
 from evaluation.__main__ import main as evaluation
-from evaluation.annotation.agreement import Agreement, agreements, kappa, shown
-from evaluation.annotation.answers import Answer, mean_grades, next_pair, qrels_of
-from evaluation.annotation.colours import MOST_COLOURED, MOST_SHOWN, pieces
 from evaluation.annotation.command import Request, opened
-from evaluation.annotation.database import SCHEMA, JudgedAlready, Judgments, is_new
-from evaluation.annotation.pool import Pair, Recipe, pool, runs
-from evaluation.annotation.queries import read_queries
+from evaluation.annotation.judgments import (
+    SCHEMA,
+    Agreement,
+    Answer,
+    JudgedAlready,
+    Judgments,
+    agreement_text,
+    agreements,
+    is_new,
+    kappa,
+    mean_grades,
+    next_pair,
+    qrels_of,
+)
+from evaluation.annotation.pool import Pair, Recipe, pool, read_queries, runs
+from evaluation.annotation.session import MAX_HIGHLIGHTED, MAX_SHOWN, highlight
 from ncs.cli.main import app, main
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.types import Document, Query
 from tests import corpus
 from tests.annotating import QUERIES, Place, place
@@ -76,17 +87,17 @@ def test_queries_are_read_from_every_form(tmp_path: Path, name: str, text: str, 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("q.txt", " \n\n", "q.txt has no queries; write one a line"),
+        ("q.txt", " \n\n", "q.txt has no queries; write one per line"),
         ("q.txt", "a b\n\nA B\n", "q.txt:3: the query 'a b' is already at {}/q.txt:1; keep one of them"),
         ("q.tsv", "1\ta\n1\tb\n", "q.tsv:2: the id '1' is already at {}/q.tsv:1; keep one of them"),
         ("q.tsv", "1\ta\nb\n", "q.tsv:2: no tab; write the id, a tab and the query"),
         ("q.tsv", "1 2\ta\n", "q.tsv:1: the id '1 2' is empty or holds white space, as no qrels can; rename it"),
         ("q.tsv", "1\t\n", "q.tsv:1: no text; write the query, or take the line out"),
         ("q.jsonl", '{"_id": null, "text": "a"}', "q.jsonl:1: the id is neither text nor a whole number; correct that"),
-        ("q.jsonl", '{"text": "\\ud800"}', "q.jsonl:1: half a surrogate pair, which is no Unicode; correct that line"),
+        ("q.jsonl", '{"text": "\\ud800"}', "q.jsonl:1: half a surrogate pair, which is not Unicode; correct that line"),
         ("q.jsonl", "[]", "q.jsonl:1: not a JSON object; correct that line"),
         ("q.csv", "text\na\n", "q.csv:1: the only column must be called query"),
-        ("q.txt", "x" * 2001, "q.txt:1: a query of 2,001 characters; 2,000 are the most, shorten it"),
+        ("q.txt", "x" * 2001, "q.txt:1: a query of 2,001 characters; shorten it to 2,000"),
         ("q.txt", "\udcff", "q.txt is damaged"),
     ],
 )
@@ -191,7 +202,7 @@ def test_agreement_is_told_of_each_two_people_and_of_everybody() -> None:
         Agreement("everybody", "", 4, 0.75, None),
     ]
     assert [each.kappa for each in found] == [pytest.approx(expected), None, pytest.approx(everybody)]
-    assert shown(found[:2]).splitlines() == [
+    assert agreement_text(found[:2]).splitlines() == [
         f"ada and bob: 3 judged by both, 67% alike, squared Cohen's kappa {expected:.3f}",
         "ada and eve: 1 judged by both, 100% alike, squared Cohen's kappa not defined (all grades are the same)",
     ]
@@ -254,7 +265,7 @@ def test_a_creation_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
 def test_pieces_put_together_are_the_code_and_hidden_characters_are_named() -> None:
     code = "def f(a):\r\n\treturn \"\u202ex\x07\" + '<b>&amp;'  # note\n"
     document = Document("d", "r", "p", 1, 2, "python", "function", "f", "f", {}, code)
-    found, cut = pieces(document)
+    found, cut = highlight(document)
     assert not cut
     assert [text for kind, text in found if kind == "hidden"] == ["U+202E", "U+0007"]
     assert (
@@ -268,15 +279,15 @@ def test_pieces_put_together_are_the_code_and_hidden_characters_are_named() -> N
 @pytest.mark.parametrize("language", [*LANGUAGES, "nothing", ""])
 @pytest.mark.parametrize("code", ["", "\n\n", "\x00", "'\"`(", "f(x)\n" * 5_000, "\ud800é"])
 def test_no_code_is_lost_in_any_language(language: str, code: str) -> None:
-    found, _ = pieces(Document("d", "r", "p", 1, 2, language, "function", "f", "f", {}, code))
+    found, _ = highlight(Document("d", "r", "p", 1, 2, language, "function", "f", "f", {}, code))
     assert "".join(chr(int(text[2:], 16)) if kind == "hidden" else text for kind, text in found) == code
 
 
 def test_code_without_end_is_cut() -> None:
-    code = "x" * (MOST_SHOWN + 1)
-    found, cut = pieces(Document("d", "r", "p", 1, 2, "python", "function", "f", "f", {}, code))
+    code = "x" * (MAX_SHOWN + 1)
+    found, cut = highlight(Document("d", "r", "p", 1, 2, "python", "function", "f", "f", {}, code))
     assert cut
-    assert sum(len(text) for _, text in found) == MOST_SHOWN > MOST_COLOURED
+    assert sum(len(text) for _, text in found) == MAX_SHOWN > MAX_HIGHLIGHTED
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -289,13 +300,14 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 
 def judged(at: Place, **options: object) -> list[tuple[str, str, int]]:
     """Make the pool; ada and bob judge its first pairs: (query, document, their mean rounded)."""
-    with opened(Request(at.index, at.queries, k=2, **options), make=True) as (desk, _):  # type: ignore[arg-type]
-        for pair, (ours, theirs) in zip(desk.judgments.pairs, ((3, 2), (0, 0), (1, 3), (2, 2)), strict=False):
-            desk.answer("ada", pair.number, ours, 'fine, but\n"slow"')
-            desk.answer("bob", pair.number, theirs, "")
-        desk.answer("eve", desk.judgments.pairs[-1].number, None, "no idea")
+    with opened(Request(at.index, at.queries, k=2, **options), make=True) as (session, _):  # type: ignore[arg-type]
+        for pair, (ours, theirs) in zip(session.judgments.pairs, ((3, 2), (0, 0), (1, 3), (2, 2)), strict=False):
+            session.answer("ada", pair.number, ours, 'fine, but\n"slow"')
+            session.answer("bob", pair.number, theirs, "")
+        session.answer("eve", session.judgments.pairs[-1].number, None, "no idea")
         return [
-            (pair.query, pair.document, grade) for pair, grade in zip(desk.judgments.pairs, (3, 0, 2, 2), strict=False)
+            (pair.query, pair.document, grade)
+            for pair, grade in zip(session.judgments.pairs, (3, 0, 2, 2), strict=False)
         ]
 
 
@@ -356,8 +368,8 @@ def test_white_space_in_an_id_is_written_alike_in_qrels_and_runs_and_kept_by_the
     )
     Index.of([document], tmp_path / "index").close()
     at = Place(tmp_path / "index", write(tmp_path / "q.tsv", "7\tread_text_file\n"))
-    with opened(Request(at.index, at.queries, rankers=("bm25",)), make=True) as (desk, _):
-        desk.answer("ada", 1, 3, "")
+    with opened(Request(at.index, at.queries, rankers=("bm25",)), make=True) as (session, _):
+        session.answer("ada", 1, 3, "")
     (tmp_path / "beir").mkdir()
     for option, name in (("--export", "a.qrels"), ("--runs", "runs"), ("--export", "beir"), ("--export", "a.csv")):
         assert said(capsys, at.index, at.queries, option, tmp_path / name)[0] == 0
@@ -371,10 +383,10 @@ def test_the_csv_has_annotationstores_columns_and_links_where_they_are_known(
     at: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(at)
-    with opened(Request(at.index, at.queries), make=False) as (desk, _):
-        number = next(pair.number for pair in desk.judgments.pairs if pair.document.startswith("known/"))
+    with opened(Request(at.index, at.queries), make=False) as (session, _):
+        number = next(pair.number for pair in session.judgments.pairs if pair.document.startswith("known/"))
         if number > 4:
-            desk.answer("ada", number, 3, "")
+            session.answer("ada", number, 3, "")
     file = tmp_path / "annotationStore.csv"
     assert said(capsys, at.index, at.queries, "--export", file)[0] == 0
     with file.open(newline="") as opened_file:
@@ -415,8 +427,8 @@ def test_wrong_input_is_one_line(at: Place, tmp_path: Path, capsys: pytest.Captu
     assert line(at.index, tmp_path).startswith(f"cannot read {tmp_path}")
     assert "nothing is judged yet" in line(at.index, at.queries, "--export", tmp_path / "x")
     assert not at.database.exists()
-    assert line(at.index, at.queries, "--rankers", "bm25,nope").startswith("no ranker called 'nope'; there are: ")
-    assert line(at.index, at.queries, "--rankers", ", ").startswith("--rankers names none")
+    assert line(at.index, at.queries, "--rankers", "bm25,nope").startswith("no ranker called 'nope'; choose one of: ")
+    assert line(at.index, at.queries, "--rankers", ", ").startswith("--rankers is empty")
     assert "fit it with: ncs build --ranker two_field" in line(at.index, at.queries, "--rankers", "two_field")
     assert "has no cobol; it has: java, python" in line(at.index, at.queries, "--language", "cobol")
     write(at.database, "no database\n" * 99)
@@ -429,7 +441,7 @@ def test_wrong_input_is_one_line(at: Place, tmp_path: Path, capsys: pytest.Captu
     assert "was made with --rankers bm25,ncs,hybrid -k 2 --seed 0, not" in line(at.index, at.queries, "--seed", 5)
     assert "needs a second" not in said(capsys, at.index, at.queries, "--agreement", "--seed", 0)[2]
     other = write(tmp_path / "other.txt", "something else\n")
-    assert "is of other queries than" in line(at.index, other, "--database", at.database, "--agreement")
+    assert "has other queries than" in line(at.index, other, "--database", at.database, "--agreement")
     assert line(at.index, at.queries, "--export", tmp_path / "no" / "x").startswith("cannot write")
 
 
@@ -438,7 +450,7 @@ def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_n
 ) -> None:
     judged(at)
     with Index.load(at.index) as index:
-        documents = list(index.documents.documents(range(len(index))))
+        documents = list(index.documents.documents(index.documents.rows().tolist()))
     more = Document("new:1", "new", "new", 1, 1, "python", "function", "new", "new", {}, "def new(): pass")
     Index.of([*documents, more], tmp_path / "grown").close()
     assert said(capsys, tmp_path / "grown", at.queries, "--agreement")[0] == 0

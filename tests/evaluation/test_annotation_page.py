@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from evaluation.annotation.answers import Answer
-from evaluation.annotation.database import Judgments
+from evaluation.annotation.judgments import Answer, Judgments
 from tests.annotating import QUERIES, SCRIPT, Annotating, Place, annotating, place
 from tests.browser import AT_REST, Window, chromium, until, window
 from tests.serving import own_port

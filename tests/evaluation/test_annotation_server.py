@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 
 from evaluation.annotation.app import create_app
 from evaluation.annotation.command import Request, opened
-from evaluation.annotation.database import Judgments
+from evaluation.annotation.judgments import Judgments
 from ncs.serve.http.settings import Settings
 from tests.annotating import QUERIES, Place, annotating, place
 from tests.waiting import LONG, until
@@ -46,8 +46,8 @@ def at(standing: Place, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def client(at: Place) -> Iterator[TestClient]:
-    with opened(Request(at.index, at.queries, k=3), make=True) as (desk, _):
-        app = create_app(desk, Settings({}))
+    with opened(Request(at.index, at.queries, k=3), make=True) as (session, _):
+        app = create_app(session, Settings({}))
         with TestClient(app, "http://localhost", raise_server_exceptions=False) as found:
             yield found
 
@@ -175,8 +175,8 @@ def test_the_page_runs_its_own_script_only(client: TestClient) -> None:
 
 
 def test_with_a_token_only_the_page_is_open(at: Place) -> None:
-    with opened(Request(at.index, at.queries, k=1), make=True) as (desk, _):
-        client = TestClient(create_app(desk, Settings({}), TOKEN), "http://localhost")
+    with opened(Request(at.index, at.queries, k=1), make=True) as (session, _):
+        client = TestClient(create_app(session, Settings({}), TOKEN), "http://localhost")
         assert client.get("/").status_code == 200
         assert client.get("/api/pool").json()["error"]["code"] == "no_token"
         assert client.get("/api/pool", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
@@ -233,7 +233,7 @@ def test_the_answer_before_the_kill_is_there_when_it_starts_again_and_undo_takes
         server.process.send_signal(signal.SIGKILL)
         assert server.process.wait() == -signal.SIGKILL
     with annotating(at) as server:
-        assert "1 judgments so far" in server.said[0]
+        assert "1 judgment so far" in server.said[0]
         state = httpx.get(f"{server.url}/api/next?annotator=ada", timeout=LONG).json()
         assert state["progress"]["judged"] == 1
         back = httpx.post(f"{server.url}/api/undo", json={"annotator": "ada"}, timeout=LONG).json()["pair"]

@@ -28,9 +28,9 @@ def test_a_table_and_a_file_say_what_was_found_and_what_has_no_body(
     (sources / "a.java").write_text("abstract class A {\n  void one() { }\n  A() { }\n  abstract void two();\n}\n")
     (sources / "b.rs").write_text("fn one() {}\nmod m {\n    pub fn two() {}\n}\n")
     assert bench_ctags.main([str(sources), "--json", str(tmp_path / "out.json")]) == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [
-        "| java | 1 | 2 | 2 | 2 | 100.0% | 1 |",
-        "| rust | 1 | 2 | 2 | 2 | 100.0% | 0 |",
+    assert [line.split()[1::2] for line in capsys.readouterr().out.splitlines()[2:]] == [
+        ["java", "1", "2", "2", "2", "100.0%", "1"],
+        ["rust", "1", "2", "2", "2", "100.0%", "0"],
     ]
     languages = json.loads((tmp_path / "out.json").read_text())["languages"]
     assert {name: (row["found"], row["share"], row["missed"]) for name, row in languages.items()} == {
@@ -47,7 +47,6 @@ def test_a_function_that_no_document_holds_is_missed_and_named(
     folder.mkdir()
     (folder / "a.scala").write_text('val text = """\ndef written = 1\n"""\ndef one = 2\n')
     assert bench_ctags.main([str(folder), "--examples", "3"]) == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [
-        "| scala | 1 | 1 | 2 | 1 | 50.0% | 0 |",
-        "r/a.scala:2 written (function)",
-    ]
+    row, missed = capsys.readouterr().out.splitlines()[2:]
+    assert row.split()[1::2] == ["scala", "1", "1", "2", "1", "50.0%", "0"]
+    assert missed == "r/a.scala:2 written (function)"

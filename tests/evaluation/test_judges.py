@@ -106,7 +106,7 @@ def test_wrong_input_gives_one_line(home: Path, capsys: pytest.CaptureFixture[st
         ([questions, index, "--clones", clones, "--draw", "0"], "must be at least 1"),
         ([questions, index, "--clones", str(home / "index")], "at least one of each"),
         ([str(home / "no.json"), index, "--clones", clones], "there is no"),
-        ([questions, str(home), "--clones", clones], "no manifest.json"),
+        ([questions, str(home), "--clones", clones], "no snapshot.json"),
     ):
         assert calibrate.main([*arguments, "-q"]) == 2
         error = capsys.readouterr().err

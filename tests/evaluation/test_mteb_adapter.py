@@ -82,7 +82,7 @@ def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(tmp_pat
         model = RankerModel("bm25")
         model.index(rows, task_metadata=by_subset, hf_subset=subset)
         assert model._index is not None
-        names[subset] = [document.name for document in model._index.store.documents([0, 1])]
+        names[subset] = [document.name for document in model._index.documents.documents([0, 1])]
         model.close()
     assert names == {"java": ["sendMail", ""], "text": ["", ""]}
 

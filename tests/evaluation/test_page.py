@@ -84,6 +84,7 @@ def test_a_plot_is_svg_that_names_the_systems_and_is_the_same_again() -> None:
     links = Page(page([small(system="a&b")])).links
     svg = [base64.b64decode(link.partition(",")[2]).decode() for link in links]
     assert "a&amp;b" in svg[0]
+    assert "mathdefault" not in "".join(svg)
     assert "http://www.w3.org/2000/svg" in svg[0]
     assert links == Page(page([small(system="a&b")])).links
 

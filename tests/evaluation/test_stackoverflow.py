@@ -20,8 +20,9 @@ from evaluation import experiments
 from evaluation.judges.aroma import features, similarity
 from evaluation.measures import compare
 from evaluation.stackoverflow import Journal, main
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from tests import corpus
 
 QUESTIONS: list[dict[str, Any]] = [

@@ -133,4 +133,4 @@ def test_no_question_and_an_unknown_function_are_errors(home: Path, tmp_path: Pa
 def test_questions_whose_answers_are_code_are_sent_to_the_other_command(home: Path) -> None:
     done = CliRunner().invoke(app, ["eval", "questions.json", "-i", str(home / ".ncs")])
     assert isinstance(done.exception, BadInput)
-    assert str(done.exception).endswith("judge by it with: ncs evaluate")
+    assert str(done.exception).endswith("use ncs evaluate instead")

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLost
 from ncs.index import Index
-from ncs.scale.milvus import index as served
+from ncs.scale.milvus import index as milvus_index
 from ncs.scale.milvus import publish as publishing
 from ncs.scale.milvus.index import MilvusIndex
 from ncs.scale.milvus.publish import Publication, Published, publish, sparse_vectors
@@ -28,7 +29,8 @@ from ncs.storage.postings import PostingTable
 from ncs.text.vocabulary import Vocabulary
 from tests import gitrepo
 from tests.milvus_lite import server
-from tests.serving import own_port
+from tests.serving import own_port, served
+from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")
 QUERIES = (
@@ -101,7 +103,7 @@ class Stored:
                 assert theirs.search("open file size", **some) == hits  # type: ignore[arg-type]
 
 
-def live(index: Index) -> np.ndarray:  # type: ignore[type-arg]
+def live(index: Index) -> np.ndarray:
     mask = index.snapshot.live
     return np.ones(len(index.snapshot), np.bool_) if mask is None else mask
 
@@ -126,8 +128,8 @@ def test_hits_scores_and_reasons_equal_those_of_the_folder(milvus: str, tmp_path
 def test_where_a_filter_leaves_more_than_a_query_can_name_the_folder_answers(
     milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "LISTED", 3)
-    monkeypatch.setattr(served, "MOST", 20)
+    monkeypatch.setattr(milvus_index, "LISTED", 3)
+    monkeypatch.setattr(milvus_index, "MOST", 20)
     Stored(tmp_path, milvus).check()
 
 
@@ -266,6 +268,22 @@ def test_a_milvus_that_is_lost_is_waited_for_and_refused_in_one_line(tmp_path: P
         impatient.search("hide keyboard")
     with server(tmp_path / "lite", port), reader:
         assert reader.search("open a file") == expected
+
+
+@pytest.mark.slow
+def test_a_server_answers_from_the_store_before_and_after_an_update(milvus: str, tmp_path: Path) -> None:
+    stored = Stored(tmp_path, milvus, repositories=30)
+
+    def found(url: str) -> str:
+        answer = httpx.get(f"{url}/api/search", params={"query": "open every file at once"}, timeout=LONG)
+        return str(answer.raise_for_status().json()["hits"][0]["id"])
+
+    with served("-i", stored.folder, "--store", stored.target.text, "--workers", "1") as site:
+        with Index.load(stored.folder) as index:
+            assert found(site.url) == index.search("open every file at once")[0].document.id
+        (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+        stored.update()
+        until(lambda: found(site.url) == "r0/new.py:1")
 
 
 def test_a_store_that_is_lost_does_not_undo_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from ncs.storage.definitions import (
     Definitions,
     DefinitionTable,
     Symbol,
-    asked_symbols,
+    query_symbols,
 )
 from ncs.storage.snapshot import Description, Snapshot
 
@@ -75,4 +75,4 @@ def test_a_symbol_matches_by_spelling_scope_and_start(
     ],
 )
 def test_names_that_only_code_has_are_symbols(text: str, expected: list[tuple[str, tuple[str, ...], bool]]) -> None:
-    assert asked_symbols(text) == [Symbol(*each) for each in expected]
+    assert query_symbols(text) == [Symbol(*each) for each in expected]

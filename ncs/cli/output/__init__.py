@@ -1,11 +1,10 @@
-"""What a person sees: hits, tables and progress. rich is imported here only, and only on a terminal."""
+"""What the commands show: hits, tables and summaries."""
 
 from __future__ import annotations
 
-from ncs.cli.output.console import is_fancy, say, show_json
 from ncs.cli.output.hits import FORMATS, choose_format, show
-from ncs.cli.output.progress import tracker
-from ncs.cli.output.tables import count, say_built, say_updated, show_findings, show_info, show_table
+from ncs.cli.output.tables import say_built, say_updated, show_findings, show_info
+from ncs.console import count, is_fancy, say, show_json, show_table, tracker
 
 __all__ = ["FORMATS", "choose_format", "count", "is_fancy", "say", "say_built", "say_updated", "show"]
 __all__ += ["show_findings", "show_info", "show_json", "show_table", "tracker"]

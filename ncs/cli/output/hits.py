@@ -10,7 +10,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from ncs.cli.output.console import is_fancy, rich_console, say, show_json
+from ncs.console import is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
 from ncs.search.explain_table import reading_lines, reasons_lines
 from ncs.search.highlight import excerpt, marked_lines, marks, name_marks, numbered
@@ -23,7 +23,6 @@ from ncs.serve.terminal import (
     heading,
     light_background,
     place,
-    visible,
 )
 
 if TYPE_CHECKING:

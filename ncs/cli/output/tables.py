@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ncs.cli.output.console import is_fancy, rich_console, say
-from ncs.serve.terminal import visible
+from ncs.console import count, is_fancy, rich_console, say, show_table, visible
 from ncs.storage.file_roles import OUTLINES
 
 if TYPE_CHECKING:
@@ -19,36 +18,6 @@ if TYPE_CHECKING:
 
 MAX_REPOSITORIES = 20
 STYLES: dict[Level, str] = {"ok": "green", "note": "dim", "todo": "bold yellow"}
-
-
-def count(n: int, noun: str, plural: str = "") -> str:
-    """A number with its noun.
-
-    >>> count(1, "file"), count(2_000, "file"), count(2, "repository", "repositories")
-    ('1 file', '2,000 files', '2 repositories')
-    """
-    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
-
-
-def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> None:
-    """A table on stdout: drawn on a terminal, tab-separated otherwise."""
-    if not is_fancy(sys.stdout):
-        for row in rows:
-            print(visible("\t".join(row)))
-        return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    console = rich_console()
-    if title:
-        console.print(Text(title, "bold"))
-    table = Table(box=box.SIMPLE, show_header=bool(columns), show_edge=False)
-    for column in columns or ("", ""):
-        table.add_column(Text(column), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    console.print(table)
 
 
 def show_findings(findings: Iterable[Finding]) -> bool:

@@ -29,7 +29,7 @@ from ncs.serve.mcp.places import document_at, filters, scan, shown_path, whole_c
 from ncs.serve.mcp.projects import BUILDING, Project, Projects, choose
 from ncs.serve.mcp.schemas import TOOLS, FindDefinition, FindSimilar, GetFunction, IndexStatus, SearchCode, parse
 from ncs.serve.mcp.settings import TOKEN_BYTES
-from ncs.storage.definitions import Symbol, asked_symbols, folded
+from ncs.storage.definitions import Symbol, folded, query_symbols
 from ncs.types import Document, Location
 
 SCANNED = 100
@@ -150,7 +150,7 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
 def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> Page:
     """Where a name is defined: as spelled, in another style, or as the beginning of a name."""
     word = arguments.name.strip().removesuffix("()")
-    symbols = asked_symbols(word)
+    symbols = query_symbols(word)
     symbol = symbols[0] if len(symbols) == 1 else Symbol(word)
     notes, rows = list[str](), list[Ranked]()
     for number, project in enumerate(projects):

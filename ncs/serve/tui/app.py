@@ -15,9 +15,10 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, Input, OptionList, Static
 
+from ncs.console import visible
 from ncs.errors import NcsError
 from ncs.serve.editors import open_in_editor
-from ncs.serve.terminal import light_background, visible
+from ncs.serve.terminal import light_background
 from ncs.serve.tui import render
 from ncs.serve.tui.search import Searcher
 

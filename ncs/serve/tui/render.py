@@ -9,9 +9,10 @@ from typing import Any
 from textual.content import Content
 from textual.highlight import highlight
 
+from ncs.console import visible
 from ncs.search.explain_table import reading_lines, reasons_lines
 from ncs.search.highlight import marks, name_marks, numbered
-from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, place, visible
+from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, place
 
 MARK = "bold underline $text-warning"
 MAX_LINES, MAX_COLUMNS = 400, 400

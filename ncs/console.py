@@ -1,0 +1,150 @@
+"""What every program here writes to a console: messages, tables and progress bars, with control characters shown.
+
+rich is imported on a terminal only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from ncs.progress import Track, silent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+T = TypeVar("T")
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_REPLACED = [*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
+_VISIBLE = {**_PICTURES, **dict.fromkeys(_REPLACED, 0xFFFD)}
+"""Control and bidi characters: indexed code must not steer a terminal or hide in it."""
+
+
+def visible(text: str) -> str:
+    r"""Text in which control characters are shown instead of obeyed, one for one; newlines and tabs stay.
+
+    >>> visible("\x1b[2Jclear\r\n")
+    '␛[2Jclear␍\n'
+    """
+    return text.translate(_VISIBLE)
+
+
+def say(message: str) -> None:
+    """A message on stderr."""
+    print(visible(message), file=sys.stderr)
+
+
+def show_json(value: Any, *, indent: int | None = 2) -> None:
+    """One JSON value on stdout, in UTF-8."""
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def is_fancy(stream: TextIO) -> bool:
+    """Whether this stream takes colors: a terminal, or with FORCE_COLOR."""
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def rich_console(*, stderr: bool = False) -> Console:
+    """For colored text, as wide as the terminal; rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb."""
+    from rich.console import Console
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command exit where the reader has."""
+            raise BrokenPipeError
+
+    return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> count(1, "file"), count(2_000, "file"), count(2, "repository", "repositories")
+    ('1 file', '2,000 files', '2 repositories')
+    """
+    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
+
+
+def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> None:
+    """A table on stdout: drawn on a terminal, tab-separated otherwise."""
+    if not is_fancy(sys.stdout):
+        for row in rows:
+            print(visible("\t".join(row)))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = rich_console()
+    if title:
+        console.print(Text(title, "bold"))
+    table = Table(box=box.SIMPLE, show_header=bool(columns), show_edge=False)
+    for column in columns or ("", ""):
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    console.print(table)
+
+
+def tracker(quiet: bool) -> Track:
+    """Bars with rate and remaining time for stages over a second; nothing where stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return silent
+
+    def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+        bar: Progress | None = None
+        start, done, shown = time.monotonic(), 0, 0.0
+        try:
+            for item in items:
+                yield item
+                done += 1
+                now = time.monotonic()
+                if bar is None and now - start > 1:
+                    bar = _bar(unit)
+                    task = bar.add_task(stage, total=total, completed=done)
+                    bar.start()
+                if bar is not None and now - shown > 0.1:
+                    bar.update(task, completed=done)
+                    shown = now
+            if bar is not None:
+                bar.update(task, completed=done, total=done)
+        finally:
+            if bar is not None:
+                bar.stop()
+
+    return track
+
+
+def _bar(unit: str) -> Progress:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.{1 if speed < 10 else 0}f} {unit}/s" if speed else "", "dim")
+
+    return Progress(
+        TextColumn("{task.description:<22}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        *([Rate()] if unit else []),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=rich_console(stderr=True),
+    )
