@@ -19,7 +19,7 @@ from corpora.codesearchnet.filters import (
     read_code,
     unwanted,
 )
-from corpora.codesearchnet.licences import ALLOWED, licence_of, permits, recognise
+from corpora.codesearchnet.licenses import ALLOWED, identify_license, license_expression, permits
 from corpora.codesearchnet.repositories import Repository
 from corpora.jsonl import read_rows
 from ncs.errors import MissingExtra
@@ -69,14 +69,14 @@ NOTICE = 'Copyright 2020 X\n\nLicensed under the Apache License, Version 2.0 (th
     ],
 )
 def test_a_licence_is_known_by_its_text_or_by_its_first_sentence(text: str, licence: str) -> None:
-    assert recognise(text) == licence
+    assert identify_license(text) == licence
 
 
 def test_several_licence_files_must_all_allow_it_and_unknown_ones_do_not_count_beside_known_ones() -> None:
-    assert licence_of([]) == ""
-    assert licence_of(["Ask us."]) == "unknown"
-    assert licence_of([MIT, "third parties: see there"]) == "MIT"
-    assert licence_of([NOTICE, MIT]) == "Apache-2.0 AND MIT"
+    assert license_expression([]) == ""
+    assert license_expression(["Ask us."]) == "unknown"
+    assert license_expression([MIT, "third parties: see there"]) == "MIT"
+    assert license_expression([NOTICE, MIT]) == "Apache-2.0 AND MIT"
     assert permits("Apache-2.0 AND MIT")
     assert not permits("Apache-2.0 AND MIT", frozenset(["MIT"]))
     assert not permits("unknown")
@@ -222,4 +222,4 @@ def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_the
 def test_what_is_not_installed_is_reported_with_the_command_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ukkonen", None)
     with pytest.raises(MissingExtra, match=r"identify; install it with: pip install 'neural-code-search\[corpora\]'"):
-        recognise("a licence that nobody has asked for before")
+        identify_license("a licence that nobody has asked for before")

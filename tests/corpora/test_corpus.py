@@ -97,7 +97,7 @@ def test_an_id_with_a_space_cannot_go_into_a_trec_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' comes twice for query 'q'"),
+        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' is repeated for query 'q'"),
         (read_run, "q Q0 d 1 nan tag\n", r":1: the score 'nan' is not a number"),
         (read_run, "q Q0 d 1 high tag\n", r":1: the score 'high' is not a number"),
         (read_run, "\nq Q0 d 1 0.5\n", r":2: 5 columns instead of 6"),
@@ -329,5 +329,5 @@ def test_the_data_folder_is_the_one_given_else_that_of_the_environment(
 
 
 def test_an_unknown_corpus_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BadInput, match="there are: cosqa, nlp2api"):
+    with pytest.raises(BadInput, match="choose from cosqa, nlp2api"):
         load_corpus("nope")

@@ -128,7 +128,7 @@ def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tm
         ({"relevant": "core.py"}, ":1: 'relevant' is no list of files"),
         ({"relevant": []}, ":1: 'relevant' is no list of files"),
         ({"relevant_count": 0}, ":1: 'relevant_count' is no number from 1"),
-        ({"repo": "o/gone"}, r"there is no .*o\+gone; get it with: python -m corpora fetch repo_search DATA"),
+        ({"repo": "o/gone"}, r"there is no .*o\+gone; fetch it with: python -m corpora fetch repo_search DATA"),
         ({"revision": 5}, ":1: not a string in 'revision'"),
     ],
 )

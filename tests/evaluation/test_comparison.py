@@ -107,7 +107,7 @@ def test_corpora_that_were_asked_differently_are_not_pooled() -> None:
         ("", "is an empty run"),
         ("q0 Q0 d0 1 nan ncs\n", "a.run:1: the score 'nan' is not a number"),
         ("q0 Q0 d0 1 2.0 ncs\nzz Q0 d0 1 2.0 ncs\n", "1 of the run's 2 queries are not judged, first 'zz'"),
-        ("q0 Q0 d0 1 2.0 ncs\nq0 Q0 d0 2 1.0 ncs\n", "a.run:2: 'd0' comes twice for query 'q0'"),
+        ("q0 Q0 d0 1 2.0 ncs\nq0 Q0 d0 2 1.0 ncs\n", "a.run:2: 'd0' is repeated for query 'q0'"),
         ("q0 d0 2.0\n", "a.run:1: 3 columns instead of 6"),
     ],
 )
