@@ -108,7 +108,7 @@ def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Pat
     assert evaluate(task.files, task.corpus.judged_run(run), "mrr") == {
         "r-0": 0.5
     }  # the second file, the third function
-    with pytest.raises(BadInput, match="its files are judged"):
+    with pytest.raises(BadInput, match="its qrels judge files"):
         write_beir(task.corpus, tmp_path / "beir")
 
 
