@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -86,11 +86,6 @@ class Uses:
     def __len__(self) -> int:
         """Number of documents in the first segment, where `documents` was counted."""
         return len(self._parts[0])
-
-    def documents_with(self, names: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-        """How many documents use each of these names."""
-        counts: NDArray[np.int32] = self.documents[names]
-        return counts
 
     def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The names used by these rows, joined: ids [m], and how many each row uses [len(rows)]."""
