@@ -149,7 +149,7 @@ def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     with live.acquire() as index:
         project_map, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
         row_of_id = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
-        has_vectors = np.isin(list(row_of_id.values()), vectors.filled())
+        has_vectors = np.isin(list(row_of_id.values()), vectors.nonzero_rows())
         rows = {id: row for (id, row), has_vector in zip(row_of_id.items(), has_vectors, strict=True) if has_vector}
         points = project_map.where(vectors, list(rows.values()))
     places = [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, points, strict=True)]
