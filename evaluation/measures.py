@@ -78,7 +78,7 @@ def average_precision(ranked: Sequence[int], judged: Sequence[int]) -> float:
     0.8333333333333333
     """
     ranks = [rank for rank, grade in enumerate(ranked, 1) if grade > 0]
-    return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(judged) if judged else 0.0
+    return sum(hits / rank for hits, rank in enumerate(ranks, 1)) / len(judged) if judged else 0.0
 
 
 def recall(ranked: Sequence[int], judged: Sequence[int]) -> float:
@@ -269,7 +269,7 @@ def _interval(values: NDArray[np.float64], confidence: float, resamples: int, se
         raise BadInput("no queries to compare; judge at least one")
     if (values == values[0]).all():  # nothing varies (also: one query), so no resample differs
         return float(values[0]), float(values[0])
-    found = bootstrap(
+    result = bootstrap(
         (values,),
         np.mean,
         n_resamples=resamples,
@@ -278,13 +278,13 @@ def _interval(values: NDArray[np.float64], confidence: float, resamples: int, se
         method="percentile",
         random_state=np.random.default_rng(seed),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(result.low), float(result.high)
 
 
 def _p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], resamples: int, seed: int) -> float:
     if len(ours) < 2 or (ours == theirs).all():  # every swap gives a difference of the same size
         return 1.0
-    found = permutation_test(
+    result = permutation_test(
         (ours, theirs),
         _mean_difference,
         permutation_type="samples",
@@ -293,7 +293,7 @@ def _p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], resamples: 
         batch=1000,
         random_state=np.random.default_rng(seed),
     )
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def _mean_difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:

@@ -32,15 +32,15 @@ def check_extra() -> None:
     del jinja2, matplotlib
 
 
-def write_page(found: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
+def write_page(experiments: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
     """Write the page. pair: the two systems compared query by query; None: the best one and bm25.
 
     Raises MissingExtra, and BadInput for a system that is not in a result.
     """
-    path.write_text(page(found, pair=pair), encoding="utf-8")
+    path.write_text(page(experiments, pair=pair), encoding="utf-8")
 
 
-def page(found: Sequence[Experiment], *, pair: Pair | None = None) -> str:
+def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
     """The page as text."""
     check_extra()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -48,14 +48,14 @@ def page(found: Sequence[Experiment], *, pair: Pair | None = None) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    title = f"Ranking results: {', '.join(dict.fromkeys(each.corpus for each in found))}"
-    sections = [_section(each, pair) for each in found]
+    title = f"Ranking results: {', '.join(dict.fromkeys(each.corpus for each in experiments))}"
+    sections = [_section(each, pair) for each in experiments]
     return environment.get_template("page.html.j2").render(title=title, sections=sections)
 
 
 def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
     over_indexes = all(build.documents is not None for build in experiment.builds)
-    shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
+    builds_shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
     builds = [
         {"cost": cost(build), "config": json.dumps(dict(build.config), indent=1, sort_keys=True)}
         for build in experiment.builds
@@ -64,8 +64,8 @@ def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
         "name": experiment.corpus,
         "about": caption(experiment).partition("\n")[0],
         "tables": tables(experiment),
-        "figures": [figure for build in shown for figure in _figures(experiment, build)],
-        "pairs": [_pair(experiment, build, pair) for build in shown],
+        "figures": [figure for build in builds_shown for figure in _figures(experiment, build)],
+        "pairs": [_pair(experiment, build, pair) for build in builds_shown],
         "builds": builds,
     }
 
@@ -146,26 +146,28 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
 def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, Any]:
     """Two systems query by query; ranks are FRank, a dash where nothing was found."""
     measure, suffix = experiment.measures[0], next(iter(splits(experiment)))
-    ours, theirs = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
-    left, right = experiment.values(ours, measure), experiment.values(theirs, measure)
-    ranks = [first_ranks(experiment, ranked, suffix) for ranked in (ours, theirs)]
+    left_system, right_system = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
+    left_values, right_values = experiment.values(left_system, measure), experiment.values(right_system, measure)
+    ranks = [first_ranks(experiment, ranked, suffix) for ranked in (left_system, right_system)]
     texts = dict(zip(experiment.queries, experiment.texts, strict=True)) if experiment.texts else {}
-    changes = sorted(((left[query] - right[query], query) for query in left), key=lambda pair: -pair[0])
+    changes = sorted(
+        ((left_values[query] - right_values[query], query) for query in left_values), key=lambda pair: -pair[0]
+    )
     rows = [
         [texts.get(query, query), f"{change:+.3f}", *(str(side[query] or "–") for side in ranks)]
         for change, query in changes
         if change
     ]
     gains, losses = sum(change > 0 for change, _ in changes), sum(change < 0 for change, _ in changes)
-    found = compare(left, right)
+    comparison = compare(left_values, right_values)
     title = f"{experiment.corpus} {build.settings} difference of every query"
     return {
-        "title": f"{ours.system} beside {theirs.system}: {measure}",
+        "title": f"{left_system.system} beside {right_system.system}: {measure}",
         "summary": f"{gains} queries are better, {losses} worse, {len(changes) - gains - losses} equal; the mean "
-        f"differs by {found.difference:+.3f} (95 % interval {found.low:+.3f} to {found.high:+.3f}, randomization test "
-        f"p = {found.p:.4f}). The last columns show the rank of the first relevant hit.",
+        f"differs by {comparison.difference:+.3f} (95 % interval {comparison.low:+.3f} to {comparison.high:+.3f}, "
+        f"randomization test p = {comparison.p:.4f}). The last columns show the rank of the first relevant hit.",
         "figure": _figure(title, lambda axes: _differences(axes, [change for change, _ in changes], measure)),
-        "head": ["query", "difference", ours.system, theirs.system],
+        "head": ["query", "difference", left_system.system, right_system.system],
         "rows": rows,
     }
 

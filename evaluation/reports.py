@@ -22,10 +22,10 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Head and rows."""
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns stand under each other.
 
-    >>> print(aligned(["ranker", "mrr"], [["bm25", "0.5"]]))
+    >>> print(markdown_table(["ranker", "mrr"], [["bm25", "0.5"]]))
     | ranker | mrr |
     |--------|-----|
     | bm25   | 0.5 |
@@ -40,11 +40,11 @@ def splits(experiment: Experiment) -> dict[str, list[str]]:
 
     The first measure of each is a reciprocal rank, where the experiment measured one.
     """
-    found: dict[str, list[str]] = {}
+    measures: dict[str, list[str]] = {}
     for measure in experiment.measures:
         match = re.search(r" at [0-9.]+$", measure)
-        found.setdefault(match[0] if match else "", []).append(measure)
-    return found
+        measures.setdefault(match[0] if match else "", []).append(measure)
+    return measures
 
 
 def first_ranks(experiment: Experiment, ranked: Ranked, suffix: str = "") -> dict[str, int]:
@@ -83,7 +83,7 @@ def tables(experiment: Experiment, baseline: str = BASELINE) -> list[Table]:
 
 def table(experiment: Experiment, baseline: str = BASELINE) -> str:
     """`tables` as Markdown."""
-    return "\n\n".join(aligned(*each) for each in tables(experiment, baseline))
+    return "\n\n".join(markdown_table(*each) for each in tables(experiment, baseline))
 
 
 def _systems(experiment: Experiment, build: Build, baseline: str) -> Table:
@@ -159,19 +159,19 @@ def _sweep(experiment: Experiment) -> list[Table]:
     return [([f"{measure} [95 %]", *systems, "build s"], means), ([f"to {names[0]} [95 %]", *systems], changes)]
 
 
-def averages(found: Sequence[Experiment]) -> str:
+def averages(results: Sequence[Experiment]) -> str:
     """A row per system of each of the settings: its means averaged over the corpora, as CoIR averages its tasks."""
-    first = found[0]
+    first = results[0]
     rows = [
         [f"{build.settings} {ranked.system}".strip()]
         + [
-            f"{sum(each.builds[b].systems[s].means[measure] for each in found) / len(found):.3f}"
+            f"{sum(each.builds[b].systems[s].means[measure] for each in results) / len(results):.3f}"
             for measure in first.measures
         ]
         for b, build in enumerate(first.builds)
         for s, ranked in enumerate(build.systems)
     ]
-    return aligned(["ranker", *first.measures], rows)
+    return markdown_table(["ranker", *first.measures], rows)
 
 
 def mean_text(values: Mapping[str, float]) -> str:
@@ -239,10 +239,10 @@ def readme(text: str, results: Path) -> str:
 # CSV and score sheets.
 
 
-def write_csv(found: Sequence[Experiment], path: Path) -> None:
+def write_csv(results: Sequence[Experiment], path: Path) -> None:
     """A line for each system of each index and threshold; means, intervals, and the paired difference to bm25."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        rows = [row for each in found for build in each.builds for row in _csv_rows(each, build)]
+        rows = [row for each in results for build in each.builds for row in _csv_rows(each, build)]
         columns = list(dict.fromkeys(name for row in rows for name in row))
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
@@ -272,7 +272,7 @@ def _figures(experiment: Experiment, build: Build, ranked: Ranked, measures: Seq
     first = measures[0]
     own = experiment.values(ranked, first)
     low, high = interval(own)
-    found = compare(own, experiment.values(build.system(BASELINE), first))
+    comparison = compare(own, experiment.values(build.system(BASELINE), first))
     names = {measure: re.sub(r" at .*", "", measure) for measure in measures}
     return {
         **{names[measure]: round(ranked.means[measure], 6) for measure in measures},
@@ -283,10 +283,10 @@ def _figures(experiment: Experiment, build: Build, ranked: Ranked, measures: Seq
         },
         f"{names[first]} low": round(low, 6),
         f"{names[first]} high": round(high, 6),
-        f"difference to {BASELINE}": round(found.difference, 6),
-        "difference low": round(found.low, 6),
-        "difference high": round(found.high, 6),
-        "p": round(found.p, 6),
+        f"difference to {BASELINE}": round(comparison.difference, 6),
+        "difference low": round(comparison.low, 6),
+        "difference high": round(comparison.high, 6),
+        "p": round(comparison.p, 6),
     }
 
 
@@ -303,7 +303,10 @@ def write_score_sheets(experiment: Experiment, path: Path) -> None:
             for build in experiment.builds
             for ranked in build.systems
         }
-        columns = {name: [found.get(query) or None for query in experiment.queries] for name, found in ranks.items()}
+        columns = {
+            name: [ranks_by_query.get(query) or None for query in experiment.queries]
+            for name, ranks_by_query in ranks.items()
+        }
         write_score_sheet(experiment.queries, columns, target)
 
 
@@ -347,23 +350,23 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
         check_extra()
 
 
-def write_outputs(found: Sequence[Experiment], files: Mapping[str, Path | None], *, pair: Pair | None = None) -> bool:
+def write_outputs(results: Sequence[Experiment], files: Mapping[str, Path | None], *, pair: Pair | None = None) -> bool:
     """Write every file that was asked for; whether there was any. pair: for the page, else the best and bm25."""
     for kind, path in files.items():
         if path is None:
             continue
-        if kind in ("json", "sheet") and len(found) != 1:
+        if kind in ("json", "sheet") and len(results) != 1:
             raise BadInput(f"--{kind} {path} takes the result of one corpus; name one, or omit --{kind}")
         if kind == "json":
-            experiments.write(found[0], path)
+            experiments.write(results[0], path)
         elif kind == "csv":
-            write_csv(found, path)
+            write_csv(results, path)
         elif kind == "sheet":
-            write_score_sheets(found[0], path)
+            write_score_sheets(results[0], path)
         elif kind == "markdown":
-            path.write_text("\n".join(section(each.corpus, each) for each in found), encoding="utf-8")
+            path.write_text("\n".join(section(each.corpus, each) for each in results), encoding="utf-8")
         else:
             from evaluation.page import write_page  # matplotlib and jinja2 are an extra
 
-            write_page(found, path, pair=pair)
+            write_page(results, path, pair=pair)
     return any(files.values())
