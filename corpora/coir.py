@@ -1,7 +1,4 @@
-"""CoIR: ten code retrieval tasks over BEIR folders, or over Hugging Face's data sets where they lie on disk (Li 2024).
-
-What `datasets` has downloaded or saved, and what was fetched here, are Parquet and Arrow files; pyarrow reads them.
-"""
+"""CoIR: ten code retrieval tasks (Li 2024) over BEIR folders or the Parquet files of Hugging Face's data sets."""
 
 from __future__ import annotations
 
@@ -46,16 +43,13 @@ DATASETS: Mapping[str, str] = {name: language for task in TASKS.values() for nam
 OWNER = "CoIR-Retrieval"
 _FETCH = "python -m corpora fetch coir DATA"
 _PARTS = ("{0}", "{0}-queries-corpus", "{0}-qrels")
-_PREFIXES = ("", f"{OWNER}/", f"{OWNER}___", f"datasets--{OWNER}--")
-"""Fetched or saved by hand, cached by `datasets`, cached by huggingface_hub."""
 
 
 def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
     """One data set of CoIR, by its name there, from a folder that holds it in one of these forms.
 
-    A BEIR folder `<name>/`; or `<name>-queries-corpus/` (with the splits queries and corpus) and `<name>-qrels/`
-    (with train, valid, test) of Parquet files, as `Dataset.save_to_disk` writes them, or as the caches of
-    `datasets` and huggingface_hub hold them; or Parquet files of all three kinds in `<name>/`.
+    A BEIR folder `<name>/`; or Parquet files as fetched, in `<name>-queries-corpus/` (queries and corpus) and
+    `<name>-qrels/` (train, valid, test), or all of them in `<name>/`.
     Only queries that the split judges are kept, all documents are.
     Raises BadInput for an unknown name, missing files or columns, MissingExtra where pyarrow is needed.
     """
@@ -104,21 +98,13 @@ def read_there(data: Path) -> list[Corpus]:
 
 
 def _roots(name: str, folder: Path) -> list[Path]:
-    # `datasets` writes the names of its cache in lower case
-    parts = [part.format(written) for written in dict.fromkeys((name, name.lower())) for part in _PARTS]
-    roots = (folder / f"{prefix}{part}" for prefix in _PREFIXES for part in parts)
-    return [root for root in roots if root.is_dir()]
+    return [root for part in _PARTS if (root := folder / part.format(name)).is_dir()]
 
 
 def _files(roots: Sequence[Path], part: str) -> list[Path]:
-    """Files of a split: corpus-00000-of-00002.parquet, name-corpus.arrow, or any .arrow in a folder corpus/."""
-    named = re.compile(rf"(?:.*-)?{part}(?:-\d+-of-\d+)?\.(?:parquet|arrow)")
-    for root in roots:  # the first that has it: the same may lie in two forms
-        listed = (path for path in root.rglob("*") if path.suffix in (".parquet", ".arrow") and path.is_file())
-        files = [path for path in listed if named.fullmatch(path.name) or path.parent.name == part]
-        if files:
-            return sorted(files)
-    return []
+    """Files of a split: corpus-00000-of-00002.parquet, qrels-test.parquet."""
+    named = re.compile(rf"(?:.*-)?{part}(?:-\d+-of-\d+)?\.parquet")
+    return sorted(path for root in roots for path in root.rglob("*.parquet") if named.fullmatch(path.name))
 
 
 def _rows(files: Sequence[Path], library: Any) -> Iterator[tuple[dict[str, Any], str]]:
@@ -126,21 +112,13 @@ def _rows(files: Sequence[Path], library: Any) -> Iterator[tuple[dict[str, Any],
     for path in files:
         number = 0
         try:
-            for batch in _batches(path, library):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield row, f"{path}: row {number}"
+            with library.parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=1024):
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield row, f"{path}: row {number}"
         except (library.ArrowInvalid, OSError) as error:
             raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); get the file again") from None
-
-
-def _batches(path: Path, library: Any) -> Iterator[Any]:
-    if path.suffix == ".parquet":
-        with library.parquet.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=1024)
-    else:
-        with library.memory_map(str(path)) as file, library.ipc.open_stream(file) as reader:
-            yield from reader
 
 
 def _text(row: Mapping[str, object], keys: Sequence[str], place: str) -> str:
@@ -153,7 +131,6 @@ def _text(row: Mapping[str, object], keys: Sequence[str], place: str) -> str:
 def _library() -> ModuleType:
     try:
         import pyarrow
-        import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra(

@@ -1,4 +1,4 @@
-"""Facebook's Neural Code Search Evaluation Dataset (Li et al. 2019): questions, repositories, corpus, score sheet.
+"""Facebook's Neural Code Search Evaluation Dataset (Li et al. 2019): questions, repositories, score sheet.
 
 The questions are Stack Overflow titles about Android with answer snippets. They have no qrels over a fixed corpus:
 a hit is judged by its similarity to the answer's snippet (evaluation.judges.aroma). The score sheet has the rank of the
@@ -13,16 +13,14 @@ import hashlib
 import io
 import json
 import re
-import tarfile
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from corpora.download import RemoteFile
-from corpora.jsonl import Row, read_lines
+from corpora.jsonl import read_lines
 from ncs.errors import BadInput
 from ncs.types import Query
 
@@ -45,18 +43,6 @@ class Question:
     query: Query
     answer: str
     examples: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedMethod:
-    """A method of the published search corpus: `path` is :owner/:repo/file, `url` names commit and lines."""
-
-    id: int
-    path: str
-    name: str
-    start_line: int
-    end_line: int
-    url: str
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -137,45 +123,6 @@ def read_links(path: Path) -> list[RemoteFile]:
     if not files:
         raise BadInput(f"{path} lists no repositories; name android_repositories_download_links.txt of the release")
     return list(files.values())
-
-
-def read_methods(paths: Iterable[Path]) -> Iterator[IndexedMethod]:
-    """The search corpus, read in passing from `search_corpus_*.tar.gz`: JSON lines, 4,716,814 of them in the release.
-
-    Nothing is unpacked to disk. Raises BadInput for what is no such archive and, naming the line, no such method.
-    """
-    for path in paths:
-        yield from (_method(line, place) for line, place in _archived_lines(path))
-
-
-def _archived_lines(path: Path) -> Iterator[tuple[bytes, str]]:
-    try:
-        with tarfile.open(path, "r|gz") as archive:
-            for member in archive:
-                file = archive.extractfile(member) if member.isreg() else None
-                for number, line in enumerate(file or (), 1):
-                    if line.strip():
-                        yield line, f"{path}: {member.name}:{number}"
-    except FileNotFoundError:
-        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch ncs287 DATA") from None
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise BadInput(f"{path} is damaged or no .tar.gz ({error}); get the file again") from None
-
-
-def _method(line: bytes, place: str) -> IndexedMethod:
-    try:
-        try:
-            values = json.loads(line)
-        except json.JSONDecodeError:
-            values = json.loads(line.replace(rb"\#", b"#"))  # as the release's own description writes its links
-        row = Row(values, place)
-        numbers = [values[key] for key in ("id", "start_line", "end_line")]
-        if not all(type(number) is int for number in numbers):
-            raise BadInput(f"{place}: id, start_line and end_line must be whole numbers; get the file again")
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{place}: no method ({error!r}); get the file again") from None
-    names = row.text("filepath"), row.text("method_name")
-    return IndexedMethod(numbers[0], names[0], names[1], numbers[1], numbers[2], row.text("url"))
 
 
 @dataclass(frozen=True, slots=True)

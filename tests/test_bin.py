@@ -133,7 +133,7 @@ def demo(clone: Path, fetch: str) -> list[str]:
     program(clone / "bin", "setup", "true")
     program(clone / ".venv/bin", "python", f'[ "$1" = -c ] && exec {sys.executable} "$@"\n{fetch}')
     notes = f"""echo "$@" >> {clone}/asked
-    if [ "$1" = build ]; then mkdir -p "$4" && cat </dev/null > "$4/manifest.json"; fi"""
+    if [ "$1" = build ]; then mkdir -p "$4" && cat </dev/null > "$4/snapshot.json"; fi"""
     program(clone / ".venv/bin", "ncs", notes)
     (clone / "asked").write_text("")
     done = run(clone / "bin/demo", path=clone / "path")
@@ -155,7 +155,7 @@ def test_demo_builds_over_the_packages_once_and_asks_five_questions(clone: Path)
 def test_demo_builds_again_when_a_package_arrived_since(clone: Path) -> None:
     fetched = 'mkdir -p "$3"'
     demo(clone, fetched)
-    os.utime(clone / ".cache/android-index/manifest.json", (0, 0))
+    os.utime(clone / ".cache/android-index/snapshot.json", (0, 0))
     assert demo(clone, fetched)[0] == "build .cache/android-npm -i .cache/android-index"
 
 

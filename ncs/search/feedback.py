@@ -138,8 +138,9 @@ class _Finder:
     def _named(self, target: str) -> list[int]:
         if self._names is None:
             self._names = {}
-            for row, (_, qualified, _) in enumerate(self._documents.names()):
-                parts = qualified.split(".")
+            names = list(self._documents.names())
+            for row in self._documents.rows().tolist():
+                parts = names[row][1].split(".")
                 for start in range(len(parts)):
                     self._names.setdefault(".".join(parts[start:]), []).append(row)
         return self._names.get(target.replace("::", ".").replace("#", "."), [])

@@ -329,13 +329,14 @@ class Documents:
         return chain.from_iterable(table.names() for table in self.tables)
 
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
-        """The number of each row's file, int32 [n], and (repository, path) of each number."""
+        """The number of each row's file, int32 [n], -1 for tombstones, and (repository, path) of each number."""
         numbers, places = [], list[tuple[str, str]]()
         for table in self.tables:
             own, named = table.files()
             numbers.append(own + len(places))
             places += named
-        return np.concatenate(numbers).astype(np.int32), places
+        files, live = np.concatenate(numbers).astype(np.int32), self._snapshot.live
+        return files if live is None else np.where(live, files, np.int32(-1)), places
 
     def row_of(self, id: str) -> int | None:
         """The row of a document; None for an unknown id."""

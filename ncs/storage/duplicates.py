@@ -61,10 +61,6 @@ class NearDuplicates:
         """Of a corpus whose duplicates are not looked for."""
         return cls.clustered(np.full(documents, ALONE, np.int32))
 
-    def clusters_of(self, rows: Rows) -> Ids:
-        """The cluster of each row; ALONE for a row without near duplicates."""
-        return self.clusters[rows]
-
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
         cluster = self.clusters[row]

@@ -125,22 +125,6 @@ class Entries(Sequence[FileEntry]):
         digest, size, state = self._columns[4][at], self._columns[5][at], self._columns[6][at]
         return FileEntry(repository, path, place, stamp, digest.tobytes(), int(size), int(state))
 
-    def at(self, repository: str, path: str) -> NDArray[np.int64]:
-        """Which entries are this file, ascending."""
-        return self._equal((0, repository), (1, path))
-
-    def at_place(self, place: str) -> NDArray[np.int64]:
-        """Which entries lie at this place, ascending."""
-        return self._equal((2, place))
-
-    def _equal(self, *wanted: tuple[int, str]) -> NDArray[np.int64]:
-        """Entries whose columns are these texts, by the numbers of the texts: no entry is read."""
-        same = np.ones(len(self), np.bool_)
-        for column, text in wanted:
-            number = self._texts.id(json.dumps(text))
-            same &= self._columns[column] == (-1 if number is None else number)
-        return np.flatnonzero(same)
-
     def text(self, number: int) -> str:
         """One of the texts."""
         return str(self._known[number] if self._known is not None else self._read(self._texts.word(number)))

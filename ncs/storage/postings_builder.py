@@ -61,7 +61,8 @@ def build(
     factors = np.array([weights[field] for field in fields], np.float64)
     starts = range(0, len(words), CHUNK)
     count = partial(_count, fields=fields, factors=factors, stem_of=stem_of, n_stems=len(stems))
-    found = words.each(count, track(starts, "bm25", total=len(starts), unit="chunks"), CHUNK)
+    chunked = track(starts, "bm25", total=len(starts), unit="chunks")
+    found = (count(words.stretch(start, min(start + CHUNK, len(words)))) for start in chunked)
     chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
     with SortedRuns(words.room) as runs:

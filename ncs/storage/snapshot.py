@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -222,10 +222,6 @@ class Snapshot:
             if len(at):
                 yield number, at, rows[at] - segment.first
 
-    def part(self, mask: Mask, segment: Segment) -> Mask:
-        """The rows of a segment of a mask over all rows."""
-        return mask[segment.first : segment.first + segment.documents]
-
     def allowed(self, mask: Mask | None) -> Mask | None:
         """A mask without tombstones; None where all rows may be answered."""
         if self.live is None:
@@ -408,8 +404,3 @@ def load_array(path: Path, *, mmap: bool = True) -> NDArray[Any]:
         return np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
-
-
-def segment_paths(snapshot: Snapshot, name: str) -> Sequence[Path]:
-    """The folder or file of this name in every segment."""
-    return [segment.path / name for segment in snapshot.segments]

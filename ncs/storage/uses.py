@@ -50,10 +50,6 @@ class NameUses:
         begins, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
         return self.ids[ranges(begins, lengths)], lengths
 
-    def documents_with(self, names: NDArray[np.int32]) -> NDArray[np.int32]:
-        """How many documents use each of these names."""
-        return self.documents[names]
-
     def save(self, folder: Path) -> None:
         """Write `<folder>/uses/`."""
         save_arrays(folder / FOLDER, self.names, {name: getattr(self, name) for name in FILES})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
 
-COUNTS = "words.counts.npy"
-"""How often each word of the vocabulary stands in documents, int64."""
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
 SPILL_WORDS = 1 << 20
 """Words that are counted or renumbered at a time."""
@@ -102,26 +99,9 @@ class WordTable:
         bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
         return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
 
-    def each(self, work: Work, starts: Iterable[int], size: int) -> Iterator[Arrays]:
-        """`work` of `size` documents from each of these rows on, in order."""
-        for start in starts:
-            yield work(self.stretch(start, min(start + size, len(self))))
-
-    def total(self, work: Work, size: int) -> Arrays:
-        """The sum of `work` over all documents, `size` at a time."""
-        parts = self.each(work, range(0, max(1, len(self)), size), size)
-        return reduce(lambda left, right: [a + b for a, b in zip(left, right, strict=True)], parts)
-
     def stretch(self, start: int, stop: int) -> WordTable:
         """The documents of rows start..stop alone."""
         return cut(*self.part(start, stop), self.vocabulary)
-
-    def counts(self) -> NDArray[np.int64]:
-        """How often each word of the vocabulary stands in documents."""
-        found = np.zeros(len(self.vocabulary), np.int64)
-        for start in range(0, len(self.ids), SPILL_WORDS):
-            found += np.bincount(self.ids[start : start + SPILL_WORDS], minlength=len(found))
-        return found
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
@@ -202,7 +182,6 @@ class Words:
 
 
 Arrays = Sequence["NDArray[Any]"]
-Work = Callable[[WordTable], Arrays]
 Part = tuple["NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ncs.build.add_ranker import add_rankers
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from tests.heads import head
 
 SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"

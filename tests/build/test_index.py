@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound
-from ncs.index import BuildConfig, Filters, Index
+from ncs.index import Filters, Index
 from ncs.search.rankers import ON_REQUEST, RANKERS
 from ncs.types import Query
 from tests import corpus

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.build.memory import OWN, WORKER, Budget, Corpus, expected, size_of
+from ncs.build.memory import BASE, WORKER, Budget, Corpus, expected, size_of
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -61,7 +61,7 @@ def test_the_index_is_the_same_byte_for_byte_whatever_memory_its_build_may_hold(
 
 def test_a_bound_that_is_too_small_is_refused_before_anything_is_read_or_written(tmp_path: Path) -> None:
     java(tmp_path / "src", 2)
-    with pytest.raises(BadInput, match=r"^100 MiB of memory are too little for .* training needs .*--memory \d+MiB or"):
+    with pytest.raises(BadInput, match=r"^100 MiB of memory is not enough for .* training needs .*--memory \d+MiB or"):
         Index.build(tmp_path / "src", tmp_path / "idx", memory=100 * MIB)
     assert not (tmp_path / "idx" / "snapshot.json").exists()
 
@@ -77,7 +77,7 @@ def test_the_memory_that_the_error_names_is_enough(tmp_path: Path) -> None:
 
 
 def test_without_a_bound_of_the_users_nothing_is_refused() -> None:
-    Budget(MIB, asked=False).check(Corpus(10**9, 10**7))
+    Budget(MIB, explicit=False).check(Corpus(10**9, 10**7))
 
 
 def test_two_gibibytes_are_enough_for_a_million_documents_and_their_words() -> None:
@@ -98,9 +98,9 @@ def test_what_needs_more_has_the_larger_estimate() -> None:
 
 
 def test_processes_that_read_are_as_many_as_fit_and_one_at_least() -> None:
-    assert Budget(OWN + 3 * WORKER).workers(8) == 3
-    assert Budget(OWN + 3 * WORKER).workers(2) == 2
-    assert Budget(OWN + 3 * WORKER).workers(8, rows=WORKER // 250 + 1) == 1
+    assert Budget(BASE + 3 * WORKER).workers(8) == 3
+    assert Budget(BASE + 3 * WORKER).workers(2) == 2
+    assert Budget(BASE + 3 * WORKER).workers(8, rows=WORKER // 250 + 1) == 1
     assert Budget(1).workers(8) == 1
     assert Budget(2**50).workers(None) == (os.cpu_count() or 1)
 
@@ -115,7 +115,7 @@ def test_the_command_names_a_bound_that_is_too_small_in_one_line(tmp_path: Path)
     java(tmp_path / "src", 2)
     done = ncs("build", "src", "-i", "idx", "--memory", "90MiB", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("ncs: 90 MiB of memory are too little for ")
+    assert done.stderr.startswith("ncs: 90 MiB of memory is not enough for ")
     assert done.stderr.count("\n") == 1
 
 

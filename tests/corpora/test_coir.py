@@ -37,44 +37,12 @@ def parquet(path: Path, rows: Sequence[object]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def arrow(path: Path, rows: Sequence[object]) -> None:
-    """As `datasets` writes its tables: Arrow's stream format."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_pylist(rows)
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table)
-
-
 def as_fetched(folder: Path) -> None:
     for rows, part in ((CORPUS, "corpus"), (QUERIES, "queries")):
         for number, row in enumerate(rows):  # two files of one row each
             parquet(folder / f"cosqa-queries-corpus/data/{part}-0000{number}-of-00002.parquet", [row])
     for split in QRELS:
         parquet(folder / f"cosqa-qrels/data/{split}-00000-of-00001.parquet", qrels(split))
-
-
-def as_saved_to_disk(folder: Path) -> None:
-    arrow(folder / "cosqa-queries-corpus/corpus/data-00000-of-00001.arrow", CORPUS)
-    arrow(folder / "cosqa-queries-corpus/queries/data-00000-of-00001.arrow", QUERIES)
-    for split in QRELS:
-        arrow(folder / f"cosqa-qrels/{split}/data-00000-of-00001.arrow", qrels(split))
-
-
-def as_cached_by_datasets(folder: Path) -> None:
-    below = "default/0.0.0/0123456789abcdef"
-    for part, rows in (("corpus", CORPUS), ("queries", QUERIES)):
-        arrow(folder / f"CoIR-Retrieval___cosqa-queries-corpus/{below}/cosqa-queries-corpus-{part}.arrow", rows)
-    for split in QRELS:
-        arrow(folder / f"CoIR-Retrieval___cosqa-qrels/{below}/cosqa-qrels-{split}.arrow", qrels(split))
-
-
-def as_cached_by_the_hub(folder: Path) -> None:
-    as_fetched(folder / "blobs")
-    for part in ("queries-corpus", "qrels"):
-        snapshot = folder / f"datasets--CoIR-Retrieval--cosqa-{part}/snapshots/0123/data"
-        snapshot.mkdir(parents=True)
-        for file in (folder / f"blobs/cosqa-{part}/data").iterdir():
-            (snapshot / file.name).symlink_to(file)
 
 
 def as_one_folder(folder: Path) -> None:
@@ -93,7 +61,7 @@ def as_beir(folder: Path) -> None:
         (folder / f"cosqa/qrels/{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
 
 
-FORMS = [as_fetched, as_saved_to_disk, as_cached_by_datasets, as_cached_by_the_hub, as_one_folder, as_beir]
+FORMS = [as_fetched, as_one_folder, as_beir]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -107,30 +75,6 @@ def test_a_data_set_is_the_same_in_every_form(tmp_path: Path, form: object) -> N
     assert documents[1].words["calls"] == ("hide",)
     assert read("cosqa", tmp_path / "coir", split="train").qrels == {"q1": {"d1": 1}}
     assert [each.qrels for each in read_there(tmp_path)] == [corpus.qrels]
-
-
-def test_what_the_datasets_library_itself_has_saved_and_cached_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    datasets = pytest.importorskip("datasets", reason="comes with the extra mteb")
-    parts: dict[str, dict[str, Sequence[object]]] = {
-        "cosqa-queries-corpus": {"corpus": CORPUS, "queries": QUERIES},
-        "cosqa-qrels": {split: qrels(split) for split in QRELS},
-    }
-    for name, splits in parts.items():
-        tables = {split: datasets.Dataset.from_list(rows) for split, rows in splits.items()}
-        datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved" / name)
-        for split, rows in splits.items():
-            parquet(tmp_path / "files" / name / f"{split}.parquet", rows)
-        files = {split: str(tmp_path / "files" / name / f"{split}.parquet") for split in splits}
-        cache = tmp_path / "cached" / f"CoIR-Retrieval___{name}"
-        datasets.load_dataset("parquet", data_files=files, cache_dir=str(cache))
-    for folder in ("saved", "cached"):
-        corpus = read("cosqa", tmp_path / folder)
-        assert corpus.qrels == {"q2": {"d2": 1}}
-        assert [document.id for document in corpus.documents()] == ["d1", "d2"]
 
 
 def test_there_are_ten_tasks_of_twenty_data_sets() -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import stat
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,10 +11,8 @@ import pytest
 
 from corpora.download import NotFetched, RemoteFile, keep_in_zip
 from corpora.ncs287 import (
-    IndexedMethod,
     ScoreSheet,
     read_links,
-    read_methods,
     read_questions,
     read_score_sheet,
     recomputed,
@@ -179,49 +174,3 @@ METHOD = {
     "end_line": 566,
     "url": "https://example.org/owner/repo/blob/0123/src/Player.java#L506-L566",
 }
-
-
-def tarred(path: Path, lines: list[str], name: str = "search_corpus_1.jsonl") -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        data = "".join(f"{line}\n" for line in lines).encode()
-        entry = tarfile.TarInfo(name)
-        entry.size = len(data)
-        archive.addfile(entry, io.BytesIO(data))
-    return path
-
-
-def test_the_search_corpus_is_read_from_its_archives_in_order(tmp_path: Path) -> None:
-    other = {**METHOD, "id": 5, "method_name": "stop"}
-    paths = [
-        tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD), ""]),
-        tarred(tmp_path / "2.tar.gz", [json.dumps(other).replace("#", "\\#")]),  # as the release's README has it
-    ]
-    first, second = read_methods(paths)
-    assert first == IndexedMethod(4, "owner/repo/src/Player.java", "notifyEvent", 506, 566, str(METHOD["url"]))
-    assert (second.name, second.url) == ("stop", METHOD["url"])
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", r"1\.tar\.gz: search_corpus_1\.jsonl:2: no method"),
-        (json.dumps({**METHOD, "start_line": "506"}), r":2: id, start_line and end_line must be whole numbers"),
-        (json.dumps({key: METHOD[key] for key in ("id", "start_line", "end_line")}), r":2: no 'filepath'"),
-    ],
-)
-def test_a_wrong_line_of_the_search_corpus_is_reported_with_its_number(tmp_path: Path, line: str, message: str) -> None:
-    path = tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD), line])
-    with pytest.raises(BadInput, match=message):
-        list(read_methods([path]))
-
-
-def test_a_damaged_or_missing_search_corpus_is_reported(tmp_path: Path) -> None:
-    path = tarred(tmp_path / "1.tar.gz", [json.dumps(METHOD)] * 5000)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(BadInput, match=r"1\.tar\.gz is damaged"):
-        list(read_methods([path]))
-    path.write_bytes(gzip.compress(b"no tar"))
-    with pytest.raises(BadInput, match=r"1\.tar\.gz is damaged"):
-        list(read_methods([path]))
-    with pytest.raises(BadInput, match=r"there is no .*2\.tar\.gz"):
-        list(read_methods([tmp_path / "2.tar.gz"]))

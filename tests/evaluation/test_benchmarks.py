@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evaluation.benchmarks import build, common, extract, query, scale, update, vectors
+from evaluation.experiments import all_documents
 from ncs.index import Index
 from ncs.sources import SourceFile
 from tests import corpus
@@ -163,8 +164,8 @@ def test_synthetic_functions_keep_parsing_and_are_the_same_for_the_same_seed(tmp
     files = {name: {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*.java")} for name in "abc"}
     assert files["a"] == files["b"] != files["c"]
     with Index.build(tmp_path / "a", tmp_path / "index") as index:
-        kinds = [document.kind for document in build.all_documents(index)]
-        copies = sum(len(document.copies) for document in build.all_documents(index) if document.kind == "method")
+        kinds = [document.kind for document in all_documents(index)]
+        copies = sum(len(document.copies) for document in all_documents(index) if document.kind == "method")
         assert index.description.counts["broken"] == 0
     assert kinds.count("method") + copies == 300
     assert copies > 20

@@ -103,7 +103,7 @@ class Stored:
                 assert theirs.search("open file size", **some) == hits  # type: ignore[arg-type]
 
 
-def live(index: Index) -> np.ndarray:  # type: ignore[type-arg]
+def live(index: Index) -> np.ndarray:
     mask = index.snapshot.live
     return np.ones(len(index.snapshot), np.bool_) if mask is None else mask
 

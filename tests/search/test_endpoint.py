@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.baselines.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
 from ncs.search.rankers import create_ranker
 from ncs.types import Document, Hit
@@ -155,7 +156,7 @@ def test_numbers_that_are_none_are_refused(server: Server, index: Index) -> None
     ]
     ranker = endpoint_ranker(url=server.url)
     with closing(ranker.model), pytest.raises(NcsError, match="gave no vectors of numbers"):  # type: ignore[type-var]
-        ranker.fit_documents(index.documents)
+        ranker.fit_documents(index.documents.tables[0])
 
 
 def test_fewer_dimensions_are_asked_for_and_checked(server: Server) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker
 from ncs.search.pairs import code_words, normalised, read_pairs
 from ncs.search.rankers import create_ranker

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.learn.embeddings import Embeddings
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import create_ranker

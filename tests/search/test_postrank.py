@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.baselines.postrank import Facts, PostrankRanker, grades, postrank
 from ncs.search.rankers import create_ranker
 from ncs.text.stopwords import content_words

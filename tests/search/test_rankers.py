@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
 from tests import embeddings_server, heads, tinybert
 from tests.search.saving import saved_and_loaded

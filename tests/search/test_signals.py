@@ -116,7 +116,8 @@ LONG = " ".join(["open read close send"] * 3)  # twelve words
 
 def body(*documents: str, inside: float = 0.0, outline: tuple[int, ...] = (), named: float = 0.0) -> list[float]:
     rows, names = np.arange(len(documents)), np.full(len(documents), named)
-    return priors.body_factors(table(*documents), rows, np.isin(rows, outline), inside, names).tolist()
+    values: list[float] = priors.body_factors(table(*documents), rows, np.isin(rows, outline), inside, names).tolist()
+    return values
 
 
 def test_twelve_words_are_a_thin_body_and_thirteen_are_not_whatever_stands_around_it() -> None:
@@ -144,7 +145,8 @@ def test_a_thin_body_whose_name_is_the_question_is_worth_as_much() -> None:
 
 def quality(*documents: str) -> list[float]:
     words = table(*documents)
-    return priors.quality_factors(words, Stems(words.vocabulary), np.arange(len(documents))).tolist()
+    values: list[float] = priors.quality_factors(words, Stems(words.vocabulary), np.arange(len(documents))).tolist()
+    return values
 
 
 def test_a_small_body_that_says_it_is_not_written_counts_less() -> None:
@@ -164,7 +166,10 @@ IDF = {"pars": 3.0, "date": 2.0, "file": 1.0}
 
 def near(*documents: str, words: str = "parse date file") -> list[float]:
     words_of, stems = table(*documents, field="calls"), stem_all(words.split())
-    return proximity.agreement(words_of, Stems(words_of.vocabulary), np.arange(len(documents)), stems, IDF).tolist()
+    values: list[float] = proximity.agreement(
+        words_of, Stems(words_of.vocabulary), np.arange(len(documents)), stems, IDF
+    ).tolist()
+    return values
 
 
 def test_a_pair_counts_up_to_four_words_apart_and_not_beyond_in_any_order() -> None:

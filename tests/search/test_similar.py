@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ncs.answer import ask_similar
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, SourceError
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.aroma import features, similarity
 from ncs.search.similar import SHARED, candidates, function_at, parse_place, similar, without
 from ncs.text.tokens import field_tokens
@@ -208,6 +209,7 @@ def test_the_answer_has_the_shape_of_a_querys_and_more(home: Path) -> None:
     assert {"get", "system", "window", "hide", "keyboard"} <= set(first["matched"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_places_code_and_copies(home: Path) -> None:
     done = ncs("similar", f"repos/{HIDE}:12", "-k", "2", cwd=home)
     assert done.returncode == 0, done.stderr
@@ -221,6 +223,7 @@ def test_the_command_prints_places_code_and_copies(home: Path) -> None:
     assert hits == answer["hits"]
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_wrong_in_one_line(home: Path) -> None:
     done = ncs("similar", "Own.java:8", cwd=home)
     assert (done.returncode, done.stdout) == (2, "")

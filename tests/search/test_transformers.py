@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged, NcsError
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.baselines.transformers import FAMILIES, SentenceModel, family_of, transformers_ranker
 from ncs.search.rankers import create_ranker
@@ -189,9 +190,9 @@ def test_a_model_that_gives_no_numbers_or_other_dimensions_is_refused(index: Ind
 
     ranker = DenseRanker("transformers", {"model": "m"}, lambda config: Broken(), needs="model")
     with pytest.raises(NcsError, match="m gave no vectors of numbers"):
-        ranker.fit_documents(index.documents)
+        ranker.fit_documents(index.documents.tables[0])
     Broken.value = 1.0
-    ranker.fit_documents(index.documents)
+    ranker.fit_documents(index.documents.tables[0])
     with pytest.raises(BadInput, match="now gives 5 dimensions, the index has 4"):
         ranker.search("file", 1)
 

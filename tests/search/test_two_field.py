@@ -15,9 +15,10 @@ import tantivy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.baselines.two_field import TwoFieldRanker, one_byte_lengths, standard_tokens
 from ncs.search.rankers import create_ranker
 from ncs.text.tokens import tokenize
@@ -57,7 +58,7 @@ def indexed(documents: Sequence[Document], folder: Path, **config: Any) -> Index
     return Index.of(documents, folder, config=BuildConfig(deduplicate=False, embeddings="lsa", **config))
 
 
-def fitted(index: Index, **config: object) -> TwoFieldRanker:
+def fitted(index: Index, **config: Any) -> TwoFieldRanker:
     ranker = index.fitted("two_field", **config)
     assert isinstance(ranker, TwoFieldRanker)
     return ranker
@@ -88,6 +89,7 @@ def tantivy_scores(documents: Sequence[Document], text: str) -> dict[int, float]
     return {searcher.doc(address)["row"][0]: score for score, address in hits}
 
 
+@pytest.mark.slow
 def test_scores_are_tantivys_without_its_constant_factor(documents: list[Document], ranker: TwoFieldRanker) -> None:
     """tantivy multiplies by k1 + 1 as Lucene did before version 8; lengths are quantised alike.
 

@@ -78,7 +78,7 @@ def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_whic
         async with agent("--wait", "0", cwd=large) as client:
             said: list[str] = []
             while not said or said[-1] != "":
-                found = await ask(client, "search_code", query="do 7 value")
+                found = await ask(client, "search_code", query="do value")
                 assert found.json["hits"]
                 note = "; ".join(found.json["notes"])
                 said += [note] * (note not in said[-1:])
@@ -94,7 +94,7 @@ def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_whic
 def test_a_build_that_ended_before_its_time_is_finished_by_the_next_server(large: Path) -> None:
     async def asked(enough: Callable[[Said], bool]) -> Said:
         async with agent("--wait", "0", cwd=large) as client:
-            return await until(lambda: ask(client, "search_code", query="do 7 value"), enough)
+            return await until(lambda: ask(client, "search_code", query="do value"), enough)
 
     asyncio.run(asked(lambda said: BUILDING not in said.json["notes"]))
     with Index.load(large / ".ncs") as index:

@@ -21,6 +21,7 @@ from ncs.sources import SourceFile, count
 from tests.gitrepo import git, repository, write
 from tests.sources.walked import is_java, walked
 
+SLOW = [pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".tar.bz2", ".tar.xz")]
 SUFFIXES = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".whl", ".crate", "-sources.jar"]
 
 
@@ -117,7 +118,7 @@ def test_of_two_members_of_one_path_the_last_counts(tmp_path: Path, suffix: str)
     assert walked(path).data == {"a:A.java": b"newer"}
 
 
-@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz"])
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", *SLOW])
 def test_a_damaged_archive_is_refused_by_itself_and_noted_in_a_folder(tmp_path: Path, suffix: str) -> None:
     choose = random.Random(1)
     root = write(tmp_path / "root", {"Loose.java": ""})
@@ -176,7 +177,7 @@ class _Zeros(io.RawIOBase):
         return bytes(size)
 
 
-@pytest.mark.parametrize("suffix", [".tar.gz", ".tar.bz2", ".tar.xz"])
+@pytest.mark.parametrize("suffix", [".tar.gz", *SLOW])
 def test_a_bomb_of_zeros_is_refused_long_before_its_end(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"bomb{suffix}"
     with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:  # type: ignore[call-overload]

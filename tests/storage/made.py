@@ -20,8 +20,14 @@ def build(folder: Path, text: str = "one", config: Mapping[str, object] | None =
         (segment / "bm25" / "rows.npy").write_text(text * 10)
         (segment / "documents.sqlite").write_text(text)
         (statistics / "text").write_text(text)
-        about = {"config": config or {"text": text}, "counts": {"documents": 3}, "versions": {"ncs": "1"}}
-        return writer.commit([(segment, 3)], statistics, notes=("a note",), **about)
+        return writer.commit(
+            [(segment, 3)],
+            statistics,
+            config=config or {"text": text},
+            counts={"documents": 3},
+            notes=("a note",),
+            versions={"ncs": "1"},
+        )
 
 
 def fail(folder: Path, error: type[BaseException] = ZeroDivisionError) -> None:

@@ -79,8 +79,9 @@ def test_an_update_keeps_the_old_segments_and_adds_tombstones(tmp_path: Path) ->
         segment = writer.new_folder(SEGMENTS)
         (segment / "documents.sqlite").write_text("one")
         old, statistics = tmp_path / SEGMENTS / "000001", tmp_path / "statistics" / "000001"
-        about = {"config": {}, "counts": {}, "versions": {}}
-        second = writer.commit([(old, 3), (segment, 2)], statistics, tombstones=dead((1, 7)), **about)  # type: ignore[arg-type]
+        second = writer.commit(
+            [(old, 3), (segment, 2)], statistics, tombstones=dead((1, 7)), config={}, counts={}, versions={}
+        )
     assert second.segments == (("000001", 3), (segment.name, 2))
     assert {name: second.files[name] for name in first.files} == first.files
     assert np.load(tmp_path / "tombstones" / f"{second.tombstones}.npy").tolist() == [[1, 7]]

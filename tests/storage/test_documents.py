@@ -84,7 +84,8 @@ def mask(
     """The rows that meet the filters."""
     found = table.mask(language, repository, path, None, np.array(dead, np.int64))
     assert found.dtype == bool
-    return np.flatnonzero(found).tolist()
+    rows: list[int] = np.flatnonzero(found).tolist()
+    return rows
 
 
 @settings(max_examples=100, deadline=None)

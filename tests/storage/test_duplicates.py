@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ncs.answer import ask
+from ncs.config import BuildConfig
 from ncs.errors import IndexDamaged
-from ncs.index import BuildConfig, Index
+from ncs.index import Index
 from ncs.search.signals.saturation import saturated
 from ncs.storage import minhash
 from ncs.storage.duplicates import NearDuplicates

@@ -13,7 +13,8 @@ from ncs.storage.seen_hashes import SeenHashes
 
 def by_dictionary(batches: list[list[bytes]]) -> list[list[int]]:
     rows: dict[bytes, int] = {}
-    following, expected = 0, []
+    expected: list[list[int]] = []
+    following = 0
     for batch in batches:
         expected.append([])
         for digest in batch:

@@ -149,6 +149,7 @@ def test_documents_their_places_and_filters_are_the_same(readers: tuple[Readers,
     assert [names[row] for row in many.live.tolist()] == list(one.documents.names())
     (files, places), (own_files, own_places) = many.documents.files(), one.documents.files()
     assert [places[files[row]] for row in many.live.tolist()] == [own_places[file] for file in own_files.tolist()]
+    assert np.flatnonzero(files >= 0).tolist() == many.documents.rows().tolist() == many.live.tolist()
     for filters in ({}, {"language": "java"}, {"path": "src"}, {"repository": "lib", "kind": "function"}):
         mask, expected = many.documents.mask(**filters), one.documents.mask(**filters)
         rows_of_mask = many.live if mask is None else np.flatnonzero(mask)

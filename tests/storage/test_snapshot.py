@@ -131,7 +131,9 @@ def test_a_snapshot_that_leads_outside_the_folder_is_refused(index: Path, path: 
 
 @pytest.mark.parametrize("name", ["..", ".", "../other/000001", "000001/..", "1", "00000a", ""])
 def test_a_segment_outside_the_folder_is_refused(index: Path, name: str) -> None:
-    for changes in ({"segments": [[name, 3]]}, {"statistics": name}, {"segments": [["000001", -1]]}, {"segments": []}):
+    damages: list[dict[str, object]] = [{"segments": [[name, 3]]}, {"statistics": name}]
+    damages += [{"segments": [["000001", -1]]}, {"segments": []}]
+    for changes in damages:
         build(index)
         rewrite(index, **changes)
         with pytest.raises(IndexDamaged, match=r"snapshot.json is damaged"):

@@ -9,7 +9,7 @@ import queue
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -157,11 +157,10 @@ def _open(answer: bytes) -> tuple[Any, zipfile.ZipFile]:
         raise NcsError(f"a worker sent no segment ({error}); do all machines run the same ncs?") from error
 
 
-def _parts(roots: Iterable[Path], force: bool) -> list[Part]:
+def _parts(roots: Sequence[Path], force: bool) -> list[Part]:
     """The roots, paths checked as `walk` checks them; raises SourceError."""
-    given = list(roots)
-    local = iter(check_roots([root for root in given if not is_address(root)], force))
-    order = dict.fromkeys(address_of(root) if is_address(root) else str(next(local, root)) for root in given)
+    local = iter(check_roots([root for root in roots if not is_address(root)], force))
+    order = dict.fromkeys(address_of(root) if is_address(root) else str(next(local, root)) for root in roots)
     return [Part(root, (number,), archive=is_archive(root)) for number, root in enumerate(order)]
 
 

@@ -9,7 +9,6 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -128,13 +127,15 @@ def _read(job: Job, room: Path, segment: Path, skipped: Skipped) -> list[Part]:
     """Write the segment of a part; the parts below it."""
     config = replace(BuildConfig(), **job.config)
     filter = Filter(Request((), config).wanted(), skipped)
-    with _on_disk(job.part, room) as part:
-        files, below = files_of_part(part, filter, config.revision, frozenset(job.other_roots))
-        name = part.name(Names())
-        sources = (_placed(SourceFile.of(name, file), part, job.part) for file in files)
-        collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
-        collected.uses.save(segment)
-        collected.files_read.save(segment)
+    part = job.part
+    if is_address(part.root):
+        part = replace(part, root=str(fetch(part.root, room)))
+    files, below = files_of_part(part, filter, config.revision, frozenset(job.other_roots))
+    name = part.name(Names())
+    sources = (_placed(SourceFile.of(name, file), part, job.part) for file in files)
+    collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
+    collected.uses.save(segment)
+    collected.files_read.save(segment)
     return below
 
 
@@ -172,12 +173,6 @@ def _repository(part: Part) -> Repository | None:
     if repository is None:
         raise SourceError(f"{part.path} is no repository any more; build again")
     return repository
-
-
-@contextmanager
-def _on_disk(part: Part, room: Path) -> Iterator[Part]:
-    """The part on this machine's disk; of an address a copy."""
-    yield replace(part, root=str(fetch(part.root, room))) if is_address(part.root) else part
 
 
 def _placed(file: SourceFile, read: Part, part: Part) -> SourceFile:

@@ -210,13 +210,13 @@ class StoreVectors(Vectors):
         allowed = _both(allowed, self.live)
         rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for at, query in enumerate(np.asarray(queries, np.float32)):
-            found = self._candidates.search("dense", query, k, allowed)
-            if found is None:
+            candidates = self._candidates.search("dense", query, k, allowed)
+            if candidates is None:
                 rows[at : at + 1], scores[at : at + 1] = super().search(query[None], k, allowed=allowed)
                 continue
-            near = self.similarities(query, found)
-            order = np.lexsort((found, -near))[:k]
-            rows[at, : len(order)], scores[at, : len(order)] = found[order], near[order]
+            near = self.similarities(query, candidates)
+            order = np.lexsort((candidates, -near))[:k]
+            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], near[order]
         return rows, scores
 
 

@@ -150,8 +150,8 @@ class Contents:
     @classmethod
     def read(cls, client: Any, collection: str) -> Contents:
         """Of a loaded collection; nothing where it says nothing."""
-        found = client.get(collection, ids=[CONTENTS], output_fields=["payload"], timeout=TIMEOUT)
-        payload = dict(found[0]["payload"]) if found else {}
+        entities = client.get(collection, ids=[CONTENTS], output_fields=["payload"], timeout=TIMEOUT)
+        payload = dict(entities[0]["payload"]) if entities else {}
         if not payload:
             return cls()
         return cls(dict(payload["segments"]), tuple(payload["sending"]), tuple(payload["previous"]))
@@ -197,11 +197,10 @@ def key_range(segment: str, start: int = 0, stop: int = (1 << ROW_BITS) - 1) -> 
     return f"(key >= {first_key(segment) + start} and key < {first_key(segment) + stop})"
 
 
-def count_documents(client: Any, collection: str, segment: str | None = None) -> int:
-    """How many documents a loaded collection has, of one segment or of all."""
-    chosen = key_range(segment) if segment else "key >= 0"
-    found = client.query(collection, filter=chosen, output_fields=["count(*)"], timeout=TIMEOUT)
-    return int(found[0]["count(*)"])
+def count_documents(client: Any, collection: str, segment: str) -> int:
+    """How many documents of a segment a loaded collection has."""
+    counts = client.query(collection, filter=key_range(segment), output_fields=["count(*)"], timeout=TIMEOUT)
+    return int(counts[0]["count(*)"])
 
 
 def dimension(stem: str) -> int:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.file_roles import FileRoles
-    from ncs.storage.uses import Uses
+    from ncs.storage.uses import NameUses, Uses
 
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]
@@ -60,7 +60,7 @@ class Consensus:
             return 0.0
         return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
 
-    def scores(self, uses: Uses, rows: Rows) -> Scores:
+    def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
         """The share of the lifts that each row's names hold, 0 to 1, [len(rows)]."""
         ids, lengths = uses.of(rows)
         order = np.argsort(self.names)
@@ -72,7 +72,7 @@ class Consensus:
         return np.bincount(owners, weights, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
 
 
-def agree(uses: Uses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
+def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
     """The names that the first POOL rows share.
 
     rows: best first. weights: of each row, not negative; where all are 0 there is no consensus. repositories: of
