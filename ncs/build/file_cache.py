@@ -8,8 +8,10 @@ Where its documents are copies of another file's, it counts as cached only if th
 from __future__ import annotations
 
 import importlib.metadata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import accumulate
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,13 +56,13 @@ class FileCache:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
-        self._firsts = np.cumsum([0, *(len(each.table) for each in self._segments)])
+        self._firsts = list(accumulate((len(each.table) for each in self._segments), initial=0))
         self.entries: list[FileEntry] = []
         """Of live files."""
         self._at_place: dict[str, int] = {}
         self._by_name: dict[tuple[str, str], int] = {}
         self._stamps: dict[str, tuple[str, int]] = {}
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+        for first, segment in zip(self._firsts, self._segments, strict=False):
             for number, entry in segment.live_entries():
                 self.entries.append(entry)
                 self._by_name[entry.repository, entry.path] = first + number
@@ -72,7 +74,7 @@ class FileCache:
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the content that lies there is what the index holds, without reading it."""
         stamp, began = self._stamps.get(origin.place, ("", 0))
-        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):  # of archives only reading tells
+        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):
             return False
         return self._take(self._at_place[origin.place])
 
@@ -104,8 +106,9 @@ class FileCache:
         """Take it over, unless what its copies are copies of was not."""
         segment, local = self._local(number)
         originals = segment.originals(local) + number - local
-        self._taken[number] = bool((self._taken[originals] | (originals == number)).all())
-        return bool(self._taken[number])
+        taken = not len(originals) or bool((self._taken[originals] | (originals == number)).all())
+        self._taken[number] = taken
+        return taken
 
     def follows(self, before: int, number: int) -> bool:
         """Whether a file comes right behind another one in the same segment."""
@@ -117,8 +120,8 @@ class FileCache:
         return segment.batch(first, first + len(numbers) - 1)
 
     def _local(self, number: int) -> tuple[_CachedSegment, int]:
-        at = int(np.searchsorted(self._firsts, number, side="right")) - 1
-        return self._segments[at], number - int(self._firsts[at])
+        at = bisect_right(self._firsts, number) - 1
+        return self._segments[at], number - self._firsts[at]
 
     def dead_files(self, names: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
         """Tombstones [n, 2] once files of these names are gone: segment and number of each, and of files with copies of
@@ -126,7 +129,7 @@ class FileCache:
         gone = np.zeros(self._firsts[-1], np.bool_)
         gone[[self._by_name[name] for name in names]] = True
         tombstones = []
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+        for first, segment in zip(self._firsts, self._segments, strict=False):
             dead = segment.with_copies(gone[first : first + len(segment.table)])
             tombstones.append(np.stack([np.full(len(dead), int(segment.name)), dead], axis=1))
         return np.concatenate(tombstones).astype(np.int64)
