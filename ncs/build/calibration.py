@@ -172,7 +172,7 @@ class FieldAblation:
         score = 0.0
         for stem, weight in weights.items():
             if frequency := frequencies[stem]:
-                score += weight * postings.rarity(stem) * frequency / (frequency + saturation)
+                score += weight * postings.idf_of(stem) * frequency / (frequency + saturation)
         return score
 
     def _frequencies(self, row: int, field: Field | None) -> tuple[Mapping[str, float], float]:

@@ -187,7 +187,7 @@ class _CachedSegment:
             packed + [NO_CONTENT] * more,
             [each[9] for each in packed] + [digest for digest, _ in copied],
             locations,
-            *_local_ids(self._words, *self._table.part(start, stop), more * len(FIELDS)),
+            *_local_ids(self._words, *self._table.slice_ids(start, stop), more * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), more),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]

@@ -62,7 +62,7 @@ def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
     """Rows to draw, rising: documents with a vector, all or a sample. Raises BadInput where they are too few."""
     if points < LEAST:
         raise BadInput(f"{points} points are no picture; ask for at least {LEAST}")
-    rows = vectors.filled()
+    rows = vectors.nonzero_rows()
     if len(rows) < LEAST:
         raise BadInput(f"{len(rows)} documents with vectors are too few for a map; it takes {LEAST}")
     if len(rows) > points:

@@ -46,6 +46,7 @@ def test_settings_are_read_as_json_where_they_can_be() -> None:
         create_ranker("ncs", center=True)
 
 
+@pytest.mark.slow
 def test_the_command_builds_rankers_on_request_and_query_uses_them(tmp_path: Path) -> None:
     corpus.write(tmp_path / "repos")
     rankers = ("--ranker", "two_field", "--ranker", "ncs_postrank:depth=100")

@@ -350,6 +350,7 @@ def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_pat
     assert names == {"alpha", "beta", "epsilon", "same", "theta", "zeta"}
 
 
+@pytest.mark.slow
 def test_a_build_takes_unchanged_files_over_and_equals_a_fresh_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +390,7 @@ def test_the_copy_takes_over_with_its_own_comment_when_the_original_goes(tmp_pat
         assert (document.path, document.words["comments"], document.copies) == ("b.py", ("second",), ())
 
 
+@pytest.mark.slow
 def test_new_words_have_no_vector_until_word_vectors_are_learned_again(tmp_path: Path, root: Path) -> None:
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "app" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
@@ -401,6 +403,7 @@ def test_new_words_have_no_vector_until_word_vectors_are_learned_again(tmp_path:
         assert retrained.neighbours("zugzwang")
 
 
+@pytest.mark.slow
 def test_the_command_says_what_changed(tmp_path: Path) -> None:
     root = gitrepo.write(tmp_path / "src", {"a.py": "def alpha(x):\n    return go(x)\n", "b.py": "def beta(): pass\n"})
     Index.build(root, tmp_path / "idx", config=QUICK).close()
@@ -439,6 +442,7 @@ def test_a_first_build_answers_by_words_while_vectors_are_learned(
 
 
 @pytest.mark.parametrize("again", ["build", "update"])
+@pytest.mark.slow
 def test_a_first_build_that_ended_before_its_vectors_were_learned_is_finished_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
 ) -> None:

@@ -259,6 +259,7 @@ def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path
         watch(tmp_path / "none", print)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_a_root_is_followed_though_editors_replace_it(tmp_path: Path) -> None:
     source = tmp_path / "one.py"
     source.write_text("def open_file(path):\n    return read(path)\n")

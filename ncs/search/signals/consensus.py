@@ -87,7 +87,7 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
     owners = np.repeat(repositories.astype(np.int64), lengths)
     pairs = distinct(numbers.astype(np.int64) * (int(owners.max()) + 1) + owners)
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
-    rarity = np.log((len(uses) + 1) / (uses.documents_with(names) + 1))
+    rarity = np.log((len(uses) + 1) / (uses.documents[names] + 1))
     lifts = shares * rarity * np.log1p(support)
     order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
     return Consensus(names[order].astype(np.int64), lifts[order], float(support[order][:LEADING].mean()))

@@ -146,7 +146,7 @@ def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     with live.acquire() as index:
         found, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
         known = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
-        filled = np.isin(list(known.values()), vectors.filled())
+        filled = np.isin(list(known.values()), vectors.nonzero_rows())
         rows = {id: row for (id, row), has_vector in zip(known.items(), filled, strict=True) if has_vector}
         points = found.where(vectors, list(rows.values()))
     places = [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, points, strict=True)]
