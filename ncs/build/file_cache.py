@@ -11,8 +11,8 @@ import importlib.metadata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from itertools import accumulate
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
