@@ -146,6 +146,8 @@ class Project:
         stale = bool(self.changes) or not complete
         self.current = None if self.changes is None or not complete else not stale
         self._last_check = time.monotonic()
+        if self.current:  # whatever went wrong before
+            self.problem = ""
         if unfinished or stale:
             self._run("build" if unfinished else "update")
 
