@@ -25,21 +25,18 @@ SHA256 = hashlib.sha256(BODY).hexdigest()
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with serving() as site:
-        yield site
-
-
-@pytest.fixture
-def waits() -> list[float]:
-    return []
-
-
-@pytest.fixture
-def client(waits: list[float]) -> Iterator[Client]:
+def client() -> Iterator[Client]:
     with Client(tries=3) as client:
-        client.sleep = waits.append
+        client.sleep = lambda seconds: None
         yield client
+
+
+@pytest.fixture
+def waits(client: Client) -> list[float]:
+    """How long the client would have slept."""
+    waits: list[float] = []
+    client.sleep = waits.append
+    return waits
 
 
 @pytest.fixture
@@ -188,24 +185,15 @@ def test_nothing_over_the_limit_or_larger_than_the_disk_is_kept(site: Site, tmp_
     assert listed(tmp_path) == []
 
 
-def test_redirects_are_followed_but_not_in_circles(site: Site, tmp_path: Path, client: Client) -> None:
-    site.put("/a", BODY)
-    url = site.put("/old", b"", Answer(302, {"Location": "/a"}))
-    assert client.fetch(remote(url), tmp_path) == SHA256
-    url = site.put("/round", b"", *[Answer(302, {"Location": "/round"})] * 40)
-    with pytest.raises(NotFetched, match="redirects"):
-        client.fetch(remote(url, "round"), tmp_path)
-
-
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/a", "file:///etc/passwd", "127.0.0.1/a", "http:///a"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "127.0.0.1/a", "http:///a"])
 def test_only_web_addresses_are_fetched(tmp_path: Path, client: Client, url: str) -> None:
-    with pytest.raises(BadInput, match="is no web address"):
+    with pytest.raises(BadInput, match="is not a URL"):
         client.fetch(remote(url), tmp_path)
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "a\\b", "C:/x", "", ".", "a\0b"])
 def test_no_file_is_put_outside_the_folder(tmp_path: Path, path: str) -> None:
-    with pytest.raises(BadInput, match="does not lie inside"):
+    with pytest.raises(BadInput, match="leads out of its folder"):
         place(tmp_path, path)
 
 
@@ -290,7 +278,7 @@ def test_a_dead_network_or_a_host_that_wants_to_be_left_alone_ends_the_call(site
 
 
 def test_two_files_cannot_go_to_one_place_and_a_refused_file_is_recorded_as_failed(site: Site, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="two files are to go to 'x'"):
+    with pytest.raises(BadInput, match="two files have the path 'x'"):
         fetch_all([RemoteFile("http://127.0.0.1/a", "x"), RemoteFile("http://127.0.0.1/b", "x")], tmp_path)
 
     def refuse(path: Path) -> None:

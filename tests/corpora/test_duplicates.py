@@ -170,23 +170,14 @@ def test_the_command_says_how_many_pairs_were_left_out_and_why(
     said = [("Adds two numbers.", "def x(a):\n    return a"), ("Takes b from a.", "def sub(a, b):\n    return a - b")]
     fields = {"repo": "r", "path": "p", "func_name": "f", "language": "python", "sha": "0", "partition": "train"}
     rows = [
-        {
-            **fields,
-            "original_string": c,
-            "code": c,
-            "code_tokens": c.split(),
-            "docstring": d,
-            "docstring_tokens": d.split(),
-            "url": d,
-        }
+        {**fields, "original_string": c, "code": c, "code_tokens": c.split(), "docstring": d, "url": d,
+         "docstring_tokens": d.split()}
         for d, c in said
-    ]
+    ]  # fmt: skip
     (folder / "python_train_0.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     (tmp_path / "kept.jsonl").write_text(json.dumps({"code": HELD_OUT, "language": "python"}) + "\n")
     out = tmp_path / "pairs.jsonl"
-    assert (
-        main(["codesearchnet", "pairs", str(tmp_path / "corpus"), str(out), "--apart", str(tmp_path / "kept.jsonl")])
-        == 0
-    )
+    command = ["codesearchnet", "pairs", str(tmp_path / "corpus"), str(out), "--apart", str(tmp_path / "kept.jsonl")]
+    assert main(command) == 0
     assert capsys.readouterr().out == "1 pairs; left out as like kept.jsonl: 1 documentation\n"
     assert [json.loads(line)["query"] for line in out.read_text().splitlines()] == ["Takes b from a."]

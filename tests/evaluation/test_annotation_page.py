@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from evaluation.annotation.judgments import Answer, Judgments
-from tests.annotating import QUERIES, SCRIPT, Annotating, Place, annotating, place
+from tests.annotating import QUERIES, SCRIPT, Annotating, Place, annotating
 from tests.browser import AT_REST, Window, chromium, until, window
 from tests.serving import own_port
 from tests.waiting import LONG
@@ -31,11 +31,6 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed (
 def browser() -> Iterator[Browser]:
     with chromium() as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def standing(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return place(tmp_path_factory.mktemp("annotate"))
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +50,20 @@ def answers(at: Place, annotator: str) -> list[Answer]:
         return [answer for answer in judgments.answers() if answer.annotator == annotator]
 
 
-def press(page: Page, key: str, said: str) -> None:
+def press(page: Page, key: str, said: str = "") -> None:
     """A key, and the wait for what the page says then."""
     page.evaluate("document.getElementById('said').textContent = ''")
     page.keyboard.press(key)
-    until(page, "(text) => document.getElementById('said').textContent.startsWith(text)", said)
+    until(page, "(text) => (said => said !== '' && said.startsWith(text))"
+                "(document.getElementById('said').textContent)", said)  # fmt: skip
+
+
+def judge_until(page: Page, function: str) -> None:
+    for _ in range(60):
+        if page.locator("#function").inner_text() == function:
+            return
+        press(page, "0")
+    raise AssertionError(f"{function} was not shown")
 
 
 def pair_of(server: Annotating, annotator: str) -> dict[str, object]:
@@ -149,12 +153,7 @@ def test_two_people_and_two_windows_have_their_own_progress(
 
 def test_hostile_code_is_text_and_what_hides_is_named(seen: Window, server: Annotating) -> None:
     page = seen.open("?annotator=Eve&language=python")
-    for _ in range(60):
-        if page.locator("#function").inner_text() == "hostile_banner":
-            break
-        page.evaluate("document.getElementById('said').textContent = ''")
-        page.keyboard.press("0")
-        until(page, "() => document.getElementById('said').textContent !== ''")
+    judge_until(page, "hostile_banner")
     assert page.locator("#place").inner_text() == "evil/src/ba<b>ré.py:1"
     text = page.locator("#text").evaluate("(code) => code.textContent")
     assert text.count(SCRIPT) == 2
@@ -168,12 +167,7 @@ def test_hostile_code_is_text_and_what_hides_is_named(seen: Window, server: Anno
 def test_the_origin_is_a_link_where_it_is_known_and_o_opens_it(seen: Window, server: Annotating) -> None:
     page = seen.open("?annotator=Lin&language=python")
     page.context.route("https://github.com/**", lambda route: route.fulfill(body="the origin"))
-    for _ in range(60):
-        if page.locator("#function").inner_text() == "read_text_lines":
-            break
-        page.evaluate("document.getElementById('said').textContent = ''")
-        page.keyboard.press("0")
-        until(page, "() => document.getElementById('said').textContent !== ''")
+    judge_until(page, "read_text_lines")
     link = page.locator("#origin")
     href = str(link.get_attribute("href"))
     assert href.startswith("https://github.com/owner/known/blob/")
@@ -182,18 +176,6 @@ def test_the_origin_is_a_link_where_it_is_known_and_o_opens_it(seen: Window, ser
     with page.expect_popup() as popup:
         page.keyboard.press("o")
     assert popup.value.evaluate("window.opener") is None
-
-
-def test_the_end_thanks_and_undo_leads_back(seen: Window, server: Annotating) -> None:
-    page = seen.open("?annotator=Zoe&language=java")
-    while page.locator("#judge").is_visible():
-        page.evaluate("document.getElementById('said').textContent = ''")
-        page.keyboard.press("1")
-        until(page, "() => document.getElementById('said').textContent !== ''")
-    count = httpx.get(f"{server.url}/api/pool", timeout=LONG).json()["languages"]["java"]
-    assert page.locator("#thanks").inner_text() == f"All {count} functions are judged (java). Thank you!"
-    press(page, "u", "Taken back")
-    assert page.locator("#judge").is_visible()
 
 
 def test_an_answer_that_was_not_kept_is_said_and_given_again(browser: Browser, standing: Place, tmp_path: Path) -> None:

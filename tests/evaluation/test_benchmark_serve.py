@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,66 +13,16 @@ from evaluation.benchmarks import serve
 from evaluation.benchmarks.serve import Answers, Load, ask
 from ncs.index import Index
 from tests import corpus
+from tests.webserver import serving
 
 
-class Counting(BaseHTTPRequestHandler):
-    """Answers /good with 200 and everything else with 503, hangs up on /cut; counts targets and connections."""
-
-    protocol_version = "HTTP/1.1"
-    seen: ClassVar[Counter[str]] = Counter()
-    lock: ClassVar[threading.Lock] = threading.Lock()
-
-    def count(self, what: str) -> None:
-        with self.lock:  # each connection has a thread
-            self.seen[what] += 1
-
-    def setup(self) -> None:
-        super().setup()
-        self.count("connections")
-
-    def do_GET(self) -> None:
-        self.count(self.path)
-        if self.path == "/cut":
-            self.close_connection = True
-            return
-        self.send_response(200 if self.path == "/good" else 503)
-        self.send_header("Content-Length", "5")
-        self.end_headers()
-        self.wfile.write(b"12345")
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    Counting.seen = Counter()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_every_request_is_counted_once_over_one_connection_per_client(url: str) -> None:
-    answers = ask(url, ["/good"], Load(4, 0.01, 1.0))
-    assert answers.errors == {}
-    assert len(answers.milliseconds) == Counting.seen["/good"] > 4
-    assert Counting.seen["connections"] <= 4
-
-
-def test_refusals_and_cut_connections_are_errors(url: str) -> None:
-    answers = ask(url, ["/good", "/bad", "/cut"], Load(1, 0.0, 1.0))
-    assert answers.errors["503"] == Counting.seen["/bad"] > 0
-    assert answers.errors["RemoteProtocolError"] > 0
-    assert len(answers.milliseconds) == Counting.seen["/good"] + Counting.seen["/bad"]
-
-
-def test_a_server_that_is_not_there_is_an_error() -> None:
-    assert set(ask("http://127.0.0.1:9", ["/"], Load(1, 0.0, 1.0)).errors) == {"ConnectError"}
+def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
+    with serving() as site:
+        site.put("/good", b"12345")
+        answers = ask(site.url, ["/good", "/none"], Load(4, 0.01, 1.0))
+    paths = Counter(path for path, _ in site.asked)
+    assert answers.errors == {"404": paths["/none"]}
+    assert len(answers.milliseconds) == paths.total() > 4
 
 
 def test_percentiles_are_those_of_the_answers() -> None:

@@ -35,11 +35,7 @@ def test_one_command_goes_from_heads_to_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head().save(tmp_path / "run" / "head")
-    config = {
-        "encoder": "nbow",
-        "pairs": {"/somewhere/a.jsonl.gz": 2.0},
-        "leave_out": "/somewhere/dev.jsonl",
-    }
+    config = {"encoder": "nbow", "pairs": {"/somewhere/a.jsonl.gz": 2.0}, "leave_out": "/somewhere/dev.jsonl"}
     (tmp_path / "run" / "config.json").write_text(json.dumps(config))
     for partition in ("valid", "test"):
         folder = tmp_path / "corpus" / "python" / "final" / "jsonl" / partition

@@ -53,12 +53,6 @@ def test_batches_are_whole_share_no_document_and_rank_a_query_among_the_document
     assert list(found) == [query for query in RELEVANT if query in found]
 
 
-def test_batches_are_the_same_for_the_same_seed_only() -> None:
-    once, again, other = batched(RELEVANT, size=25), batched(RELEVANT, size=25), batched(RELEVANT, size=25, seed=1)
-    assert {query: rows.tolist() for query, rows in once.items()} == {q: rows.tolist() for q, rows in again.items()}
-    assert {query: rows.tolist() for query, rows in once.items()} != {q: rows.tolist() for q, rows in other.items()}
-
-
 def test_too_few_documents_or_queries_are_refused_in_one_line() -> None:
     with pytest.raises(BadInput, match="999 distractors for 'q', but only 4 other documents"):
         drawn({"q": [1]}, 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corpora.ncs287 import Question
-from evaluation.judges.examples import Example, at_lines, clone_of, find_examples, listed_qrels, parse_link, rows_of
+from evaluation.judges.examples import Example, at_lines, find_examples, listed_qrels, parse_link, rows_of
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
@@ -114,14 +114,6 @@ def test_what_is_not_at_hand_is_left_out_and_order_is_kept(clones: Path) -> None
     ]
     last, first = link(commit(clones), 9, 11), link(commit(clones), 3, 7)
     assert [example.document.name for example in found(clones, *absent, last, first)] == ["gone", "hide"]
-
-
-def test_clones_lie_in_folders_of_either_form(clones: Path) -> None:
-    (clones / "o" / "other").mkdir(parents=True, exist_ok=True)
-    assert clone_of("o/other", clones) is None
-    place = clone_of("o/n", clones)
-    assert place is not None
-    assert place.path == clones / "o+n" / "repo"
 
 
 def test_the_function_that_fits_lines_best_is_meant() -> None:

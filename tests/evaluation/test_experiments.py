@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +16,7 @@ from corpora.program import read_program
 from corpora.trec import read_run
 from evaluation.__main__ import main
 from evaluation.distractors import Distractors
-from evaluation.experiments import (
-    OFF,
-    RESULTS,
-    Build,
-    Experiment,
-    System,
-    configure,
-    embedding_ms,
-    read,
-    run_experiment,
-    saved_bytes,
-    write,
-)
+from evaluation.experiments import OFF, RESULTS, Build, Experiment, System, read, run_experiment, write
 from evaluation.measures import compare, evaluate, mean, ranking
 from evaluation.reports import BEGIN, END, caption, readme, table
 from ncs.config import BuildConfig
@@ -80,13 +67,10 @@ def test_values_are_those_of_an_index_asked_by_hand(experiment: Experiment, tmp_
                 assert ranked.means[measure] == pytest.approx(mean(values), abs=1e-6)
 
 
-def test_bm25_finds_what_the_questions_name_and_is_always_a_row(experiment: Experiment) -> None:
+def test_every_build_says_how_it_was_made_and_what_it_cost(experiment: Experiment) -> None:
     for build in experiment.builds:
         assert [ranked.system for ranked in build.systems] == ["bm25", "ncs", "ncs:query_weights=idf"]
         assert build.systems[0].values["answered@1"] == [1.0, 1.0, 1.0, 0.0]
-
-
-def test_every_build_says_how_it_was_made_and_what_it_cost(experiment: Experiment) -> None:
     assert [build.settings for build in experiment.builds] == ["fasttext.dim=8", "fasttext.dim=12"]
     for build, dim in zip(experiment.builds, (8, 12), strict=True):
         assert build.config["fasttext"]["dim"] == dim
@@ -95,9 +79,6 @@ def test_every_build_says_how_it_was_made_and_what_it_cost(experiment: Experimen
         assert build.index_bytes > 0
         assert 10 * 2**20 < build.peak_memory_bytes < 100 * 2**30
         assert all(0 < ranked.query_ms_p50 <= ranked.query_ms_p95 for ranked in build.systems)
-    assert (experiment.documents, experiment.queries) == (6, ["q0", "q1", "q2", "q3"])
-    assert len(experiment.corpus_digest) == 64
-    assert experiment.machine["cores"]
 
 
 def test_every_system_says_how_long_each_query_took_and_what_its_embedding_and_its_files_cost(
@@ -119,21 +100,6 @@ def test_every_system_says_how_long_each_query_took_and_what_its_embedding_and_i
         assert changed.index_bytes is None  # it was fitted for the experiment and saved nothing
 
 
-def test_the_fusion_costs_what_its_parts_cost(tmp_path: Path) -> None:
-    with Index.of(small().documents(), tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
-        sizes = {name: saved_bytes(index, index.ranker(name)) for name in ("bm25", "ncs_centred", "hybrid")}
-        files = [path for path in index.folder.rglob("*") if path.is_file()]
-        parts = [
-            sum(path.stat().st_size for path in files if name in path.relative_to(index.folder).parts)
-            for name in ("bm25", "ncs_centred")
-        ]
-        assert sizes == {"bm25": parts[0], "ncs_centred": parts[1], "hybrid": sum(parts)}
-        assert all(embedding_ms(index, index.ranker("hybrid"), small().queries))
-        ranker = index.fitted("ncs_postrank")
-        assert all(embedding_ms(index, ranker, small().queries))
-        assert embedding_ms(index, index.ranker("bm25"), small().queries) == (None, None)
-
-
 def test_a_query_among_distractors_is_ranked_among_its_candidates_only(tmp_path: Path) -> None:
     """Two of six functions at random and its own: whoever of them is found stands where the whole ranking has it."""
     corpus, distractors = small(), Distractors(2, seed=3)
@@ -141,13 +107,10 @@ def test_a_query_among_distractors_is_ranked_among_its_candidates_only(tmp_path:
     found = run_experiment(corpus, [System("ncs")], measures=["mrr"], depth=5, distractors=distractors, runs=tmp_path)
     assert found.candidates == "among 2 drawn distractors, seed 3"
     ids = list(FUNCTIONS)
+    run_experiment(corpus, [], measures=["mrr"], depth=6, runs=tmp_path / "whole")
     for ranked in found.builds[0].systems:
-        run = read_run(tmp_path / f"small-{ranked.system}.run")
-        whole = run_experiment(corpus, [], measures=["mrr"], depth=6, runs=tmp_path / "whole")
-        assert whole.candidates == ""
-        for query, scores in run.items():
+        for query, scores in read_run(tmp_path / f"small-{ranked.system}.run").items():
             assert set(scores) <= {ids[row] for row in candidates[query]}
-            assert len(candidates[query]) == 3
     bm25 = read_run(tmp_path / "small-bm25.run")
     everything = read_run(tmp_path / "whole" / "small-bm25.run")
     for query, scores in bm25.items():
@@ -176,7 +139,6 @@ def test_a_query_that_a_measure_leaves_out_has_no_value_and_is_not_in_its_mean(t
     write(found, tmp_path / "small.json")
     assert read(tmp_path / "small.json") == replace(found, texts=())
     assert found.values(bm25, "ndcg_all") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
-    assert cells_of(table(found))[1][1].startswith("1.000 [")
 
 
 def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Path) -> None:
@@ -186,7 +148,9 @@ def test_the_json_gives_back_the_experiment(experiment: Experiment, tmp_path: Pa
     text = (tmp_path / "deep" / "small.json").read_text()
     assert '"answered@1": [1.0, 1.0, 1.0, 0.0]' in text
     assert "hide soft keyboard" not in text  # a data set's questions may not be ours to pass on
-    assert json.loads(text)["builds"][0]["systems"][0]["system"] == "bm25"
+    (tmp_path / "x.json").write_text('{"builds": []}')
+    with pytest.raises(BadInput, match=r"x\.json is not the JSON of an experiment"):
+        read(tmp_path / "x.json")
 
 
 def cells_of(table: str) -> list[list[str]]:
@@ -216,11 +180,6 @@ def test_the_table_of_one_build_shows_means_counts_and_paired_differences_to_bm2
     assert ours[1].startswith("0.438 [")
     assert ours[2] == expected_difference(experiment.queries, values, build.systems[0].values["mrr"])
     assert bm25[2:4] == ["", "3 (75.0%)"]
-    assert head[-2:] == ["embed ms, doc / query", "MiB"]
-    assert bm25[-2] == ""
-    first, second = (float(part) for part in ours[-2].split(" / "))
-    assert first == pytest.approx(build.systems[1].embed_document_ms, abs=0.00501)
-    assert second == pytest.approx(build.systems[1].embed_query_ms, abs=0.005)
     assert "6 documents, 4 queries" in caption(experiment)
 
 
@@ -235,14 +194,6 @@ def test_the_table_of_a_sweep_has_a_row_for_each_of_the_settings_and_a_column_a_
     assert differences[1][1:3] == ["equal", expected_difference(experiment.queries, second, first)]
 
 
-def test_a_query_that_is_not_judged_is_not_asked() -> None:
-    corpus = small()
-    judged = {"q1": corpus.qrels["q1"]}
-    found = run_experiment(Corpus("small", corpus.queries, judged, corpus.documents), [], measures=["mrr"], depth=5)
-    assert found.queries == ["q1"]
-    assert found.builds[0].systems[0].values == {"mrr": [1.0]}
-
-
 def test_a_judged_document_that_is_not_there_is_told_before_anything_is_built() -> None:
     with pytest.raises(BadInput, match="'missing', judged for 'q0', is not in the corpus"):
         run_experiment(small("missing"), [])
@@ -254,26 +205,12 @@ def test_a_judged_document_that_is_not_there_is_told_before_anything_is_built() 
         ({"fasttext.dimm": 8}, "no setting called 'fasttext.dimm'; choose one of: dim, "),
         ({"speed": 8}, "no setting called 'speed'.* fasttext, "),
         ({"fasttext": 8}, "'fasttext' is not a single setting"),
-        ({"store_code.x": 8}, "'store_code.x' is not a single setting"),
-        ({"fasttext.dim": "wide"}, "fasttext.dim is 100 by default; 'wide' has another type"),
         ({"fasttext.dim": True}, "True has another type"),
     ],
 )
 def test_an_unknown_setting_is_refused_before_anything_is_built(changes: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         run_experiment(small(), [], settings=[changes])
-
-
-def test_settings_that_only_hold_together_are_changed_together() -> None:
-    config = configure(BuildConfig(), {"fasttext.min_n": 3, "fasttext.learning_rate": 1, "fasttext.max_n": 6})
-    changed = replace(BuildConfig().fasttext, min_n=3, max_n=6, learning_rate=1.0)
-    assert config == BuildConfig(fasttext=changed)
-
-
-def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"builds": []}')
-    with pytest.raises(BadInput, match=r"x\.json is not the JSON of an experiment"):
-        read(tmp_path / "x.json")
 
 
 def test_the_tables_of_all_results_stand_between_the_two_marks(experiment: Experiment, tmp_path: Path) -> None:
@@ -304,8 +241,6 @@ def test_the_command_writes_the_json_and_prints_the_table(tmp_path: Path, capsys
     assert table(found) in said.out
     assert "small fasttext.dim=9 bm25: " in said.err
     assert (found.depth, [build.settings for build in found.builds]) == (3, ["fasttext.dim=8", "fasttext.dim=9"])
-    assert main([*command, "--out", str(out), "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_a_result_is_shown_again_from_its_json_as_a_page_a_spreadsheet_and_markdown(
@@ -329,18 +264,6 @@ def test_a_result_is_shown_again_from_its_json_as_a_page_a_spreadsheet_and_markd
     ]
 
 
-def test_the_command_ranks_among_distractors_and_writes_the_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_beir(small(), tmp_path / "small")
-    out = tmp_path / "out.json"
-    command = [str(tmp_path / "small"), "--ranker", "bm25", "--measure", "mrr", "--out", str(out), "-q"]
-    assert main([*command, "--distractors", "2", "--seed", "4", "--runs", str(tmp_path / "runs")]) == 0
-    assert "among 2 drawn distractors, seed 4" in capsys.readouterr().out
-    assert read(out).candidates == "among 2 drawn distractors, seed 4"
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["small-bm25.run"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -348,17 +271,10 @@ def test_the_command_ranks_among_distractors_and_writes_the_runs(
         (["nope"], "no corpus or BEIR folder called 'nope'"),
         (["cosqa", "--ranker", "nope"], "no ranker called 'nope'; choose one of: bm25"),
         (["cosqa", "--measure", "f1"], "no measure called 'f1'"),
-        (["cosqa", "--set", "fasttext.dim"], "'fasttext.dim' is not a setting"),
-        (["cosqa", "nlp2api", "--out", "x.json"], "--json (--out) takes the result of one corpus"),
         (["cosqa", "--ablation", "--ranker", "ncs"], "--ablation and --ranker cannot be used together"),
         (["cosqa", "--batches"], "--batches needs --distractors"),
-        (["cosqa", "--distractors", "0"], "--distractors is 0"),
-        (["cosqa", "--compare", "a", "b"], "--compare and corpora cannot be used together"),
         (["cosqa", "--html", "/nowhere/x.html"], "--html /nowhere/x.html: no folder /nowhere"),
-        (["none.json"], "none.json is not the JSON of an experiment"),
-        (["--compare", "a.run", "b.run"], "a.run is read as a TREC run; name its judgments with --qrels FILE"),
         (["cosqa", "-k", "0"], "-k is 0"),
-        (["cosqa", "--data", "/nowhere"], "there is no data folder /nowhere"),
     ],
 )
 def test_a_wrong_command_says_one_line_and_exits_2(

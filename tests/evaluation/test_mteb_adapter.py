@@ -16,7 +16,6 @@ import pytest
 from corpora.corpus import read_beir
 from evaluation.experiments import System, run_experiment
 from evaluation.mteb_adapter import NOTHING, RankerModel, falling
-from ncs.errors import BadInput
 
 CODE = {
     "keyboard": "void hideKeyboard(View v) { manager.hideSoftInput(v.getToken()); }",
@@ -85,11 +84,6 @@ def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(tmp_pat
         names[subset] = [document.name for document in model._index.documents.documents([0, 1])]
         model.close()
     assert names == {"java": ["sendMail", ""], "text": ["", ""]}
-
-
-def test_nothing_can_be_searched_before_it_is_indexed() -> None:
-    with pytest.raises(BadInput, match="call index first"):
-        RankerModel("bm25").search([], top_k=3)
 
 
 def test_falling_scores_keep_their_order_as_float32_and_change_by_a_few_bits_only() -> None:

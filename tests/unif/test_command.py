@@ -73,16 +73,6 @@ def test_explain_attention_shows_the_words_of_the_first_hit(
     assert capsys.readouterr().out.splitlines() == shown
 
 
-def test_a_missing_head_is_an_error_of_one_line(
-    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert ncs(monkeypatch, "build", "--head", "nowhere", "src") == 2
-    error = capsys.readouterr().err
-    assert "there is no trained head" in error
-    assert error.count("\n") == 1
-
-
 def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> None:
     script = "import sys; sys.modules['torch'] = None; from ncs.cli.main import main; main()"
     done = subprocess.run(

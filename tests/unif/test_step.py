@@ -28,15 +28,13 @@ from unif.step import (  # noqa: E402
     Batch,
     Batches,
     Learner,
-    PaddedTexts,
     RowAdam,
     World,
     center,
-    compact,
     drop_words,
     seeded,
 )
-from unif.training import jaccard, mine  # noqa: E402
+from unif.training import mine  # noqa: E402
 
 torch.set_num_threads(1)
 SIZE, DIM = 50, 8
@@ -106,12 +104,6 @@ def test_moments_of_rows_are_those_of_dense_adam_however_seldom_they_are_touched
     torch.testing.assert_close(ours.first, moments["exp_avg"], rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(ours.second, moments["exp_avg_sq"], rtol=1e-4, atol=1e-6)
     assert torch.equal(table[0], start[0])
-
-
-def test_compact_ids_are_places_among_the_distinct_ones() -> None:
-    rows, (one, other) = compact(10, torch.tensor([[7, 0], [2, 7]]), torch.tensor([[9]]))
-    assert (rows.tolist(), one.tolist(), other.tolist()) == ([0, 2, 7, 9], [[2, 0], [1, 2]], [[3]])
-    assert compact(4, torch.tensor([[2]]))[0].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("loss", ["softmax", "margin"])
@@ -189,22 +181,11 @@ def pairs(folder: Path, *texts: tuple[str, str]) -> Pairs:
     return write_pairs(rows, folder, ReadStats(), TOKENS.ids, TOKENS.ids)
 
 
-def test_rows_are_padded_and_cut(tmp_path: Path) -> None:
-    texts = pairs(tmp_path, ("w00", "w05 w03 w05 w05 w02"), ("w01", "w04")).code
-    assert PaddedTexts(texts, CPU)(np.array([1, 0]), 4).tolist() == [[5, 0, 0, 0], [6, 4, 6, 6]]
-
-
 def test_dropped_words_are_the_share_wanted_and_the_same_for_the_same_seed() -> None:
     ids = torch.ones(200, 200, dtype=torch.int64)
     one, again = (drop_words(ids, 0.3, seeded(CPU, 5)) for _ in range(2))
     assert torch.equal(one, again)
     assert (one == 0).float().mean().item() == pytest.approx(0.3, abs=0.02)
-
-
-def test_similarity_is_jaccards_over_sets_of_words(tmp_path: Path) -> None:
-    texts = pairs(tmp_path, ("w00", "w01 w02 w01"), ("w00", "w02 w03"), ("w00", "w01 w02"), ("w00", "w09")).code
-    similarities = jaccard(texts, np.array([0, 3]), np.array([[1, 2, 0], [0, 3, 1]]), 9)
-    np.testing.assert_allclose(similarities, np.array([[1 / 3, 1, 1], [0, 1, 0]]))
 
 
 def test_hard_negatives_are_the_nearest_codes_that_are_no_answers(tmp_path: Path) -> None:
