@@ -11,7 +11,7 @@ from ncs.learn.confidence import is_sure
 from ncs.search.highlight import matched_words
 from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import FORMAT, PENDING
-from ncs.storage.vectors import read_about
+from ncs.storage.vectors import read_info
 from ncs.text.stopwords import STOP_WORDS
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
@@ -134,7 +134,7 @@ def describe(index: Index) -> dict[str, Any]:
         **{name: value for name, value in description.counts.items() if name != "documents"},
         "bytes": {name: entry["bytes"] for name, entry in sorted(description.files.items())},
         "config": description.config,
-        "vectors": asdict(read_about(index.snapshot.segments[0].path / "ncs_centred")),
+        "vectors": asdict(read_info(index.snapshot.segments[0].path / "ncs_centred")),
         "versions": description.versions,
         "notes": list(description.notes),
     }

@@ -1,1 +1,1 @@
-"""To be written."""
+"""What a build learns from a corpus: word vectors, encoders, learned heads, confidence and tuned weights."""

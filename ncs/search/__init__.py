@@ -1,1 +1,1 @@
-"""To be written."""
+"""Rankers: how a query becomes scored rows, and why each row has its score."""

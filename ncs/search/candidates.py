@@ -13,7 +13,7 @@ from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
 from ncs.search.signals.head import FAR, HeadSignal
 from ncs.storage.arrays import distinct
-from ncs.storage.postings import leading
+from ncs.storage.postings import top_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def find(
     """
     words, postings, dense = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
-    some = [postings.leading(counts, depth, allowed=allowed)[0]]
+    some = [postings.top_rows(counts, depth, allowed=allowed)[0]]
     if query.any():
         nearest, _ = dense.search(query[None], min(depth, max(1, len(dense))), allowed=allowed)
         some.append(nearest[0][nearest[0] >= 0])
@@ -117,7 +117,7 @@ def find(
         candidates.lexical[at], candidates.meaning[at] = hidden.lexical + hidden.spelling, hidden.meaning
         candidates.learnt[at] = max(0.0, hidden.learnt) / FAR
     retrieved = candidates.at(np.flatnonzero(_among(rows, best)))
-    chosen = _among(rows, leading(retrieved.rows, retrieved.base(meaning, head), n)[0]) | _among(rows, defining)
+    chosen = _among(rows, top_rows(retrieved.rows, retrieved.base(meaning, head), n)[0]) | _among(rows, defining)
     candidates = candidates.at(np.flatnonzero(chosen))
     spelling = postings.scores(expansion.added, candidates.rows)
     if hidden:

@@ -134,7 +134,7 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
     scores = np.zeros(len(postings))
     for stem in sorted({term.stem for term in postings.terms(words) if term.documents}):
-        rows = postings.having(stem)
+        rows = postings.rows_with(stem)
         scores[rows] += np.log1p(len(postings) / max(1, len(rows)))
     if allowed is not None:
         scores[~allowed] = 0

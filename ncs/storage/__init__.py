@@ -1,1 +1,1 @@
-"""To be written."""
+"""What an index holds on disk: snapshots of segments, with documents, words, postings, vectors and names."""

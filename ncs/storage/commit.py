@@ -1,4 +1,4 @@
-"""Writing an index: new segments, statistics and tombstones become a snapshot all at once, or not at all."""
+"""The writer of an index: new segments, statistics and tombstones are committed as one snapshot or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ncs.storage.snapshot import (
     STATISTICS,
     TOMBSTONES,
     Description,
-    FileEntry,
+    StoredFile,
     checksum,
     read_description,
 )
@@ -36,22 +36,22 @@ IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_SPACE_LEFT = 1 << 20
-"""Bytes."""
+"""Below so many free bytes a failed write means a full disk."""
 SYNCED = 16
-"""Files that are synced at a time."""
+"""Files synced in parallel."""
 
 
 class IndexWriter:
-    """Folders to write into, and `commit`. There is one writer of an index at a time (`open_writer`)."""
+    """Creates folders for segments and statistics, and commits snapshots. An index has one writer (`open_writer`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.previous: Description | None = None
-        """What answers now; None where there is nothing that can be read."""
+        """The current snapshot; None if there is none or it cannot be read."""
         with suppress(NcsError):
             self.previous = read_description(folder)
-        self._entries: dict[str, FileEntry] = dict(self.previous.files) if self.previous else {}
-        """Of files that were synced already."""
+        self._entries: dict[str, StoredFile] = dict(self.previous.files) if self.previous else {}
+        """Entries of files that are already synced."""
         self._number = _last_number(folder, self.previous)
 
     def new_folder(self, kind: str, name: str | None = None) -> Path:
@@ -64,9 +64,9 @@ class IndexWriter:
         return path
 
     def copy_folder(self, source: Path, name: str | None = None, *, without: Sequence[str] = ()) -> Path:
-        """A new segment or statistics with the files of another one, but for these top-level names.
+        """A copy of a segment or statistics folder, without these top-level names.
 
-        Files are linked, not copied, where the system can: they must be replaced, never written to.
+        Files are hard links where possible: replace them, never write to them.
         """
         target = self.new_folder(source.parent.name, name)
         for entry in sorted(source.iterdir()):
@@ -89,25 +89,25 @@ class IndexWriter:
         notes: Sequence[str] = (),
         versions: Mapping[str, str],
     ) -> Description:
-        """Sync every file, then let snapshot.json name them: from then on they answer. The only commit there is.
+        """Sync all files, then replace snapshot.json. This is the only commit.
 
         segments: folder and number of documents of each. tombstones: [n, 2], the segment's number and the file's
-        in it. Afterwards whatever the new snapshot does not name is removed, unless a reader holds it.
+        in it. Afterwards what the new snapshot does not use is deleted, unless a reader has it open.
         """
         self._number += 1
-        paths, buried = [statistics, *(path for path, _ in segments)], None
+        paths, tombstones_name = [statistics, *(path for path, _ in segments)], None
         if tombstones is not None and len(tombstones):
-            buried = f"{self._number:06}"
+            tombstones_name = f"{self._number:06}"
             (self.folder / TOMBSTONES).mkdir(exist_ok=True)
-            paths.append(self.folder / TOMBSTONES / f"{buried}.npy")
+            paths.append(self.folder / TOMBSTONES / f"{tombstones_name}.npy")
             np.save(paths[-1], tombstones.astype(np.int64))
-        files = self._synced(paths)
+        files = self._sync_new_files(paths)
         description = Description(
             self._number,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             statistics.name,
             tuple((path.name, documents) for path, documents in segments),
-            buried,
+            tombstones_name,
             versions,
             config,
             counts,
@@ -119,9 +119,9 @@ class IndexWriter:
         collect_garbage(self.folder)
         return description
 
-    def _synced(self, paths: Sequence[Path]) -> dict[str, FileEntry]:
-        """Entries of all files of these folders, the new ones brought to the disk."""
-        files: dict[str, FileEntry] = {}
+    def _sync_new_files(self, paths: Sequence[Path]) -> dict[str, StoredFile]:
+        """Entries of all files in these folders; new files are synced."""
+        files: dict[str, StoredFile] = {}
         new, folders = [], {self.folder}
         for path in paths:
             folders.add(path.parent)
@@ -142,9 +142,9 @@ class IndexWriter:
 
 @contextmanager
 def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]:
-    """Write into the index `folder`, which need not exist; what is not committed is taken back.
+    """Open an index folder, which need not exist, for writing; uncommitted files are removed.
 
-    Raises, before any work: IndexBusy where another process writes there, BadInput for a folder of something else,
+    Raises up front: IndexBusy if another process is writing, BadInput if the folder is not an index,
     NcsError where it cannot be written or has less than `needed_bytes` free. A disk that fills up later is NcsError.
     """
     _refuse_foreign(folder)
@@ -165,7 +165,7 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
             finally:
                 with suppress(OSError):
                     collect_garbage(folder)
-                    _take_back(folder)
+                    _undo_first_build(folder)
     finally:
         for path in made:
             with suppress(OSError):
@@ -173,7 +173,7 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, whenever the power fails."""
+    """Replace a file atomically and durably."""
     temporary = path.with_name(f"{path.name}.part")
     temporary.write_text(text, encoding="utf-8")
     _sync(temporary)
@@ -182,9 +182,9 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def collect_garbage(folder: Path) -> None:
-    """Remove what the snapshot does not name: leftovers of killed builds, and segments that were replaced.
+    """Delete what the snapshot does not use: files of killed builds and replaced segments.
 
-    Where no snapshot can be read everything stays: it may be all that is left of an index.
+    If no snapshot can be read, nothing is deleted.
     """
     (folder / f"{SNAPSHOT}.part").unlink(missing_ok=True)
     try:
@@ -194,22 +194,22 @@ def collect_garbage(folder: Path) -> None:
             for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
                 shutil.rmtree(folder / kind, ignore_errors=True)
         return
-    named = {f"{SEGMENTS}/{name}" for name, _ in current.segments}
-    named |= {f"{STATISTICS}/{current.statistics}", f"{TOMBSTONES}/{current.tombstones}.npy"}
+    live = {f"{SEGMENTS}/{name}" for name, _ in current.segments}
+    live |= {f"{STATISTICS}/{current.statistics}", f"{TOMBSTONES}/{current.tombstones}.npy"}
     for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
         for path in sorted((folder / kind).glob("*")) if (folder / kind).is_dir() else ():
-            if f"{kind}/{path.name}" not in named and NAME.fullmatch(path.stem):
-                _remove_unheld(path)
-    for path in (folder / OLD, *folder.glob("data-*")):  # format 2, which this index has replaced
+            if f"{kind}/{path.name}" not in live and NAME.fullmatch(path.stem):
+                _remove_unless_open(path)
+    for path in (folder / OLD, *folder.glob("data-*")):  # format 2, now replaced
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _remove_unheld(path: Path) -> None:
-    """Remove it, unless a reader holds it (`ncs.storage.snapshot.Hold`): then a later commit will."""
+def _remove_unless_open(path: Path) -> None:
+    """Delete a folder unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
     if path.is_file():
         path.unlink(missing_ok=True)
         return
-    if os.name == "nt":  # files that are open stay there by themselves
+    if os.name == "nt":  # Windows keeps open files by itself
         shutil.rmtree(path, ignore_errors=True)
         return
     import fcntl
@@ -228,7 +228,7 @@ def _remove_unheld(path: Path) -> None:
 
 
 def _last_number(folder: Path, previous: Description | None) -> int:
-    """The highest number in use: a process that a killed build left behind may still write to an old name."""
+    """The highest number in use; numbers are never reused, as a worker of a killed build may still be writing."""
     numbers = [previous.number if previous else 0]
     for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
         if (folder / kind).is_dir():
@@ -246,7 +246,7 @@ def _check_space(folder: Path, needed_bytes: int) -> None:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Nothing is written to, let alone removed from, a folder that holds something else."""
+    """Raise BadInput for a folder that contains something other than an index."""
     try:
         names = os.listdir(folder)  # noqa: PTH208
     except FileNotFoundError:
@@ -261,7 +261,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def _write_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of the one process that writes; the system releases it when that process dies, however it dies."""
+    """Hold the write lock; the system releases it when the process dies."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK)
@@ -277,8 +277,8 @@ def _write_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _take_back(folder: Path) -> None:
-    """Where there was no index and the build failed, nothing of ours may keep the folder; the lock goes last."""
+def _undo_first_build(folder: Path) -> None:
+    """After a failed first build, remove what it created, the lock last."""
     if (folder / SNAPSHOT).exists() or (folder / OLD).exists():
         return
     ignore = folder / IGNORE
@@ -288,7 +288,7 @@ def _take_back(folder: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """The same file or folder under another name; a copy where the system cannot link."""
+    """Hard link a file or folder; copy where the system cannot link."""
     if source.is_dir():
         shutil.copytree(source, target, copy_function=lambda old, new: _link(Path(old), Path(new)))
         return
@@ -308,9 +308,9 @@ def _unwritable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Say in one line that the disk is full, whoever found out; other errors pass.
+    """Turn disk-full errors into one readable error; other errors pass.
 
-    numpy and faiss report a failed write without the system's error number: then the space left tells.
+    numpy and faiss report a failed write without an error number; then the free space decides.
     """
     try:
         yield
@@ -322,7 +322,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def cannot_write(folder: Path, error: OSError) -> NcsError:
-    """The error that says so, with its remedy."""
+    """The error for a full disk, with its remedy."""
     if error.errno in FULL:
         return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
     return NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i")
@@ -336,9 +336,9 @@ def _free(folder: Path) -> float:
 
 
 def _sync(path: Path) -> None:
-    """Bring a file, or a folder's list of names, to the disk."""
+    """fsync a file or folder."""
     if os.name == "nt" and path.is_dir():
-        return  # there a folder cannot be opened, and need not
+        return  # Windows cannot open a folder, and need not sync it
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -347,7 +347,7 @@ def _sync(path: Path) -> None:
 
 
 def _sync_all(paths: Sequence[Path]) -> None:
-    """Sync files together: a file system that keeps a journal writes it once for many that wait."""
+    """Sync files in parallel: a journaling file system writes its journal once for many."""
     with ThreadPoolExecutor(SYNCED) as pool:
-        for _ in pool.map(_sync, paths):  # raises what one of them did
+        for _ in pool.map(_sync, paths):  # raises the first error
             pass

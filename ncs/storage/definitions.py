@@ -1,4 +1,4 @@
-"""Which document defines which name: `View.setPadding`, `hide_soft_keyboard`, `HttpClient::post`, `parseJson(`."""
+"""Definitions by name, and how query symbols such as `View.setPadding` or `HttpClient::post` match them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 FOLDER = "definitions"
 FILES = ("rows", "offsets", "spelled", "scopes")
 SHORT = 3
-"""Letters up to which a name is not matched as the start of longer ones."""
+"""Shorter names are not matched as prefixes."""
 MOST = 2_000
-"""Definitions of one name that are compared: there may be as many `toString` as classes."""
+"""At most so many definitions of one name are compared."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
-"""How well a name matches: spelled the same; the same but for case and underscores; the start of a longer name."""
+"""Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""
 GUESSED = 0.3
-"""Factor of a symbol that only a capital letter speaks for."""
+"""Factor of a symbol recognized by a capital letter only."""
 QUALIFIED = 0.25
 """Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
 
@@ -49,11 +49,11 @@ class Symbol:
     name: str
     qualifiers: tuple[str, ...] = ()
     certain: bool = True
-    """False where only a capital letter in a sentence speaks for it: `how to restart an Activity`."""
+    """False if recognized by a capital letter only: `how to restart an Activity`."""
 
 
 def folded(name: str) -> str:
-    """A name without case and separators: what names that differ in style have in common.
+    """A name without case and separators, equal for names that differ only in style.
 
     >>> folded("hide_soft_keyboard"), folded("hideSoftKeyboard"), folded("__init__")
     ('hidesoftkeyboard', 'hidesoftkeyboard', 'init')
@@ -62,7 +62,7 @@ def folded(name: str) -> str:
 
 
 def query_symbols(text: str) -> list[Symbol]:
-    """The names in a query that only code has: with dots, camel case, underscores or a bracket; or its only word.
+    """The code names in a query: with dots, camel case, underscores or a bracket; or the only word.
 
     >>> query_symbols("View.setPadding"), query_symbols("close the file")
     ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
@@ -76,8 +76,8 @@ def query_symbols(text: str) -> list[Symbol]:
         called = text[match.end() : match.end() + 1] == "("
         before = text[: match.start()].rstrip()
         capital = names[0][0].isupper() and len(names[0]) > 1 and before != "" and not before.endswith((".", "?", "!"))
-        joined = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
-        certain = alone or called or joined or any(_HUMP.search(name) for name in names)
+        qualified = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
+        certain = alone or called or qualified or any(_HUMP.search(name) for name in names)
         if certain or capital:
             symbols[Symbol(names[-1], tuple(names[:-1]), certain)] = None
     return list(symbols)
@@ -177,12 +177,12 @@ class Definitions:
         """The first MOST definitions of names, given segment by segment, without tombstones."""
         live = self._snapshot.live
         most = MOST if live is None else len(self._snapshot)
-        found = []
+        parts = []
         for table, segment, own in zip(self._tables, self._snapshot.segments, ids, strict=True):
             rows, spellings, scopes = table.of_names(own, most)
             here = slice(None) if live is None else live[rows + segment.first]
-            found.append((rows[here] + segment.first, spellings[here], scopes[here]))
-        rows, spellings, scopes = (np.concatenate(each)[:MOST] for each in zip(*found, strict=True))
+            parts.append((rows[here] + segment.first, spellings[here], scopes[here]))
+        rows, spellings, scopes = (np.concatenate(each)[:MOST] for each in zip(*parts, strict=True))
         return rows, spellings, scopes
 
 

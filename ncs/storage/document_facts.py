@@ -1,4 +1,4 @@
-"""What an index knows of its documents beyond their words: names used and defined, file roles, near duplicates."""
+"""Facts about documents beyond their words: names used and defined, file roles, near duplicates."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
 MOSTLY = 0.9
-"""Share of the documents from which on a language is what the index is about: naming it tells no two apart."""
+"""A language with at least this share of the documents is ignored in queries: it distinguishes nothing."""
 FILE = "languages.json"
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """Of a snapshot, memory-mapped; a query reads what it needs."""
+    """The facts of a snapshot, memory-mapped."""
 
     uses: Uses
     definitions: Definitions
@@ -33,7 +33,7 @@ class DocumentFacts:
     duplicates: Duplicates
     words: Words
     languages: tuple[str, ...]
-    """Languages that a query need not name: nearly every document is in it."""
+    """Languages of nearly every document; queries ignore their names."""
 
     @classmethod
     def open(cls, snapshot: Snapshot) -> DocumentFacts:
@@ -51,17 +51,17 @@ class DocumentFacts:
 def write_facts(
     segment: Path, uses: NameUses, words: WordTable, documents: DocumentTable, *, deduplicate: bool
 ) -> None:
-    """The facts of a new segment, but for its words; without deduplicate no near duplicates are looked for."""
+    """Write the facts of a new segment, except its words; deduplicate: also find near duplicates."""
     roles = FileRoleTable.of(documents)
-    near = NearDuplicates.none(len(documents))
+    duplicates = NearDuplicates.none(len(documents))
     if deduplicate:
-        near = NearDuplicates.of(words, roles.outline, segment)
-    for part in (uses, DefinitionTable.of(documents.names()), roles, near):
+        duplicates = NearDuplicates.of(words, roles.outline, segment)
+    for part in (uses, DefinitionTable.of(documents.names()), roles, duplicates):
         part.save(segment)
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:
-    """The languages that nearly every document is in."""
+    """Write the languages of nearly every document."""
     counts, total = documents.counts.get("languages", {}), max(1, len(documents))
     mostly = [name for name, count in sorted(counts.items()) if count >= MOSTLY * total]
     (statistics / FILE).write_text(json.dumps(mostly) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Documents in SQLite: reading them. `ncs.storage.documents_writer` writes them; no other module knows the database."""
+"""The reader of documents in SQLite; `ncs.storage.documents_writer` is the writer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SELECT_NAMES = """
     SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
     WHERE row >= ? AND row < ? ORDER BY row"""
 NAMES = 10_000
-"""Rows whose names are read at a time."""
+"""Rows per read of names."""
 SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
@@ -67,10 +67,10 @@ class DocumentTable:
     """The documents of a segment, read only; works on read-only media and from several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Raises IndexDamaged for a file that is missing or no store."""
+        """Raises IndexDamaged if the file is missing or not a document table."""
         self.path = path
         self._lock = threading.Lock()
-        with self._reading():
+        with self._lock_reads():
             uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._db.text_factory = to_str
@@ -91,22 +91,22 @@ class DocumentTable:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     @property
     def counts(self) -> Mapping[str, Any]:
-        """repositories, languages, kinds: documents a name; copies: how many."""
-        with self._reading():
-            found: dict[str, Any] = json.loads(self._data("counts"))
-        return found
+        """Documents per repository, language and kind, and the number of copies."""
+        with self._lock_reads():
+            counts: dict[str, Any] = json.loads(self._data("counts"))
+        return counts
 
     def documents(self, rows: Sequence[int], dead_files: frozenset[int] = frozenset()) -> list[Document]:
         """Whole documents with words, code and copies, in the order of `rows`; copies in dead files are left out.
 
-        Raises IndexDamaged for rows that are not there: the arrays that named them belong to other documents.
+        Raises IndexDamaged for unknown rows.
         """
-        with self._reading():
+        with self._lock_reads():
             copies: dict[int, list[Location]] = {}
             for row, file, *place in self._select(SELECT_COPIES, rows):
                 if file not in dead_files:
@@ -115,20 +115,20 @@ class DocumentTable:
         return self._in_order(by_row, rows)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
-        """Where documents stand, in the order of `rows`; their bodies are not unpacked."""
-        with self._reading():
+        """The locations of documents, in the order of `rows`."""
+        with self._lock_reads():
             by_row = {row: Location(*place) for row, *place in self._select(SELECT_LOCATIONS, rows)}
         return self._in_order(by_row, rows)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Ids of rows, in their order."""
-        with self._reading():
+        with self._lock_reads():
             by_row = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
         return self._in_order(by_row, rows)
 
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
-        with self._reading():
+        with self._lock_reads():
             rows = self._db.execute(SELECT_PACKED, (start, stop)).fetchall()
         return [
             (id_of(id, Location(*place)), *place[:4], language, kind, name, place[4], digest, body)
@@ -136,50 +136,50 @@ class DocumentTable:
         ]
 
     def copies(self, start: int, stop: int) -> list[tuple[bytes, Location]]:
-        """The copies start..stop in the order they were found: the digest of what it is a copy of, and where it is."""
-        with self._reading():
+        """The copies start..stop in insertion order: the digest of the original and the copy's location."""
+        with self._lock_reads():
             rows = self._db.execute(SELECT_COPIES_FROM, (start, stop)).fetchall()
         return [(digest, Location(*place)) for digest, *place in rows]
 
     def copied_rows(self) -> NDArray[np.int32]:
-        """The row of which each copy is one, in the order of `copies`."""
-        with self._reading():
+        """The original's row for each copy, in the order of `copies`."""
+        with self._lock_reads():
             return self._column("copy_row")
 
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The number of each row's file, int32 [n], and (repository, path) of each number."""
-        with self._reading():
+        with self._lock_reads():
             places = [(repository, path) for repository, path in self._db.execute(SELECT_FILES)]
             return self._column("file"), places
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """(name, qualified name, kind) of every row, in order; bodies are not unpacked."""
+        """(name, qualified name, kind) of every row, in order."""
         for start in range(0, len(self), NAMES):
-            with self._reading():
+            with self._lock_reads():
                 rows = self._db.execute(SELECT_NAMES, (start, start + NAMES)).fetchall()
             yield from rows
 
     def of_kinds(self, kinds: Collection[str]) -> Mask:
-        """Which rows are of one of these kinds, bool [n]."""
+        """Mask of the rows of these kinds, bool [n]."""
         return self.labelled("kind", kinds.__contains__)
 
     def rows_of(self, id: str) -> list[int]:
-        """The rows of what is called so."""
+        """The rows with this id."""
         place, _, line = id.rpartition(":")
-        with self._reading():
-            found = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchall()
-            if not found and LINE.fullmatch(line):
-                found = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
-        return [int(row) for (row,) in found]
+        with self._lock_reads():
+            rows = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchall()
+            if not rows and LINE.fullmatch(line):
+                rows = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
+        return [int(row) for (row,) in rows]
 
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
-        with self._reading():
+        with self._lock_reads():
             return self._column(name)
 
     def live_counts(self, dead_files: NDArray[np.int64]) -> dict[str, Any]:
-        """`counts` without the documents and copies of dead files, and how many documents there are."""
-        with self._reading():
+        """`counts` without the documents and copies of dead files, and the number of live documents."""
+        with self._lock_reads():
             labels = dict(self._db.execute("SELECT id, label FROM labels"))
             owners = dict(self._db.execute(SELECT_OWNERS))
             file, copy_file = self._column("file"), self._column("copy_file")
@@ -195,14 +195,14 @@ class DocumentTable:
         copies = int(np.count_nonzero(~np.isin(copy_file, dead_files)))
         return {"documents": int(live.sum()), "copies": copies, "repositories": repositories, **by_label}
 
-    def labelled(self, column: str, wanted: Callable[[str], bool]) -> Mask:
-        """Which rows have a label, of "language" or "kind", that is wanted, bool [n]."""
-        with self._reading():
-            return np.isin(self._column(column), self._numbers("SELECT id, label FROM labels", wanted))
+    def labelled(self, column: str, accept: Callable[[str], bool]) -> Mask:
+        """Mask of the rows whose "language" or "kind" is accepted, bool [n]."""
+        with self._lock_reads():
+            return np.isin(self._column(column), self._numbers("SELECT id, label FROM labels", accept))
 
     def files_matching(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
         """The numbers of files whose repository and path match."""
-        with self._reading():
+        with self._lock_reads():
             owners = self._numbers("SELECT id, name FROM repositories", in_repository)
             files = self._db.execute(f"SELECT id, path FROM files WHERE repository IN {ROWS}", (json.dumps(owners),))  # noqa: S608
             return [file for file, path in files if in_path(path)]
@@ -215,7 +215,7 @@ class DocumentTable:
         kind: str | None,
         dead_files: NDArray[np.int64],
     ) -> Mask:
-        """Rows that meet every filter given, bool [n]: themselves, or a copy that is not in a dead file."""
+        """Mask of the rows that match all filters, themselves or by a copy in a live file, bool [n]."""
         mask = np.ones(len(self), np.bool_)
         for column, label in (("language", language), ("kind", kind)):
             if label is not None:
@@ -226,41 +226,41 @@ class DocumentTable:
         return mask
 
     def _in_files(self, files: NDArray[np.int64]) -> Mask:
-        """Rows that stand in one of these files, or of which a copy does."""
-        with self._reading():
+        """Mask of the rows in these files, themselves or by a copy."""
+        with self._lock_reads():
             mask = np.isin(self._column("file"), files)
             mask[self._column("copy_row")[np.isin(self._column("copy_file"), files)]] = True
         return mask
 
-    def _numbers(self, query: str, wanted: Callable[[str], bool]) -> list[int]:
-        return [number for number, name in self._db.execute(query) if wanted(name)]
+    def _numbers(self, query: str, accept: Callable[[str], bool]) -> list[int]:
+        return [number for number, name in self._db.execute(query) if accept(name)]
 
     def _select(self, query: str, rows: Sequence[int]) -> Iterator[Any]:
         return self._db.execute(query, (json.dumps([int(row) for row in rows]),))
 
-    def _in_order(self, found: Mapping[int, T], rows: Sequence[int]) -> list[T]:
+    def _in_order(self, by_row: Mapping[int, T], rows: Sequence[int]) -> list[T]:
         try:
-            return [found[row] for row in rows]
+            return [by_row[row] for row in rows]
         except KeyError as error:
             raise IndexDamaged(f"{self.path} has no row {error}; {REMEDY}") from None
 
     def _data(self, name: str) -> bytes:
-        found = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
-        if found is None:
+        row = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
+        if row is None:
             raise sqlite3.DatabaseError(f"{name} is missing")
-        data: bytes = found[0]
+        data: bytes = row[0]
         return data
 
     def _column(self, name: str) -> NDArray[np.int32]:
         return np.frombuffer(self._data(name), np.dtype("<i4"))
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """One thread at a time: from Python 3.12 on, threads that share a connection mix up each other's rows."""
+    def _lock_reads(self) -> Iterator[None]:
+        """Serialize reads: since Python 3.12, threads that share a connection mix up each other's rows."""
         try:
             with self._lock:
                 yield
-        except sqlite3.ProgrammingError:  # a closed store: the caller's fault, not the file's
+        except sqlite3.ProgrammingError:  # a closed table: the caller's fault
             raise
         except (sqlite3.Error, zlib.error, ValueError, IndexError, TypeError) as error:
             raise IndexDamaged(f"{self.path} is damaged ({error}); {REMEDY}") from error
@@ -279,7 +279,7 @@ class Documents:
             for segment in snapshot.segments:
                 self.tables.append(DocumentTable(segment.path / NAME))
                 if len(self.tables[-1]) != segment.documents:
-                    raise IndexDamaged(f"{segment.path / NAME} has not {segment.documents} documents; {REMEDY}")
+                    raise IndexDamaged(f"{segment.path / NAME} does not have {segment.documents} documents; {REMEDY}")
         except BaseException:
             self.close()
             raise
@@ -294,13 +294,13 @@ class Documents:
         return np.arange(len(self)) if live is None else np.flatnonzero(live)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for table in self.tables:
             table.close()
 
     @property
     def counts(self) -> Mapping[str, Any]:
-        """repositories, languages, kinds: documents by name; copies: how many. Tombstones do not count."""
+        """Live documents per repository, language and kind, and the number of copies."""
         return self._snapshot.description.counts
 
     def document(self, row: int) -> Document:
@@ -309,7 +309,7 @@ class Documents:
 
     def documents(self, rows: Sequence[int]) -> list[Document]:
         """Whole documents with words, code and copies, in the order of `rows`. Raises IndexDamaged for unknown rows."""
-        return self._gathered(
+        return self._gather(
             rows,
             lambda number, local: self.tables[number].documents(
                 local, frozenset(self._snapshot.segments[number].dead_files.tolist())
@@ -317,12 +317,12 @@ class Documents:
         )
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
-        """Where documents stand, in the order of `rows`; their bodies are not unpacked."""
-        return self._gathered(rows, lambda number, local: self.tables[number].locations(local))
+        """The locations of documents, in the order of `rows`."""
+        return self._gather(rows, lambda number, local: self.tables[number].locations(local))
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Ids of rows, in their order."""
-        return self._gathered(rows, lambda number, local: self.tables[number].ids(local))
+        return self._gather(rows, lambda number, local: self.tables[number].ids(local))
 
     def names(self) -> Iterator[tuple[str, str, str]]:
         """(name, qualified name, kind) of every row, tombstones included."""
@@ -332,9 +332,9 @@ class Documents:
         """The number of each row's file, int32 [n], -1 for tombstones, and (repository, path) of each number."""
         numbers, places = [], list[tuple[str, str]]()
         for table in self.tables:
-            own, named = table.files()
+            own, own_files = table.files()
             numbers.append(own + len(places))
-            places += named
+            places += own_files
         files, live = np.concatenate(numbers).astype(np.int32), self._snapshot.live
         return files if live is None else np.where(live, files, np.int32(-1)), places
 
@@ -356,10 +356,9 @@ class Documents:
         path: str | None = None,
         kind: str | None = None,
     ) -> Mask | None:
-        """Rows that meet every filter given, bool [n]; None without filters and tombstones.
+        """Mask of the live rows that match all filters, bool [n]; None if all rows do.
 
-        repository and path are patterns (`ncs.storage.filters.matcher`); a row meets them where one of its copies
-        meets both.
+        repository and path are patterns (`ncs.storage.filters.matcher`); one location of a row must match both.
         """
         if language is None and repository is None and path is None and kind is None:
             return self._snapshot.live
@@ -367,8 +366,8 @@ class Documents:
         masks = [table.mask(language, repository, path, kind, segment.dead_files) for segment, table in pairs]
         return self._snapshot.allowed(np.concatenate(masks))
 
-    def _gathered(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
-        """What `read` gives of local rows, segment by segment, in the order of `rows`."""
+    def _gather(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
+        """Read local rows segment by segment; values in the order of `rows`."""
         values: dict[int, T] = {}
         for number, at, local in self._snapshot.split(np.array(rows, np.int64)):
             values.update(zip(at.tolist(), read(number, local.tolist()), strict=True))
@@ -376,12 +375,12 @@ class Documents:
 
 
 def id_of(stored: str | None, place: Location) -> str:
-    """Ids that say where a document stands, as extraction gives them, are not stored."""
+    """The id of a document; ids made of its location are not stored."""
     return f"{place.repository}/{place.path}:{place.start_line}" if stored is None else stored
 
 
 def document_of(row: Sequence[Any], copies: Sequence[Location]) -> Document:
-    """A document of a row of SELECT_DOCUMENTS, with its copies."""
+    """A document from a row of SELECT_DOCUMENTS."""
     _, id, repository, path, start, end, qualified_name, language, kind, name, digest, body = row
     place = Location(repository, path, start, end, qualified_name)
     code, words = unpack_body(body)

@@ -1,4 +1,4 @@
-"""Documents into SQLite: the schema, and rows in the order they come. `ncs.storage.documents` reads them."""
+"""The writer of documents in SQLite, and the schema; `ncs.storage.documents` is the reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ncs.errors import NcsError
 from ncs.storage.packing import Packed, to_bytes
 from ncs.types import Location
 
-# Names of files need not be Unicode, which SQLite's text must be when it is bound as such; cast from bytes it need not.
+# File names may be invalid Unicode, which SQLite rejects in bound text but not in text cast from bytes.
 TEXT = "CAST(? AS TEXT)"
 SCHEMA = """
 CREATE TABLE repositories (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -38,22 +38,22 @@ CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
 """
 SETTINGS = ("page_size = 8192", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
 COLUMNS = ("file", "language", "kind", "copy_row", "copy_file")
-"""What filters read: numbers of files and labels by row, and the rows and files of copies; int32, little endian."""
+"""Columns for filters: file and label numbers by row, and the rows and files of copies; int32, little endian."""
 INSERT_DOCUMENT = f"INSERT INTO documents VALUES (?,{TEXT},?,?,?,?,?,{TEXT},{TEXT},?,?)"  # noqa: S608
 
 
 class StoreWriter:
-    """Appends documents to a new file; `finish` makes it readable. Nothing is synced: the index folder does that."""
+    """Appends documents to a new file; `finish` makes it readable. `IndexWriter.commit` syncs it."""
 
     def __init__(self, path: Path, *, code: bool = True) -> None:
-        """code=False keeps neither code nor words, however the documents were packed."""
+        """code=False stores neither code nor words."""
         self.path = path
         self._code = code
         self._repositories: dict[str, int] = {}
         self._files: dict[tuple[int, str], int] = {}
         self._labels: dict[str, int] = {}
         self._columns = {name: array("i") for name in COLUMNS}
-        with _writing(path):
+        with _write_errors(path):
             self._db = sqlite3.connect(path, isolation_level=None)
             try:
                 for setting in SETTINGS:
@@ -77,11 +77,11 @@ class StoreWriter:
     def add(self, packed: Sequence[Packed]) -> None:
         """The next rows, in order."""
         rows = [self._row(document) for document in packed]
-        with _writing(self.path):
+        with _write_errors(self.path):
             self._db.executemany(INSERT_DOCUMENT, rows)
 
     def number_files(self, places: Iterable[tuple[str, str]]) -> None:
-        """Files (repository, path) of the next rows and copies, in order: numbers must not hang on batches."""
+        """Number the files (repository, path) of the next rows and copies, in this order."""
         for repository, path in places:
             self._file(repository, path)
 
@@ -96,26 +96,26 @@ class StoreWriter:
         return (row, stored_id, start, end, *numbers, to_bytes(name), to_bytes(qualified_name), *content)
 
     def add_copy(self, row: int, location: Location) -> None:
-        """Where an exact duplicate of a row stands."""
+        """Add the location of an exact duplicate of a row."""
         file = self._file(location.repository, location.path)
         self._columns["copy_row"].append(row)
         self._columns["copy_file"].append(file)
         self._insert("copies", row, location.start_line, location.end_line, file, location.qualified_name)
 
     def finish(self) -> dict[str, Any]:
-        """Complete and close the file; the counts of `Store.counts`."""
+        """Complete and close the file; returns `DocumentTable.counts`."""
         counts = self._counts()
         self._insert("columns", "counts", json.dumps(counts).encode())
         for name, column in self._columns.items():
             self._insert("columns", name, np.frombuffer(column, np.intc).astype("<i4").tobytes())
-        with _writing(self.path):
+        with _write_errors(self.path):
             self._db.execute("COMMIT")
             self._db.executescript(INDICES)
         self._db.close()
         return counts
 
     def close(self) -> None:
-        """Let go of the file; without `finish` before, it is no store."""
+        """Close the file; it is readable only after `finish`."""
         self._db.close()
 
     def _file(self, repository: str, path: str) -> int:
@@ -125,19 +125,19 @@ class StoreWriter:
     def _label(self, label: str) -> int:
         return self._number(self._labels, label, "labels", label)
 
-    def _number(self, known: dict[Any, int], key: Any, table: str, *values: str | int) -> int:
-        """The number of what stands in many rows."""
-        number = known.get(key)
+    def _number(self, numbers: dict[Any, int], key: Any, table: str, *values: str | int) -> int:
+        """The number of a value that many rows share, inserted on first use."""
+        number = numbers.get(key)
         if number is None:
-            number = known[key] = len(known)
+            number = numbers[key] = len(numbers)
             self._insert(table, number, *values)
         return number
 
     def _insert(self, table: str, *values: str | int | bytes) -> None:
         marks = ",".join(TEXT if isinstance(value, str) else "?" for value in values)
-        bound = [to_bytes(value) if isinstance(value, str) else value for value in values]
-        with _writing(self.path):
-            self._db.execute(f"INSERT INTO {table} VALUES ({marks})", bound)  # noqa: S608
+        encoded = [to_bytes(value) if isinstance(value, str) else value for value in values]
+        with _write_errors(self.path):
+            self._db.execute(f"INSERT INTO {table} VALUES ({marks})", encoded)  # noqa: S608
 
     def _counts(self) -> dict[str, Any]:
         owners = array("i", (owner for owner, _ in self._files))
@@ -151,13 +151,13 @@ class StoreWriter:
 
 
 def _tally(numbers: Iterable[int], names: Mapping[str, int]) -> dict[str, int]:
-    """How many rows a name has, in order of names; names without rows are left out."""
-    counted = Counter(numbers)
-    return {name: counted[number] for name, number in sorted(names.items()) if counted[number]}
+    """Rows per name, sorted by name; names without rows are left out."""
+    tally = Counter(numbers)
+    return {name: tally[number] for name, number in sorted(names.items()) if tally[number]}
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -1,4 +1,4 @@
-"""Near duplicates: functions that are nearly the same (ncs.storage.minhash), found when a segment is written."""
+"""Clusters of near duplicates (ncs.storage.minhash), computed when a segment is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
     """clusters: int32 [n_documents], the first row of the cluster of each row, ALONE where it has no near duplicate.
-    members: int32 [2, m], of every row that has one its cluster and the row, in this order.
+    members: int32 [2, m], the cluster and the row of every clustered row, sorted.
 
     On disk `near_duplicates.npy` and `near_duplicates.members.npy`, memory-mapped when loaded.
     """
@@ -39,7 +39,7 @@ class NearDuplicates:
 
     @classmethod
     def clustered(cls, clusters: Ids) -> NearDuplicates:
-        """Of the clusters, int32 [n_documents]."""
+        """From the clusters, int32 [n_documents]."""
         rows = np.flatnonzero(clusters != ALONE)
         rows = rows[np.argsort(clusters[rows], kind="stable")]
         return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
@@ -48,7 +48,7 @@ class NearDuplicates:
     def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None, folder: Path | None = None) -> NearDuplicates:
         """From the words of all documents; rows of different kinds are never together. 258,000 documents take 3 s.
 
-        folder: where signatures lie meanwhile; without one, in memory, 336 bytes a document.
+        folder: for temporary files; without one, signatures take 336 bytes of memory a document.
         """
         clusters = np.full(len(words), ALONE, np.int32)
         word_hashes = hash_words(words.vocabulary)
@@ -58,7 +58,7 @@ class NearDuplicates:
 
     @classmethod
     def none(cls, documents: int) -> NearDuplicates:
-        """Of a corpus whose duplicates are not looked for."""
+        """No near duplicates among n documents."""
         return cls.clustered(np.full(documents, ALONE, np.int32))
 
     def others(self, row: int) -> Rows:
@@ -77,7 +77,7 @@ class NearDuplicates:
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
-        """Of a segment, memory-mapped; raises IndexDamaged where a file is cut or not of this many documents."""
+        """Load from a segment, memory-mapped; raises IndexDamaged for truncated or mismatched files."""
         clusters, members = load_array(folder / FILE), load_array(folder / MEMBERS)
         if clusters.shape != (documents,) or clusters.dtype != np.int32:
             raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
@@ -87,22 +87,22 @@ class NearDuplicates:
 
 
 class Duplicates:
-    """Near duplicates in a snapshot: those that segments name, and across segments those among the rows of a query."""
+    """Near duplicates in a snapshot: within segments as stored, across segments among the rows of a query."""
 
     def __init__(self, snapshot: Snapshot, words: Words) -> None:
         self._snapshot, self._words = snapshot, words
         self._parts = [NearDuplicates.load(each.path, each.documents) for each in snapshot.segments]
 
     def clusters_of(self, rows: Rows) -> Rows:
-        """The row that stands for the cluster of each row, [len(rows)]; ALONE where it has no near duplicate."""
+        """The cluster of each row, by its first row, [len(rows)]; ALONE if it has no near duplicate."""
         clusters = np.full(len(rows), ALONE, np.int64)
         for number, at, local in self._snapshot.split(rows):
             own = self._parts[number].clusters[local]
             clusters[at] = np.where(own == ALONE, ALONE, own + self._snapshot.segments[number].first)
-        return clusters if len(self._parts) == 1 else self._joined(rows, clusters)
+        return clusters if len(self._parts) == 1 else self._join_segments(rows, clusters)
 
-    def _joined(self, rows: Rows, clusters: Rows) -> Rows:
-        """With rows of different segments, of one name and alike, in one cluster: the lowest row stands for it."""
+    def _join_segments(self, rows: Rows, clusters: Rows) -> Rows:
+        """Merge clusters across segments where rows of the same name are near duplicates."""
         ids, offsets = self._words.select_rows(("name",), rows)
         by_name: dict[bytes, list[int]] = {}
         for at in range(len(rows)):
@@ -122,9 +122,9 @@ class Duplicates:
         if not len(pairs):
             return clusters
         long = self._words.lengths(rows)[:, [FIELDS.index(field) for field in CODE]].sum(axis=1) >= LEAST
-        alike = (similarities(self._words, rows[pairs]) >= np.where(long[pairs].all(axis=1), ALIKE, 1.0)).tolist()
+        matches = (similarities(self._words, rows[pairs]) >= np.where(long[pairs].all(axis=1), ALIKE, 1.0)).tolist()
         clusters = clusters.copy()
-        for (other, at), same in zip(pairs.tolist(), alike, strict=True):
+        for (other, at), same in zip(pairs.tolist(), matches, strict=True):
             if same:
                 heads = [rows[each] if clusters[each] == ALONE else clusters[each] for each in (other, at)]
                 clusters[[other, at]] = min(heads)

@@ -1,4 +1,4 @@
-"""What does not fit into memory during a build lies in unnamed files: arrays, and sorted runs to be merged."""
+"""Temporary files for what does not fit into memory during a build: arrays, and sorted runs to be merged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def temporary(shape: tuple[int, ...], dtype: DTypeLike, folder: Path | None) -> NDArray[Any]:
-    """An array of zeros in an unnamed file of a folder, removed with the array; without a folder, in memory."""
+    """An array of zeros in an unlinked temporary file of a folder; without a folder, in memory."""
     if folder is None or os.name == "nt" or not np.prod(shape):  # Windows cannot remove an open file
         return np.zeros(shape, dtype)
     with TemporaryFile(prefix="array-", dir=folder) as file:
@@ -29,12 +29,11 @@ def temporary(shape: tuple[int, ...], dtype: DTypeLike, folder: Path | None) -> 
 class SortedRuns:
     """Runs of (key, row, value), each sorted by key, written until all keys are counted and then merged by key.
 
-    A run keeps only the keys that are in it, each with the end of its rows: of the millions of keys of a large corpus
-    few are in any run.
+    A run stores only the keys that occur in it, with the end of their rows.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """folder: where the files lie; None: memory."""
+        """folder: for the files; None: keep runs in memory."""
         self._sizes: list[tuple[int, int]] = []
         self._memory: list[tuple[Numbers, Numbers, Numbers, Values]] = []
         self._files: tuple[IO[bytes], ...] = ()
@@ -89,7 +88,7 @@ class SortedRuns:
             yield counts, rows, values
 
     def _heads(self) -> Numbers:
-        """Of all runs their keys and where the rows of each end, mapped."""
+        """The keys of all runs and the ends of their rows, memory-mapped."""
         if not self._files:
             return np.zeros(0, np.int32)
         self._files[0].flush()

@@ -47,11 +47,11 @@ _TEST_FILE = re.compile(
 _ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$|^_?compat$")
 _NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
 _LEAST = 4
-"""Letters that a question's word must have to match the start of a longer one: `auth` in `authentication`."""
+"""Minimum letters of a query word to match as a prefix: `auth` in `authentication`."""
 
 
 def role(path: str) -> int:
-    """What a file is for, told by its path alone.
+    """The role of a file, judged by its path alone.
 
     >>> role("src/net/http.py"), role("src/androidTest/java/A.java"), role("web/LoginTest.java"), role("x/types.pyi")
     (0, 1, 1, 3)
@@ -75,7 +75,7 @@ _WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
 
 
 def title(path: str) -> list[str]:
-    """The stems of a file's own name; of its folder's where the name says nothing.
+    """The stems of a file's name, or of its folder's for names such as `__init__`.
 
     >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py")
     (['cooki', 'jar'], ['session'])
@@ -89,10 +89,10 @@ def title(path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FileRoleTable:
-    """Of a segment. file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files] of each
-    file; titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`.
-    A file without a path, as in corpora of bare functions, has no title and no neighbors.
-    On disk in `<segment>/file_roles/`, memory-mapped when loaded.
+    """The files of a segment. file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files]
+    of each file; titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`. A file
+    without a path, as in corpora of bare functions, has no title and no neighbors. On disk in `<segment>/file_roles/`,
+    memory-mapped when loaded.
     """
 
     file: NDArray[np.int32]
@@ -101,12 +101,12 @@ class FileRoleTable:
     named: NDArray[np.bool_]
     """[n_files]: whether the file has a path."""
     outline: NDArray[np.bool_]
-    """[n]: whether a row is no function but a class or the top level of a file."""
+    """[n]: whether a row is a class or top-level code, not a function."""
     title_ids: NDArray[np.int32]
     title_offsets: NDArray[np.int64]
     stems: Vocabulary
     repositories: tuple[str, ...]
-    """Their names, by number."""
+    """Repository names, by number."""
 
     def __len__(self) -> int:
         """How many documents."""
@@ -114,7 +114,7 @@ class FileRoleTable:
 
     @classmethod
     def of(cls, store: DocumentTable) -> FileRoleTable:
-        """Read from the documents."""
+        """From the documents of a segment."""
         file, places = store.files()
         repositories: dict[str, int] = {}
         owner = [repositories.setdefault(repository, len(repositories)) for repository, _ in places]
@@ -134,7 +134,7 @@ class FileRoleTable:
         )
 
     def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How well the name of each row's file is what the query's stems say, 0 to 1, [len(rows)].
+        """How well the name of each row's file matches the query's stems, 0 to 1, [len(rows)].
 
         words: stem -> weight. The root of the weighted share of the query that the name has, times the share
         of the name that the query has: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
@@ -147,16 +147,16 @@ class FileRoleTable:
         total = sum(words.values())
         recall, shared = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
         for stem, weight in words.items():
-            alike = np.zeros(len(self.stems), np.bool_)
-            alike[self._alike(stem)] = True
-            here = alike[ids]
+            matches = np.zeros(len(self.stems), np.bool_)
+            matches[self._matching_stems(stem)] = True
+            here = matches[ids]
             shared |= here
             recall += weight * (np.bincount(owners[here], minlength=len(files)) > 0)
         precision = np.bincount(owners[shared], minlength=len(files)) / np.maximum(lengths, 1)
         return np.sqrt(recall / total) * precision if total else recall
 
-    def _alike(self, stem: str) -> list[int]:
-        """Ids of stems that are this one, start with it, or that it starts with."""
+    def _matching_stems(self, stem: str) -> list[int]:
+        """Ids of stems that equal this one, start with it, or are a prefix of it."""
         if len(stem) < _LEAST:
             id = self.stems.id(stem)
             return [] if id is None else [id]
@@ -185,7 +185,7 @@ class FileRoleTable:
 
 
 class FileRoles:
-    """Of all documents of a snapshot; files and repositories are numbered through all segments."""
+    """The files of all documents of a snapshot, numbered across segments."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -234,7 +234,7 @@ class FileRoles:
         return outlines
 
     def functions(self) -> NDArray[np.bool_]:
-        """Which rows are functions, bool [n]."""
+        """Mask of the rows that are functions, bool [n]."""
         return ~np.concatenate([table.outline for table in self._tables])
 
     def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:

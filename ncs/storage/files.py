@@ -1,4 +1,4 @@
-"""The files that a segment was made of: where each lies, a stamp and digest of its content, and its documents."""
+"""The source files of a segment: location, stamp and digest of each, and which documents it has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -27,9 +27,8 @@ TEXTS = ("repository", "path", "place", "stamp")
 NUMBERS = ("digest", "bytes", "state", "rows", "copies", "began")
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """One file as it was read. digest: of its content. state: READ, BROKEN (syntax errors) or FAILED (gave nothing)."""
+class FileEntry(NamedTuple):
+    """One source file. digest: of its content. state: READ, BROKEN (syntax errors) or FAILED (unreadable)."""
 
     repository: str
     path: str
@@ -41,13 +40,13 @@ class FileEntry:
 
     @classmethod
     def of(cls, file: SourceFile) -> FileEntry:
-        """Of a file that was read."""
+        """From a file that was read."""
         place, stamp = file.origin or ("", "")
         return cls(file.repository, file.path, place, stamp, digest_of(file.data), len(file.data))
 
 
 def digest_of(data: bytes) -> bytes:
-    """What tells contents apart."""
+    """The digest of a file's content."""
     return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
@@ -55,8 +54,8 @@ def digest_of(data: bytes) -> bytes:
 class FileTable:
     """The files of an index in the order they were read.
 
-    rows, copies: int64 [n + 1]; file i gave the documents rows[i]..rows[i + 1] and, of those that other files had
-    given before, the copies[i]..copies[i + 1]-th copies of the store. On disk in `<folder>/files/`.
+    rows, copies: int64 [n + 1]; file i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1]
+    of documents in earlier files. On disk in `<folder>/files/`.
     """
 
     entries: Sequence[FileEntry]
@@ -70,7 +69,7 @@ class FileTable:
         return len(self.entries)
 
     def save(self, folder: Path) -> None:
-        """Write `<folder>/files/`; texts as JSON strings, since a path may hold a line's end."""
+        """Write `<folder>/files/`; texts as JSON strings, since a path may contain a line break."""
         columns = {name: [json.dumps(getattr(entry, name)) for entry in self.entries] for name in TEXTS}
         texts = Vocabulary.of({text for column in columns.values() for text in column})
         number = {text: i for i, text in enumerate(texts)}
@@ -92,24 +91,24 @@ class FileTable:
 
     @staticmethod
     def load(folder: Path) -> FileTable | None:
-        """Of a segment; None where it keeps none (made of documents at hand). Raises IndexDamaged."""
-        room = folder / FOLDER
-        if not room.is_dir():
+        """Load from a segment; None if it was built from documents, not files. Raises IndexDamaged."""
+        folder = folder / FOLDER
+        if not folder.is_dir():
             return None
-        texts, arrays = load_arrays(room, (*TEXTS, *NUMBERS))
-        entries = Entries(texts, arrays, room)
+        texts, arrays = load_arrays(folder, (*TEXTS, *NUMBERS))
+        entries = Entries(texts, arrays, folder)
         if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1 or any(len(a) != len(entries) for a in arrays[:7]):
-            raise IndexDamaged(f"the files in {room} do not fit each other; build the index again")
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
         return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]), int(arrays[9][0]))
 
 
 class Entries(Sequence[FileEntry]):
-    """Files as they lie on disk: each is read when it is asked for, all at once when they are gone through."""
+    """File entries, read lazily: one at a time by index, all at once when iterated."""
 
-    def __init__(self, texts: Vocabulary, columns: Sequence[NDArray[Any]], room: Path) -> None:
-        """columns: TEXTS, as numbers of texts, then digest, bytes and state."""
-        self._texts, self._columns, self._room = texts, columns, room
-        self._known: list[str] | None = None
+    def __init__(self, texts: Vocabulary, columns: Sequence[NDArray[Any]], folder: Path) -> None:
+        """columns: numbers of texts for each of TEXTS, then digest, bytes and state."""
+        self._texts, self._columns, self._folder = texts, columns, folder
+        self._all_texts: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -127,24 +126,24 @@ class Entries(Sequence[FileEntry]):
 
     def text(self, number: int) -> str:
         """One of the texts."""
-        return str(self._known[number] if self._known is not None else self._read(self._texts.word(number)))
+        return str(self._all_texts[number] if self._all_texts is not None else self._read(self._texts.word(number)))
 
     def _read(self, line: str) -> Any:
-        if line[:1] == line[-1:] == '"' and "\\" not in line:  # a text that JSON leaves as it is
+        if line[:1] == line[-1:] == '"' and "\\" not in line:  # a plain string needs no JSON parser
             return line[1:-1]
         try:
             return json.loads(line)
         except ValueError as error:
-            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+            raise IndexDamaged(f"cannot read {self._folder} ({error}); build the index again") from error
 
     def __iter__(self) -> Iterator[FileEntry]:
-        if self._known is None:
-            self._known = self._read(f"[{','.join(self._texts)}]")
-        known = self._known
+        if self._all_texts is None:
+            self._all_texts = self._read(f"[{','.join(self._texts)}]")
+        texts = self._all_texts
         try:
-            columns = [[known[i] for i in column.tolist()] for column in self._columns[: len(TEXTS)]]
+            columns = [[texts[i] for i in column.tolist()] for column in self._columns[: len(TEXTS)]]
         except IndexError as error:
-            raise IndexDamaged(f"cannot read {self._room} ({error}); build the index again") from error
+            raise IndexDamaged(f"cannot read {self._folder} ({error}); build the index again") from error
         digests = np.ascontiguousarray(self._columns[4]).tobytes()
         parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
         numbers = (self._columns[5].tolist(), self._columns[6].tolist())
@@ -152,22 +151,22 @@ class Entries(Sequence[FileEntry]):
 
 
 class FileTableBuilder:
-    """Collects files in order, with how many documents and copies each gave."""
+    """Collects files in order, with the number of documents and copies in each."""
 
     def __init__(self) -> None:
         self._entries: list[FileEntry] = []
         self._counts: list[NDArray[np.int64]] = []
 
-    def add(self, entries: Iterable[FileEntry], owners: NDArray[np.int64], kept: NDArray[np.bool_]) -> None:
-        """The next files; owners [n]: which of them each document came from; kept [n]: no copy."""
+    def add(self, entries: Iterable[FileEntry], owners: NDArray[np.int64], unique: NDArray[np.bool_]) -> None:
+        """The next files; owners [n]: the file of each document; unique [n]: False for copies."""
         entries = list(entries)
         self._entries += entries
         size = len(entries)
-        counts = [np.bincount(owners[which], minlength=size) for which in (kept, ~kept)]
+        counts = [np.bincount(owners[which], minlength=size) for which in (unique, ~unique)]
         self._counts.append(np.array(counts, np.int64).reshape(2, size))
 
     def finish(self, began: int = 0) -> FileTable:
-        """All of them; began: when reading did, in nanoseconds since 1970."""
+        """The table; began: when reading began, in nanoseconds since 1970."""
         counts = np.concatenate(self._counts, axis=1) if self._counts else np.zeros((2, 0), np.int64)
         offsets = np.zeros((2, counts.shape[1] + 1), np.int64)
         np.cumsum(counts, axis=1, out=offsets[:, 1:])

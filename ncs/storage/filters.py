@@ -1,4 +1,4 @@
-"""Filters by repository and path, as people type them."""
+"""Filters by repository and path, as typed by users."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Matcher = Callable[[str], bool]
 
 
 def matcher(pattern: str | None) -> Matcher:
-    """A filter by name: whole parts of a path or of `owner/name`, from any level; None lets everything pass.
+    """A filter by name: whole components of a path or of `owner/name`, at any level; None accepts everything.
 
-    Parts are what stands between slashes. `*` crosses slashes, `?` and `[abc]` are one character, case counts.
+    `*` crosses slashes, `?` and `[abc]` match one character, case matters.
     A leading `/` or `./` pins the pattern to the top, and a pattern without wildcards may name a folder:
 
     >>> inside = matcher("src/main")
@@ -33,7 +33,7 @@ def matcher(pattern: str | None) -> Matcher:
     if pattern is None or core in ("", "."):
         return lambda name: True
     before = ("",) if pattern.startswith(("/", "./")) else ("", "*/")
-    # Names may hold brackets ([id].tsx): a pattern is tried as it stands, too.
+    # Names may contain brackets ([id].tsx): a pattern is also tried literally.
     globs = [
         start + body + end for body in dict.fromkeys((core, escape(core))) for start in before for end in ("", "/*")
     ]
@@ -42,24 +42,24 @@ def matcher(pattern: str | None) -> Matcher:
 
 
 def matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Location:
-    """Where a document meets the filters: itself, or the first copy that does; itself where none does."""
-    in_repository, in_path = matcher(repository), matcher(path)
+    """The first location of a document that matches the filters; its own if none does."""
+    repository_matches, path_matches = matcher(repository), matcher(path)
     for location in (document.location, *document.copies):
-        if in_repository(location.repository) and in_path(location.path):
+        if repository_matches(location.repository) and path_matches(location.path):
             return location
     return document.location
 
 
 def shown_at(document: Document, repository: str | None = None, path: str | None = None) -> Document:
-    """The document as it stands where it meets the filters; the place it leaves becomes the first of its copies."""
-    shown = matching_location(document, repository, path)
-    if shown == document.location:
+    """The document at its first location that matches the filters; its own location becomes its first copy."""
+    place = matching_location(document, repository, path)
+    if place == document.location:
         return document
-    return moved(document, shown, (document.location, *(copy for copy in document.copies if copy != shown)))
+    return moved(document, place, (document.location, *(copy for copy in document.copies if copy != place)))
 
 
 def moved(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:
-    """The document as it stands at another of its places, with these copies."""
+    """The document at another of its locations, with these copies."""
     return replace(
         document,
         repository=place.repository,

@@ -1,4 +1,4 @@
-"""The map of an index: documents as points of a picture, drawn by `ncs.build.map`."""
+"""The 2-D map of an index: documents as points, computed by `ncs.build.map`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 FOLDER = "map"
 VECTORS = "ncs_centred"
-"""The ranker whose vectors are drawn: the default ranker's."""
+"""The ranker whose vectors are mapped."""
 MOST = 20_000
-"""Points by default: as many as a screen shows apart."""
+"""Default number of points."""
 NEAREST = 5
-"""Points among which a document stands that is not one of them."""
+"""Nearest points that place a document that is not a point itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """rows: documents that are points, int32 [n], rising; places: uint16 [n, 2]; config: how it was made."""
+    """rows: documents that are points, int32 [n], ascending; places: uint16 [n, 2]; config: parameters of the map."""
 
     rows: NDArray[np.int32]
     places: NDArray[np.uint16]
@@ -45,7 +45,7 @@ class Map:
 
     @classmethod
     def load(cls, snapshot: Snapshot) -> Map | None:
-        """The points that are still there; None where no map was drawn. Raises IndexDamaged for what is no map."""
+        """The live points; None if there is no map. Raises IndexDamaged."""
         folder = snapshot.statistics / FOLDER
         if not folder.is_dir():
             return None
@@ -69,12 +69,12 @@ class Map:
         return cls(here[there].astype(np.int32), places[there], config) if there.any() else None
 
     def where(self, vectors: Vectors, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """The places of any documents: their own, or amid the NEAREST points by cosine (the median of each axis)."""
-        wanted = np.array(rows, np.int64)
-        at = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
-        places, others = self.places[at], self.rows[at] != wanted
+        """The places of documents: their own, or the median of the NEAREST points by cosine."""
+        targets = np.array(rows, np.int64)
+        at = np.minimum(np.searchsorted(self.rows, targets), len(self.rows) - 1)
+        places, others = self.places[at], self.rows[at] != targets
         if others.any():
-            similar = vectors.vectors(wanted[others]) @ vectors.vectors(self.rows.astype(np.int64)).T
+            similar = vectors.vectors(targets[others]) @ vectors.vectors(self.rows.astype(np.int64)).T
             nearest = np.argsort(-similar, axis=1, kind="stable")[:, :NEAREST]
             places[others] = np.median(self.places[nearest], axis=1)
         return [(x, y) for x, y in places.tolist()]

@@ -1,4 +1,4 @@
-"""Near duplicates found by MinHash: functions of one name made of almost the same words.
+"""Near-duplicate detection by MinHash: functions of the same name with almost the same words.
 
 A function is the multiset of its code's words: comments and what encloses it are left out, and the n-th use of a
 word is an element of its own (token multisets as in Allamanis 2019, "The adverse effects of code duplication").
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 ALIKE = 0.8
 """Jaccard similarity from which on two functions are near duplicates."""
 LEAST = 20
-"""Words; what is shorter has no near duplicates: `min` and `max` differ in a sign that is no word."""
+"""Minimum words: `min` and `max` differ in an operator, which is not a word."""
 CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
 BANDS, WIDTH = 12, 5
-"""Of two functions .8 alike 99 % share a band, of two .5 alike 32 %."""
+"""Functions with similarity .8 share a band with probability .99, with .5 with .32."""
 CHUNK = 20_000
-"""Rows, or pairs, that memory holds the elements of at once."""
+"""Rows, or pairs, per chunk."""
 ROUNDS = 12
 LOW = np.uint64(0xFFFFFFFF)
 ALONE = -1
 
 
 def hash_words(words: Iterable[str]) -> Hashes:
-    """A hash of each word's letters: unlike its id it is the same whatever other words there are."""
+    """A hash of each word's letters, independent of the vocabulary."""
     digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
     return np.frombuffer(digests, np.uint64)
 
@@ -55,11 +55,11 @@ def hash_words(words: Iterable[str]) -> Hashes:
 def cluster(
     words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes, clusters: Ids, folder: Path | None = None
 ) -> None:
-    """Write the clusters of these rows, ascending, into `clusters`, where they are ALONE.
+    """Write the clusters of these ascending rows into `clusters`, initially ALONE.
 
     word_hashes: of all words; names: of these rows. Rows of a name must be all here, or none of them.
     """
-    at = _compared(words, rows, names)
+    at = _comparable(words, rows, names)
     rows, names = rows[at], names[at]
     pairs = rows[_candidates(Signatures.of(words, word_hashes, rows, names, folder), names)]
     pairs = pairs[similarities(words, pairs) >= ALIKE]
@@ -74,7 +74,7 @@ def hash_names(words: WordTable, word_hashes: Hashes, kinds: NDArray[np.bool_] |
 
 def similarities(words: WordTable | Words, pairs: Rows) -> NDArray[np.float64]:
     """The Jaccard similarity of the word multisets of each pair of rows [n, 2], [n]."""
-    found = np.zeros(len(pairs))
+    similarity = np.zeros(len(pairs))
     for start in range(0, len(pairs), CHUNK):
         chunk = pairs[start : start + CHUNK]
         sizes = []
@@ -82,14 +82,14 @@ def similarities(words: WordTable | Words, pairs: Rows) -> NDArray[np.float64]:
         for side in (0, 1):
             ids, offsets = words.select_rows(CODE, chunk[:, side])
             sizes.append(np.diff(offsets))
-            elements.append(_numbered(ids, sizes[side]))
-        both = np.sort(np.concatenate(elements))  # an element of a pair is there twice where both sides have it
+            elements.append(_elements(ids, sizes[side]))
+        both = np.sort(np.concatenate(elements))  # an element that both sides have occurs twice
         shared = np.bincount((both[1:][both[1:] == both[:-1]] >> np.uint64(44)).astype(np.int64), minlength=len(chunk))
-        found[start : start + CHUNK] = shared / np.maximum(sizes[0] + sizes[1] - shared, 1)
-    return found
+        similarity[start : start + CHUNK] = shared / np.maximum(sizes[0] + sizes[1] - shared, 1)
+    return similarity
 
 
-def _numbered(ids: Ids, sizes: Rows) -> Hashes:
+def _elements(ids: Ids, sizes: Rows) -> Hashes:
     """A number for each word of documents of these sizes: 20 bits of the document's number, 12 of how often the word
     was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
     owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
@@ -97,25 +97,26 @@ def _numbered(ids: Ids, sizes: Rows) -> Hashes:
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
     nth = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
     nth = np.minimum(nth, 4095).astype(np.uint64)
-    found: Hashes = ((keys >> np.uint64(32)) << np.uint64(44)) | (nth << np.uint64(32)) | (keys & np.uint64(0xFFFFFFFF))
-    return found
+    elements: Hashes = (
+        ((keys >> np.uint64(32)) << np.uint64(44)) | (nth << np.uint64(32)) | (keys & np.uint64(0xFFFFFFFF))
+    )
+    return elements
 
 
-def _compared(words: WordTable, among: Rows, names: Hashes) -> Rows:
-    """Which of these rows have at least LEAST words and a name that another such row has: what is alone in its name
-    is in no bucket."""
+def _comparable(words: WordTable, among: Rows, names: Hashes) -> Rows:
+    """The rows with at least LEAST words and a name that another such row has."""
     rows = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(sizes >= LEAST for sizes in _sizes(words, among))]))
-    ordered = np.sort(names[rows])
-    shared = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
+    sorted_names = np.sort(names[rows])
+    shared = distinct(sorted_names[1:][sorted_names[1:] == sorted_names[:-1]])
     if not len(shared):
         return rows[:0]
     at = np.minimum(np.searchsorted(shared, names[rows]), len(shared) - 1)
-    found: Rows = rows[shared[at] == names[rows]]
-    return found
+    shared_rows: Rows = rows[shared[at] == names[rows]]
+    return shared_rows
 
 
 def _sizes(words: WordTable, rows: Rows) -> Iterator[Rows]:
-    """Words of code of these rows, CHUNK of them at a time."""
+    """Number of code words of each row."""
     columns = [FIELDS.index(field) for field in CODE]
     for start in range(0, len(rows), CHUNK):
         yield words.lengths(rows[start : start + CHUNK])[:, columns].sum(axis=1)
@@ -137,9 +138,9 @@ class Signatures:
         for start in range(0, len(rows), CHUNK):
             here = slice(start, start + CHUNK)
             ids, offsets = words.select_rows(CODE, rows[here])
-            numbered = _numbered(ids, np.diff(offsets))
+            elements = _elements(ids, np.diff(offsets))
             elements = mixed(
-                word_hashes[(numbered & LOW).astype(np.int64)] ^ ((numbered >> np.uint64(32)) & np.uint64(4095))
+                word_hashes[(elements & LOW).astype(np.int64)] ^ ((elements >> np.uint64(32)) & np.uint64(4095))
             )
             hashes[here] = smallest_hashes(elements, offsets[:-1], BANDS * WIDTH)
             keys[:, here] = band_keys(hashes[here], names[here], WIDTH)
@@ -189,30 +190,32 @@ def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
 def _candidates(signatures: Signatures, names: Hashes) -> Rows:
     """Pairs of positions that share a name and a band, [n, 2]: each with the one before it in the bucket and the first.
 
-    Not all pairs, of which a bucket of a thousand has half a million; the twelve bands make up for it.
+    Not all pairs: a bucket of a thousand has half a million; twelve bands compensate.
     """
-    found = np.zeros(0, np.uint64)  # both positions as one number, which sorts as they do
+    pair_keys = np.zeros(0, np.uint64)  # both positions as one sortable number
     for keys in signatures.keys if len(names) else ():
         order = np.argsort(keys, kind="stable").astype(np.uint64)
-        ordered = keys[order]
-        same = ordered[1:] == ordered[:-1]
+        sorted_keys = keys[order]
+        same = sorted_keys[1:] == sorted_keys[:-1]
         starts = np.flatnonzero(np.concatenate([[True], ~same]))
         first = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
         later = order[1:][same]
-        befores = (order[:-1][same], first[1:][same])
-        found = distinct(np.concatenate([found, *((before << np.uint64(32)) | later for before in befores)]))
-    likely = [np.zeros((0, 2), np.int64)]
-    for start in range(0, len(found), CHUNK):
-        pairs = np.stack([found[start : start + CHUNK] >> np.uint64(32), found[start : start + CHUNK] & LOW], axis=1)
+        earlier = (order[:-1][same], first[1:][same])
+        pair_keys = distinct(np.concatenate([pair_keys, *((before << np.uint64(32)) | later for before in earlier)]))
+    likely_pairs = [np.zeros((0, 2), np.int64)]
+    for start in range(0, len(pair_keys), CHUNK):
+        pairs = np.stack(
+            [pair_keys[start : start + CHUNK] >> np.uint64(32), pair_keys[start : start + CHUNK] & LOW], axis=1
+        )
         pairs = pairs.astype(np.int64)
         pairs = pairs[names[pairs[:, 0]] == names[pairs[:, 1]]]
         agree = (signatures.hashes[pairs[:, 0]] == signatures.hashes[pairs[:, 1]]).mean(axis=1)
-        likely.append(pairs[agree >= ALIKE - 0.2])  # four standard deviations of sixty draws
-    return np.concatenate(likely)
+        likely_pairs.append(pairs[agree >= ALIKE - 0.2])  # four standard deviations of sixty draws
+    return np.concatenate(likely_pairs)
 
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
-    """Write clusters: of each connected component the first row that is left takes all rows that are like it."""
+    """Write clusters: the first remaining row of each component takes all rows similar to it."""
     rows, numbers = np.unique(pairs, return_inverse=True)
     component = connected_components(numbers.reshape(-1, 2), len(rows))
     for _ in range(ROUNDS):
@@ -221,7 +224,7 @@ def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
         heads = rows[np.unique(component, return_index=True)[1]]
         _, numbers = np.unique(component, return_inverse=True)
         head = heads[numbers]
-        alike = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
-        several = np.bincount(numbers, alike)[numbers] > 1
-        clusters[rows[alike & several]] = head[alike & several]
-        rows, component = rows[~alike], component[~alike]
+        match = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        multiple = np.bincount(numbers, match)[numbers] > 1
+        clusters[rows[match & multiple]] = head[match & multiple]
+        rows, component = rows[~match], component[~match]

@@ -1,4 +1,4 @@
-"""Documents as the store keeps them, words and code compressed; no database here, worker processes pack."""
+"""Documents as stored, with words and code compressed; free of SQLite, as worker processes pack."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, by
 # A function is small. With zlib's own 32 KB window and memory level 8, preparing each stream takes four times as long
 # as compressing it (70 us instead of 19 us a document); half of each costs .1 % in size.
 LEVEL, WINDOW_BITS, MEMORY_LEVEL = 6, 14, 7
-_FIELDS, _SPELLINGS = "\x1e", "\x1f"  # separators; a body that holds one itself is written as JSON
+_FIELDS, _SPELLINGS = "\x1e", "\x1f"  # separators; a body that contains one is written as JSON
 _PLAIN, _JSON = "p", "j"
 
 
 def pack(document: Document, *, code: bool = True) -> Packed:
-    """A document as the store keeps it; runs where the document was made, so that compression is parallel.
+    """A document as stored; runs in the worker that extracted it, so that compression is parallel.
 
-    code=False keeps where it stands and its names: literals and comments among the words are content too,
-    and a digest tells whoever has the same code that it is here.
+    code=False keeps only location and names: literals, comments and a digest would reveal content.
     """
     d = document
     body = pack_body(d.code, d.words) if code else b""
@@ -33,7 +32,7 @@ def pack(document: Document, *, code: bool = True) -> Packed:
 
 
 def pack_body(code: str, words: Mapping[Field, Tokens]) -> bytes:
-    """Code and words in one stream: most words stand in the code, and so cost next to nothing."""
+    """Code and words in one stream: most words occur in the code and compress to almost nothing."""
     fields = [_SPELLINGS.join((field, *spellings)) for field, spellings in words.items()]
     text = _PLAIN + _FIELDS.join((code, *fields))
     if text.count(_FIELDS) != len(fields) or text.count(_SPELLINGS) != sum(map(len, words.values())):
@@ -51,18 +50,18 @@ def unpack_body(body: bytes) -> tuple[str, Mapping[Field, Tokens]]:
         return "", {}
     text = to_str(zlib.decompress(body))
     if text[:1] == _JSON:
-        code, words = json.loads(text[1:])
-        return code, {field: tuple(spellings) for field, spellings in words.items()}
+        code, unpacked = json.loads(text[1:])
+        return code, {field: tuple(spellings) for field, spellings in unpacked.items()}
     code, *fields = text[1:].split(_FIELDS)
-    found = {}
+    unpacked = {}
     for field in fields:
         name, *spellings = field.split(_SPELLINGS)
-        found[name] = tuple(spellings)
-    return code, found  # type: ignore[return-value]  # the keys are the fields that were packed
+        unpacked[name] = tuple(spellings)
+    return code, unpacked
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8, and what is no Unicode too: names of files need not be."""
+    """UTF-8; surrogates pass, as file names may be invalid Unicode."""
     return text.encode("utf-8", "surrogatepass")
 
 

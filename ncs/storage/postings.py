@@ -1,6 +1,6 @@
-"""Fielded BM25 over stemmed words: postings as memory-mapped arrays, of which a query reads its own words' only.
+"""Fielded BM25 over stemmed words: the postings of an index as memory-mapped arrays, and their scores.
 
-`ncs.storage.postings_builder` makes them, with the formula; here they are read.
+`ncs.storage.postings_builder` builds them and has the formula.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 ARRAYS = ("offsets", "rows", "impacts", "lengths")
-BLOCK = 1 << 17  # rows scored at a time: their sums, 1 MB, stay in the processor's cache
+BLOCK = 1 << 17  # rows scored at a time: their scores, 1 MB, fit into the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of a query: its stem, and how many documents have that."""
+    """A word of a query, its stem and its document frequency."""
 
     word: str
     stem: str
@@ -41,7 +41,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a word of a query adds to a document's score."""
+    """The share of a document's score that a query word contributes."""
 
     term: Term
     score: float
@@ -49,9 +49,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class TermStatistics:
-    """What BM25 knows of a corpus: its number of documents and their mean length; of each stem the number of documents
-    that have it, df int64 [n_stems], and the share of these that have it in code and not only in comments and literals,
-    in_code float32 [n_stems]. On disk in `<statistics>/<ranker>/`."""
+    """The corpus statistics of BM25: number of documents and mean length; for each stem the document frequency df,
+    int64 [n_stems], and the share of these documents that have it in code, not only in comments and literals, in_code,
+    float32 [n_stems]. On disk in `<statistics>/<ranker>/`.
+    """
 
     stems: Vocabulary
     documents: int
@@ -79,7 +80,8 @@ class TermStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PostingTable:
-    """Of a segment: stem -> the documents that have it, in row order, each with what the stem adds to its score.
+    """The postings of a segment: stem -> the documents that have it, ascending, with the stem's contribution to each
+    score.
 
     Stem s stands in rows[offsets[s] : offsets[s + 1]] (int32), impacts alike (float32, idf included);
     lengths float32 [n_documents], weighted words. On disk: one .npy each and the stems as a Vocabulary.
@@ -96,19 +98,19 @@ class PostingTable:
         return len(self.lengths)
 
     def posting(self, stem: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Rows, ascending, and impacts of a stem; both empty for one that it does not have."""
+        """Rows, ascending, and impacts of a stem; both empty for an unknown stem."""
         id = self.stems.id(stem)
         here = slice(0, 0) if id is None else slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]
 
     def scored_blocks(self, weights: Mapping[str, float]) -> Iterator[tuple[int, Scores]]:
-        """First row and scores of BLOCK rows at a time, those that a stem is in; the array is used again for the next.
+        """First row and scores of each block of BLOCK rows with a stem; the array is reused.
 
         Sums are in float64 and in the order of `weights`.
         """
         edges = np.arange(0, len(self) + BLOCK, BLOCK)
         postings = [(*self.posting(stem), weight) for stem, weight in weights.items()]
-        # edges of the rows' own type: of another one the whole posting would be read and converted
+        # edges in the dtype of the rows, so that the whole posting is not converted
         cuts = np.array([np.searchsorted(rows, edges.astype(rows.dtype)) for rows, _, _ in postings]).reshape(
             -1, len(edges)
         )
@@ -118,18 +120,18 @@ class PostingTable:
             scores[:] = 0
             for (rows, impacts, weight), cut in zip(postings, cuts, strict=True):
                 here = slice(cut[number], cut[number + 1])
-                added = impacts[here] if weight == 1 else impacts[here] * np.float64(weight)
-                scores[rows[here] - start if start else rows[here]] += added
+                contributions = impacts[here] if weight == 1 else impacts[here] * np.float64(weight)
+                scores[rows[here] - start if start else rows[here]] += contributions
             yield start, scores[: len(self) - start]
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
-        scores, wanted = np.zeros(len(rows)), rows.astype(self.rows.dtype)
+        scores, targets = np.zeros(len(rows)), rows.astype(self.rows.dtype)
         for stem, weight in weights.items():
-            having, impacts = self.posting(stem)
-            if len(having):
-                at = np.minimum(np.searchsorted(having, wanted), len(having) - 1)
-                scores += np.where(having[at] == wanted, impacts[at] * np.float64(weight), 0.0)
+            stem_rows, impacts = self.posting(stem)
+            if len(stem_rows):
+                at = np.minimum(np.searchsorted(stem_rows, targets), len(stem_rows) - 1)
+                scores += np.where(stem_rows[at] == targets, impacts[at] * np.float64(weight), 0.0)
         return scores
 
     def save(self, folder: Path) -> None:
@@ -150,7 +152,7 @@ class PostingTable:
 
 
 class Postings:
-    """The postings of all documents, segment by segment; tombstones are never answered."""
+    """The postings of all segments; tombstones are never hits."""
 
     def __init__(self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None) -> None:
         self.tables, self.statistics, self.live = tables, statistics, live
@@ -158,7 +160,7 @@ class Postings:
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Postings:
-        """Of a ranker called `name`."""
+        """The postings of the ranker `name`."""
         tables = [PostingTable.load(segment.path / name) for segment in snapshot.segments]
         return cls(tables, TermStatistics.load(snapshot.statistics / name), snapshot.live)
 
@@ -167,22 +169,22 @@ class Postings:
         return int(self._firsts[-1])
 
     def terms(self, words: Sequence[str]) -> list[Term]:
-        """The words of a query, in order, repeated ones repeated."""
+        """The terms of the words, in order, with repetitions."""
         return [Term(word, stem, self.df(stem)) for word, stem in zip(words, stem_all(words), strict=True)]
 
     def df(self, stem: str) -> int:
-        """How many documents have a stem: as the statistics say, else as the segments that have it do."""
+        """The document frequency of a stem: from the statistics, or from the segments for a new stem."""
         id = self.statistics.stems.id(stem)
         return sum(len(table.posting(stem)[0]) for table in self.tables) if id is None else int(self.statistics.df[id])
 
-    def rarity(self, stem: str) -> float:
+    def idf_of(self, stem: str) -> float:
         """The idf of a stem."""
         df = self.df(stem)
         return float(np.log(1 + max(0.0, self.statistics.documents - df + 0.5) / (df + 0.5)))
 
     def idf(self, words: Sequence[str]) -> dict[str, float]:
-        """stem -> idf of the words; one that no document has counts as much as the rarest."""
-        return {stem: self.rarity(stem) for stem in dict.fromkeys(stem_all(words))}
+        """stem -> idf of the words; a stem without documents has the highest idf."""
+        return {stem: self.idf_of(stem) for stem in dict.fromkeys(stem_all(words))}
 
     def share_in_code(self, stem: str) -> float:
         """The share of a stem's documents that have it in code, 0 to 1; 1 for a stem without statistics."""
@@ -194,32 +196,32 @@ class Postings:
 
         Raises BadInput for k < 1 or a mask that does not fit.
         """
-        rows, scores = self.leading(weights_of(stem_all(words)), k, allowed=allowed)
+        rows, scores = self.top_rows(weights_of(stem_all(words)), k, allowed=allowed)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
-    def leading(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """The best k rows, and their scores, for stems of these weights."""
+    def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+        """The best k rows and their scores for stems with these weights."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
         if self.live is not None:
             allowed = self.live if allowed is None else allowed & self.live
-        weights = dict(sorted(weights.items()))  # sums in the order of the stems: no order of words can change them
-        rows, scores, bound = np.zeros(0, np.int64), np.zeros(0), 0.0
+        weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
+        rows, scores, threshold = np.zeros(0, np.int64), np.zeros(0), 0.0
         for first, table in zip(self._firsts.tolist(), self.tables, strict=False):
             for start, block in table.scored_blocks(weights):
-                better = block > bound  # a later row that only ties with the k-th stands behind it
+                better = block > threshold  # a later row that ties with the k-th ranks behind it
                 if allowed is not None:
                     better &= allowed[first + start : first + start + len(block)]
                 at = np.flatnonzero(better)
                 if len(at):
                     rows, scores = np.concatenate([rows, at + first + start]), np.concatenate([scores, block[at]])
-                    rows, scores, bound = _best(rows, scores, k)
-        return leading(rows, scores, k)
+                    rows, scores, threshold = _best(rows, scores, k)
+        return top_rows(rows, scores, k)
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
-        """What `leading` would score these rows, [len(rows)]."""
+        """The scores of these rows, [len(rows)]."""
         weights = dict(sorted(weights.items()))
         if len(self.tables) == 1:
             return self.tables[0].scores(weights, rows)
@@ -229,7 +231,7 @@ class Postings:
             scores[at] = table.scores(weights, rows[at] - self._firsts[number])
         return scores
 
-    def having(self, stem: str) -> Rows:
+    def rows_with(self, stem: str) -> Rows:
         """The rows that have a stem, ascending, without tombstones."""
         pairs = zip(self._firsts.tolist(), self.tables, strict=False)
         rows = np.concatenate([table.posting(stem)[0].astype(np.int64) + first for first, table in pairs])
@@ -240,19 +242,19 @@ class Postings:
         return np.concatenate([table.lengths for table in self.tables])
 
     def shares(self, words: Sequence[str], row: int) -> list[Share]:
-        """What each word adds to the score of a row, in the order of the words; their sum is the score."""
+        """The share of each word in the score of a row, in the order of the words; they add up to the score."""
         at = np.array([row])
         return [Share(term, float(self.scores({term.stem: 1.0}, at)[0])) for term in self.terms(words)]
 
     def save(self, statistics: Path, segment: Path, name: str) -> None:
-        """Statistics and the one segment, each into its folder `name`."""
+        """Write statistics and the only segment, each into its folder `name`."""
         (table,) = self.tables
         self.statistics.save(statistics / name)
         table.save(segment / name)
 
 
 def weights_of(stems: Sequence[str]) -> dict[str, float]:
-    """How often each stem is there."""
+    """The count of each stem."""
     return {stem: float(stems.count(stem)) for stem in stems}
 
 
@@ -262,11 +264,11 @@ def top(rows: Rows, scores: Scores, k: int) -> list[tuple[int, float]]:
     >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
     [(5, 3.0), (2, 1.0)]
     """
-    rows, scores = leading(rows, scores, k)
+    rows, scores = top_rows(rows, scores, k)
     return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-def leading(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
+def top_rows(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
     """`top` as arrays."""
     rows, scores, _ = _best(rows, scores, k)
     order = np.argsort(-scores, kind="stable")[:k]
@@ -274,9 +276,9 @@ def leading(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
 
 
 def _best(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores, float]:
-    """The best k in the order given, with all that tie with the k-th, and the k-th score; 0 where there are fewer."""
+    """The best k in the given order, including ties with the k-th, and the k-th score; 0 if there are fewer."""
     if len(rows) < k:
         return rows, scores, 0.0
-    cut = np.partition(scores, len(scores) - k)[len(scores) - k]
-    best = scores >= cut
-    return rows[best], scores[best], float(cut)
+    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
+    best = scores >= threshold
+    return rows[best], scores[best], float(threshold)

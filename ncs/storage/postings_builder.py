@@ -1,4 +1,4 @@
-"""Counts the words of documents into BM25 postings.
+"""Builds BM25 postings from the words of documents.
 
 A field's weight counts its words that many times, in the term frequency and in the length (the simple BM25F
 of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that field's text:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ncs.storage.words import Arrays, WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
-"""Fields whose words are code: what a literal or a comment says is prose."""
+"""Fields of code; literals and comments are prose."""
 CHUNK = 1 << 14  # documents whose words are sorted at a time; a hundred words each are 13 MB of keys
 MERGED = 1 << 21
-"""Postings that are merged at a time."""
+"""Postings merged at a time."""
 
 
 def build(
@@ -50,11 +50,10 @@ def build(
 ) -> Postings:
     """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
 
-    statistics: what scores are computed with; only the frequency of stems that they do not have is counted here.
-    None: they are counted of these documents.
+    statistics: used for scores as they are; only new stems are counted here. None: count these documents.
 
     The pairs of each chunk lie in a file, by stem, until all are counted; then they are merged, some stems at a time.
-    Where the words lie in a folder (WordTable.room), so do these and the postings.
+    Where the words lie in a folder (WordTable.work_folder), so do these and the postings.
     """
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
@@ -62,10 +61,10 @@ def build(
     starts = range(0, len(words), CHUNK)
     count = partial(_count, fields=fields, factors=factors, stem_of=stem_of, n_stems=len(stems))
     chunked = track(starts, "bm25", total=len(starts), unit="chunks")
-    found = (count(words.stretch(start, min(start + CHUNK, len(words)))) for start in chunked)
-    chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, found, strict=True))
+    counts = (count(words.slice(start, min(start + CHUNK, len(words)))) for start in chunked)
+    chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, counts, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
-    with SortedRuns(words.room) as runs:
+    with SortedRuns(words.work_folder) as runs:
         for chunk in chunks:
             df, coded = df + chunk.df, coded + chunk.coded
             length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
@@ -76,13 +75,13 @@ def build(
         used = own.df if statistics is None else _document_frequency(own, statistics)
         idf = np.log1p(np.maximum(0.0, corpus.documents - used + 0.5) / (used + 0.5))
         saturation = k1 * (1 - b + b * length / corpus.mean_length)
-        rows, impacts = _merge(runs, df, idf, saturation, words.room)
+        rows, impacts = _merge(runs, df, idf, saturation, words.work_folder)
     offsets = np.concatenate([[0], np.cumsum(df)])
     return Postings([PostingTable(stems, offsets, rows, impacts, length.astype(np.float32))], corpus)
 
 
 def _document_frequency(own: TermStatistics, statistics: TermStatistics) -> NDArray[np.int64]:
-    """Of each of the own stems: as the statistics say, else as counted here."""
+    """The document frequency of each stem: from the statistics, or counted here for a new stem."""
     ids = statistics.stems.ids_of(list(own.stems))
     return np.where(ids >= 0, statistics.df[np.maximum(ids, 0)], own.df) if len(statistics.df) else own.df
 
@@ -115,11 +114,11 @@ class _Chunk:
     """Counted from `start`."""
     tf: NDArray[np.float64]
     df: NDArray[np.int64]
-    """Pairs a stem, [n_stems]."""
+    """Pairs per stem, [n_stems]."""
     coded: NDArray[np.int64]
-    """Of these, the ones that stand in code."""
+    """Pairs per stem that occur in code."""
     lengths: NDArray[np.float64]
-    """Weighted words a document."""
+    """Weighted length of each document."""
 
 
 def _count(
@@ -129,7 +128,7 @@ def _count(
     stem_of: NDArray[np.int64],
     n_stems: int,
 ) -> Arrays:
-    """What of _Chunk is not its start, by sorting one number a word: stem, then row, then field."""
+    """The arrays of a _Chunk, by sorting one number per word: stem, then row, then field."""
     span, width = max(1, len(words)), max(1, len(fields))
     keys, lengths = [np.zeros(0, np.int64)], np.zeros(len(words))
     weights = factors if len(factors) else np.zeros(1)
@@ -155,7 +154,7 @@ def _merge(
     saturation: NDArray[np.float64],
     folder: Path | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Rows and impacts of all stems; saturation[row] is what tf is weighed against."""
+    """Rows and impacts of all stems; saturation[row]: the denominator's part beside tf."""
     total = int(df.sum())
     rows, impacts = temporary((total,), np.int32, folder), temporary((total,), np.float32, folder)
     for start, stop in _spans(df):
@@ -174,7 +173,7 @@ def _merge(
 
 
 def _spans(df: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Stems whose postings are merged at once: MERGED of these, or one stem's."""
+    """Ranges of stems with at most MERGED postings each, or one stem."""
     ends = np.cumsum(df)
     start = 0
     while start < len(df):

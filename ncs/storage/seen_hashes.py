@@ -1,4 +1,4 @@
-"""The row in which each hash was seen first: sorted runs of numbers, an eighth of the memory of a dictionary."""
+"""Hash -> first row with it, as sorted runs: an eighth of the memory of a dictionary."""
 
 from __future__ import annotations
 
@@ -16,27 +16,24 @@ BYTES = 16
 
 
 class SeenHashes:
-    """Hash -> the row it was seen in first. Hashes are compared whole: two numbers of 64 bits each.
+    """Hash -> the first row with it. Hashes are pairs of 64-bit numbers.
 
-    Runs are merged while the last is not half as long as the one before it: there are few, and each row is sorted
-    a few times only (O'Neil et al. 1996, "The log-structured merge-tree").
+    Runs are merged while the last is more than half as long as the one before (O'Neil et al. 1996, "The log-structured
+    merge-tree").
     """
 
     def __init__(self) -> None:
         self._runs: list[tuple[Keys, Keys, NDArray[np.int32]]] = []
         self._odd: dict[bytes, int] = {}
-        """Of other lengths than BYTES: documents that were not extracted here may have such."""
+        """Hashes of other lengths than BYTES, as documents from elsewhere may have."""
 
     def rows(self, hashes: Sequence[bytes], free: int) -> list[int]:
-        """The row of each hash: the one it was seen in before, else the next free one, from `free` on.
-
-        An empty hash is like no other.
-        """
+        """The row of each hash: its first row, or the next free one from `free` on. Empty hashes are never equal."""
         keys = np.frombuffer(b"".join(each if len(each) == BYTES else bytes(BYTES) for each in hashes), np.uint64)
-        known = self._find(keys[::2], keys[1::2]).tolist()
+        earlier_rows = self._find(keys[::2], keys[1::2]).tolist()
         rows, new, here = [], [], dict[bytes, int]()
         for at, digest in enumerate(hashes):
-            row = self._odd.get(digest, -1) if len(digest) != BYTES else known[at]
+            row = self._odd.get(digest, -1) if len(digest) != BYTES else earlier_rows[at]
             row = here.get(digest, -1) if row < 0 and digest else row
             if row < 0:
                 row, free = free, free + 1
@@ -50,12 +47,12 @@ class SeenHashes:
         return rows
 
     def _find(self, first: Keys, second: Keys) -> NDArray[np.int64]:
-        """The row of each key, -1 for one that is in no run."""
+        """The row of each key, -1 if it is in no run."""
         rows = np.full(len(first), -1, np.int64)
         for firsts, seconds, numbers in self._runs:
             at = np.searchsorted(firsts, first)
             open_ = np.flatnonzero((rows < 0) & (at < len(firsts)))
-            while len(open_):  # keys whose first halves are equal follow each other
+            while len(open_):  # keys with equal first halves are adjacent
                 here = at[open_]
                 half = firsts[here] == first[open_]
                 whole = half & (seconds[here] == second[open_])

@@ -1,13 +1,13 @@
-"""A snapshot: the segments, tombstones and statistics that answer together. `ncs.storage.commit` writes them.
+"""Snapshots: the segments, tombstones and statistics a reader opens; `ncs.storage.commit` writes them.
 
-    <index>/snapshot.json          which of the following belong together; replaced by a rename: the only commit
+    <index>/snapshot.json          which of the following are current; replaced by a rename: the only commit
     <index>/segments/000001/       immutable: documents and everything computed from them
-    <index>/statistics/000001/     what a build learnt from its segment: embeddings, idf, means, confidence
+    <index>/statistics/000001/     what a build learned: embeddings, idf, means, confidence
     <index>/tombstones/000002.npy  files of older segments that are gone, with their documents
-    <index>/ncs.lock               held by the process that writes; it also marks the folder as an index
-    <index>/tuned.json             what `ncs tune` learnt; no part of a snapshot
+    <index>/ncs.lock               lock of the writing process; it also marks the folder as an index
+    <index>/tuned.json             weights of `ncs tune`; not part of a snapshot
 
-The first segment is the one that the statistics were learnt from; later segments were written by updates.
+The statistics were learned from the first segment; later segments were written by updates.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ FORMAT = 3
 SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
 SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
 OLD = "manifest.json"
-"""What an index of format 1 or 2 has in place of snapshot.json."""
+"""The file that marks an index of format 1 or 2."""
 NAME = re.compile(r"[0-9]{6,18}")
 QUICK_BYTES = 8 << 20
-"""How many bytes are checksummed when an index is opened (7 ms); `verify` reads everything."""
+"""Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
 ATTEMPTS = 3
 PENDING = "pending"
-"""Key of `counts`: what an index lacks that was committed before its build was complete."""
+"""Key of `counts`: what is still missing from an index committed before its build was complete."""
 
 
-class FileEntry(TypedDict):
+class StoredFile(TypedDict):
     """Size and checksum of a file."""
 
     bytes: int
@@ -57,19 +57,19 @@ class FileEntry(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The content of snapshot.json. config and versions are enough to build the index again."""
+    """The content of snapshot.json; config is enough to build the index again."""
 
     number: int
     created: str
     statistics: str
     segments: tuple[tuple[str, int], ...]
-    """Name and number of documents of each, tombstones included."""
+    """Name and number of documents of each segment, tombstones included."""
     tombstones: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    files: Mapping[str, FileEntry] = field(default_factory=dict)
+    files: Mapping[str, StoredFile] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One object."""
@@ -77,10 +77,7 @@ class Description:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Description:
-        """Raises IndexVersion for another format, ValueError for anything else that is no snapshot; unknown keys pass.
-
-        Neither error names the folder.
-        """
+        """Raises IndexVersion for another format, ValueError for anything else; unknown keys are ignored."""
         try:
             content = json.loads(text)
         except RecursionError:
@@ -91,15 +88,15 @@ class Description:
             raise IndexVersion(f"has format {content['format']}, this ncs reads {FORMAT}")
         for key, kind in _KINDS.items():
             if not isinstance(content.get(key), kind):
-                raise ValueError(f"{key} is missing or of the wrong kind")
+                raise ValueError(f"{key} is missing or has the wrong type")
         segments = tuple(_segment(entry) for entry in content["segments"])
         names = [content["statistics"], *(name for name, _ in segments), *filter(None, [content.get("tombstones")])]
         if not segments or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
             raise ValueError("names a file outside the folder")
         for path, entry in content["files"].items():
             _check_entry(path, entry)
-        known: dict[str, Any] = {key: content.get(key) for key in _KINDS}
-        return cls(**{**known, "segments": segments, "notes": tuple(map(str, content["notes"]))})
+        values: dict[str, Any] = {key: content.get(key) for key in _KINDS}
+        return cls(**{**values, "segments": segments, "notes": tuple(map(str, content["notes"]))})
 
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
@@ -118,12 +115,12 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 def _segment(entry: object) -> tuple[str, int]:
     if not (isinstance(entry, list) and len(entry) == 2 and type(entry[1]) is int and 0 <= entry[1] < 1 << 31):
-        raise ValueError("a segment is no pair of name and size")
+        raise ValueError("a segment is not a pair of name and size")
     return entry[0], entry[1]
 
 
 def _check_entry(path: str, entry: object) -> None:
-    """Raise ValueError for a path that leads outside the folder, or an entry without size and checksum."""
+    """Raise ValueError for a path outside the folder, or an entry without size and checksum."""
     parts = PurePosixPath(path).parts
     outside = not parts or ".." in parts or path.startswith("/") or "\\" in path or PureWindowsPath(path).drive
     if outside or not path.isprintable():
@@ -134,7 +131,7 @@ def _check_entry(path: str, entry: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of a snapshot. first: row of its first document. dead_files: local numbers of files that are gone."""
+    """A segment of a snapshot. first: row of its first document. dead_files: local numbers of deleted files."""
 
     name: str
     path: Path
@@ -143,17 +140,17 @@ class Segment:
     dead_files: NDArray[np.int64]
 
     def dead_rows(self) -> Iterator[tuple[int, int]]:
-        """Ranges [start, stop) of local rows that are tombstones: the documents of its dead files."""
+        """Ranges [start, stop) of local rows that are tombstones."""
         if len(self.dead_files):
             bounds = np.load(self.path / "files" / "rows.npy", mmap_mode="r", allow_pickle=False)
             yield from zip(bounds[self.dead_files].tolist(), bounds[self.dead_files + 1].tolist(), strict=True)
 
 
 class Snapshot:
-    """An open snapshot. Its files stay where they are until it is closed, whatever is committed meanwhile."""
+    """An open snapshot. Its files are not deleted until it is closed, whatever is committed meanwhile."""
 
     def __init__(self, folder: Path, description: Description) -> None:
-        """Raises OSError where a segment was removed meanwhile, IndexDamaged where tombstones do not fit."""
+        """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
         self.folder, self.description = folder, description
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
@@ -166,15 +163,16 @@ class Snapshot:
         self.live = self._live()
 
     def _open_segments(self) -> Iterator[Segment]:
-        dead, first = self._tombstones(), 0
+        dead, first = self.tombstones, 0
         for name, documents in self.description.segments:
             path = self.folder / SEGMENTS / name
             self._holds.append(Hold(path))
             yield Segment(name, path, first, documents, dead[dead[:, 0] == int(name), 1])
             first += documents
 
-    def _tombstones(self) -> NDArray[np.int64]:
-        """[n, 2]: segment and file of each dead file."""
+    @property
+    def tombstones(self) -> NDArray[np.int64]:
+        """Segment number and local file number of every dead file, [n, 2]."""
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
         path = self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
@@ -184,7 +182,7 @@ class Snapshot:
         return dead.astype(np.int64)
 
     def _live(self) -> Mask | None:
-        """bool [len(self)]: False for tombstones; None where there are none."""
+        """Mask of live rows, bool [len(self)]; None without tombstones."""
         if not any(len(segment.dead_files) for segment in self.segments):
             return None
         live = np.ones(len(self), np.bool_)
@@ -202,16 +200,11 @@ class Snapshot:
 
     @property
     def documents(self) -> int:
-        """Documents that can be found."""
+        """Number of live documents."""
         return len(self) if self.live is None else int(np.count_nonzero(self.live))
 
-    @property
-    def tombstones(self) -> NDArray[np.int64]:
-        """[n, 2]: the number of the segment and of the file in it, of every dead file."""
-        return self._tombstones()
-
     def split(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows by segment: (number of the segment, positions in `rows`, local rows), for segments that have any."""
+        """Rows by segment: (position of the segment, positions in `rows`, local rows), without empty segments."""
         if len(self.segments) == 1:
             if len(rows):
                 yield 0, np.arange(len(rows)), rows
@@ -223,13 +216,13 @@ class Snapshot:
                 yield number, at, rows[at] - segment.first
 
     def allowed(self, mask: Mask | None) -> Mask | None:
-        """A mask without tombstones; None where all rows may be answered."""
+        """A mask without tombstones; None if all rows are allowed."""
         if self.live is None:
             return mask
         return self.live if mask is None else mask & self.live
 
     def close(self) -> None:
-        """Let its files go; nothing can be opened from it afterwards."""
+        """Release its files; nothing can be opened from it afterwards."""
         for hold in self._holds:
             hold.close()
 
@@ -245,11 +238,11 @@ class Snapshot:
 class Hold:
     """A shared lock on a folder of an index, which keeps garbage collection from removing it.
 
-    A hold writes nothing, works on read-only media, and ends with the process. File systems without locks have none.
+    It writes nothing, works on read-only media, and ends with the process; without effect where locks are unsupported.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError where the folder is being removed or gone."""
+        """Raises OSError if the folder is being removed or gone."""
         self._descriptor = -1
         if os.name == "nt":
             folder.stat()
@@ -266,7 +259,7 @@ class Hold:
             self.close()
 
     def close(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -276,9 +269,9 @@ class Hold:
 
 
 def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False) -> T:
-    """`load(snapshot)` of the index in a folder; tried again where a commit replaced the snapshot meanwhile.
+    """Open the snapshot of an index and return `load(snapshot)`; retried if a commit replaced it meanwhile.
 
-    All files must be there in their size; checksums are compared of the small ones, with `verify` of all.
+    Checks the size of every file and the checksums of small ones, with `verify` of all.
     Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
     """
     for attempt in range(ATTEMPTS):
@@ -308,7 +301,7 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
 def read_description(folder: Path) -> Description:
     """The content of snapshot.json.
 
-    Raises IndexNotFound where nothing is, IndexDamaged where it is missing or garbled, IndexVersion.
+    Raises IndexNotFound, IndexDamaged or IndexVersion.
     """
     try:
         return Description.from_json((folder / SNAPSHOT).read_bytes())
@@ -325,7 +318,7 @@ def read_description(folder: Path) -> Description:
 
 
 def snapshot_number(folder: Path) -> int | None:
-    """The number of the snapshot that answers now; None where none can be read."""
+    """The number of the current snapshot; None if there is none or it cannot be read."""
     try:
         return Description.from_json((folder / SNAPSHOT).read_bytes()).number
     except (OSError, ValueError, IndexVersion):
@@ -361,7 +354,7 @@ def _no_snapshot(folder: Path) -> NcsError:
     return IndexDamaged(f"{folder} has no {SNAPSHOT} and is not an index; name another folder with -i")
 
 
-def checksum(path: Path) -> FileEntry:
+def checksum(path: Path) -> StoredFile:
     """Size and checksum of a file."""
     digest, size = blake2b(digest_size=16), 0
     with path.open("rb") as file:
@@ -371,20 +364,20 @@ def checksum(path: Path) -> FileEntry:
     return {"bytes": size, "blake2b": digest.hexdigest()}
 
 
-def check_files(folder: Path, files: Mapping[str, FileEntry], *, verify: bool) -> Iterator[str]:
-    """What is wrong with files, one sentence each.
+def check_files(folder: Path, files: Mapping[str, StoredFile], *, verify: bool) -> Iterator[str]:
+    """Problems of files, one sentence each.
 
-    Every size is compared; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES together.
+    Compares all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total.
     """
-    left = float("inf") if verify else QUICK_BYTES
+    budget = float("inf") if verify else QUICK_BYTES
     for path, entry in sorted(files.items(), key=lambda item: (item[1]["bytes"], item[0])):
-        left -= entry["bytes"]
-        wrong = _wrong(folder / path, entry, read=left >= 0)
+        budget -= entry["bytes"]
+        wrong = _wrong(folder / path, entry, read=budget >= 0)
         if wrong:
             yield f"{folder / path} {wrong}"
 
 
-def _wrong(path: Path, entry: FileEntry, *, read: bool) -> str:
+def _wrong(path: Path, entry: StoredFile, *, read: bool) -> str:
     try:
         size = path.stat().st_size
         if size != entry["bytes"]:

@@ -1,4 +1,4 @@
-"""Which names each document uses: called functions, types and constants, as spelled. API consensus counts them."""
+"""The names each document uses: called functions, types and constants, as spelled; read by the consensus signal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import load_arrays, save_arrays
-from ncs.storage.words import ranges, scattered
+from ncs.storage.words import ranges, scatter
 from ncs.storage.words_builder import WordTableBuilder, batch_words
 from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import Document, Field
@@ -27,12 +27,12 @@ USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated
 FOLDER = "uses"
 SORTED = 100_000
-"""Documents whose names are put in order at a time."""
+"""Documents whose names are sorted at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameUses:
-    """Distinct names by document: ids int32 [n_uses] and offsets int64 [n_documents + 1] into `names`;
+    """The distinct names of each document: ids int32 [n_uses] and offsets int64 [n_documents + 1] into `names`;
     documents int32 [len(names)]: how many use each. On disk in `<segment>/uses/`, memory-mapped when loaded.
     """
 
@@ -56,7 +56,7 @@ class NameUses:
 
     @staticmethod
     def load(folder: Path) -> NameUses:
-        """Of a segment; raises IndexDamaged where files are missing or do not fit each other."""
+        """Load from a segment; raises IndexDamaged if files are missing or inconsistent."""
         names, (ids, offsets, documents) = load_arrays(folder / FOLDER, FILES)
         uses = NameUses(names, ids, offsets, documents)
         if len(uses.documents) != len(uses.names) or len(uses.ids) != uses.offsets[-1]:
@@ -84,7 +84,7 @@ class Uses:
                 self.documents[ids[new]] = np.maximum(self.documents[ids[new]], part.documents[new])
 
     def __len__(self) -> int:
-        """How many documents the numbers in `documents` were counted in."""
+        """Number of documents in the first segment, where `documents` was counted."""
         return len(self._parts[0])
 
     def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -95,7 +95,7 @@ class Uses:
         for number, at, local in self._snapshot.split(rows):
             ids, counts = self._parts[number].of(local)
             parts.append((at, ids if number == 0 else self._ids[number - 1][ids], counts))
-        ids, offsets = scattered(len(rows), parts)
+        ids, offsets = scatter(len(rows), parts)
         return ids, np.diff(offsets)
 
 
@@ -113,7 +113,7 @@ class UsesBuilder:
         self._builder.add(names, ids, lengths)
 
     def finish(self) -> NameUses:
-        """Everything, names in byte order, ids ascending in each document."""
+        """The table, with names in byte order and ids ascending in each document."""
         table = self._builder.finish()
         ids, offsets = table.ids, table.offsets
         for start in range(0, len(offsets) - 1, SORTED):
@@ -131,7 +131,7 @@ def batch_uses(documents: Iterable[Document]) -> BatchUses:
 
 
 def _names(document: Document) -> list[str]:
-    found: dict[str, None] = {}
+    distinct_names: dict[str, None] = {}
     for field in USED:
-        found.update(dict.fromkeys(document.words.get(field, ())))
-    return [name for name in found if len(name) <= LONGEST]
+        distinct_names.update(dict.fromkeys(document.words.get(field, ())))
+    return [name for name in distinct_names if len(name) <= LONGEST]

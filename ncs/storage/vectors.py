@@ -1,12 +1,12 @@
-"""Search among unit vectors by inner product: exact, or by faiss's IVF-PQ fast scan where there are many.
+"""Vector search by inner product among unit vectors: exact, or with faiss's IVF-PQ fast scan for many vectors.
 
     exact  a query is compared with every row, float32
     pq     k-means lists, of which the nearest are scanned: four bits for two dimensions, as residuals of the list's
            centroid, 32 vectors at a time (Andre et al. 2017; faiss's IndexIVFPQFastScan); the best candidates are
            compared again in float16
 
-On disk `vectors.npy` (memory-mapped), `empty.npy` (numbers of the zero rows), `vectors.json`; for pq also
-`ivf_pq.faiss`, which is read whole: of 100 dimensions 33 bytes a vector, beside 200 in `vectors.npy`.
+On disk `vectors.npy` (memory-mapped), `empty.npy` (the zero rows), `vectors.json`; for pq also
+`ivf_pq.faiss`, which is read into memory: 33 bytes a vector of 100 dimensions, beside 200 in `vectors.npy`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 Kind = Literal["exact", "pq"]
 Choice = Literal["auto", "exact", "pq"]
 EXACT = 300_000
-"""Vectors up to which "auto" compares with all of them."""
+"""Up to this many vectors "auto" searches exactly."""
 LEAST = 1_000
-"""Vectors below which the search is exact whatever was asked for: faiss trains 16 centroids on 39 vectors each."""
+"""Below this many vectors the search is always exact: faiss trains 16 centroids on 39 vectors each."""
 FEW = 10_000
-"""Rows that a filter leaves up to which they are all compared, whatever the kind."""
+"""If a filter leaves at most so many rows, all are compared."""
 CANDIDATES, PER_HIT = 600, 4
-"""Rows of the fast scan that are compared in float16: at least so many, or so many times the hits."""
+"""Candidates of the fast scan that are compared in float16: a minimum, and per hit."""
 PROBED, LEAST_PROBED = 8, 16
-"""One in so many lists is scanned, and so many at least; twice as many for more than DEEP hits, which lie in more."""
+"""One in PROBED lists is scanned, at least LEAST_PROBED; twice as many for more than DEEP hits."""
 DEEP = 40
 TRAINING = 40
-"""Vectors a list that k-means sees; faiss asks for 39."""
+"""Training vectors per list; faiss requires 39."""
 CHUNK = 1 << 16
 ROUNDING = 1e-5
-"""More than the order of additions changes an inner product of unit vectors in float32."""
-VECTORS, EMPTY, ABOUT, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
+"""Bound on the rounding error of a float32 inner product of unit vectors."""
+VECTORS, EMPTY, INFO, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
 
 
 def choose_kind(choice: str, rows: int) -> Kind:
@@ -67,7 +67,7 @@ def choose_kind(choice: str, rows: int) -> Kind:
 
 
 def list_count(rows: int) -> int:
-    """Lists of so many vectors: a power of two near twice the root, and no more than can be trained.
+    """The number of IVF lists: a power of two near twice the square root, and no more than can be trained.
 
     >>> list_count(300_000), list_count(5_000_000), list_count(1_000)
     (1024, 4096, 16)
@@ -76,8 +76,10 @@ def list_count(rows: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What `vectors.json` says; lists: of pq; bytes: of `ivf_pq.faiss`, which faiss must not read truncated."""
+class VectorInfo:
+    """The content of `vectors.json`; lists: of pq; bytes: size of `ivf_pq.faiss`, checked as faiss must not read it
+    truncated.
+    """
 
     kind: Kind
     rows: int
@@ -86,11 +88,11 @@ class About:
     bytes: int = 0
 
 
-def read_about(folder: Path) -> About:
-    """What a folder says of its vectors; raises IndexDamaged."""
-    path = folder / ABOUT
+def read_info(folder: Path) -> VectorInfo:
+    """Read `vectors.json` of a folder; raises IndexDamaged."""
+    path = folder / INFO
     try:
-        return About(**json.loads(path.read_bytes()))
+        return VectorInfo(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
@@ -99,12 +101,12 @@ class VectorIndex:
     """Vectors [n, dim], searched by inner product. Zero rows (documents without words) are never hits."""
 
     def __init__(self, vectors: NDArray[Any], empty: Rows, ivf_pq: Any = None) -> None:
-        """vectors: float32 for exact search, float16 beside faiss's index `ivf_pq`; empty: the zero rows, rising."""
+        """vectors: float32 for exact search, float16 beside faiss's index `ivf_pq`; empty: the zero rows, ascending."""
         self._vectors, self._empty, self._ivf_pq = vectors, empty, ivf_pq
         self._ahead = ReadAhead(vectors) if ivf_pq is not None else None
 
     def __len__(self) -> int:
-        """How many rows, zero rows included."""
+        """Rows, zero rows included."""
         return len(self._vectors)
 
     @property
@@ -113,22 +115,22 @@ class VectorIndex:
         return int(self._vectors.shape[1])
 
     @property
-    def about(self) -> About:
+    def info(self) -> VectorInfo:
         """The kind of index and its size."""
         if self._ivf_pq is None:
-            return About("exact", len(self), self.dim)
-        return About("pq", len(self), self.dim, int(self._ivf_pq.nlist))
+            return VectorInfo("exact", len(self), self.dim)
+        return VectorInfo("pq", len(self), self.dim, int(self._ivf_pq.nlist))
 
     @classmethod
     def build(cls, chunks: Iterable[Matrix], dim: int, *, kind: Kind = "exact") -> VectorIndex:
-        """From rows [n, dim], in chunks and in order; the same rows make the same files.
+        """Build from rows [n, dim], in chunks and in order; deterministic.
 
-        pq keeps its rows in a temporary file, and falls back to exact search where fewer than LEAST are not zero.
+        pq keeps its rows in a temporary file; exact search is used for fewer than LEAST nonzero rows.
         """
         if kind == "exact":
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
             return cls(vectors, _zero_rows(vectors))
-        halves = _spooled(chunks, dim)
+        halves = _to_temporary_file(chunks, dim)
         empty = _zero_rows(halves)
         if len(halves) - len(empty) < LEAST:
             return cls(halves.astype(np.float32), empty)
@@ -137,8 +139,8 @@ class VectorIndex:
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """The k best rows of each query [n, dim] and their scores, both [n, k], by (-score, row).
 
-        Where there are fewer hits the rest is row -1 with score -inf. allowed: [len(self)], the rows that may be
-        hits. Raises BadInput for k < 1 or shapes that do not fit.
+        Missing hits are row -1 with score -inf. allowed: [len(self)], the rows that may be hits. Raises BadInput for k
+        < 1 or mismatched shapes.
         """
         if k < 1:
             raise BadInput(f"cannot search for {k} hits; ask for 1 or more")
@@ -159,27 +161,27 @@ class VectorIndex:
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
-        near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
-        return near
+        scores: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
+        return scores
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
         rows = np.asarray(rows, np.int64)
         if self._ahead is not None:
-            self._ahead.ask(rows * self.dim, (rows + 1) * self.dim)
+            self._ahead.prefetch(rows * self.dim, (rows + 1) * self.dim)
         return np.asarray(self._vectors[rows], np.float32)
 
-    def filled(self) -> Rows:
-        """The rows that are not zero, rising."""
+    def nonzero_rows(self) -> Rows:
+        """The rows that are not zero, ascending."""
         return np.setdiff1d(np.arange(len(self)), self._empty)
 
     def _candidates(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
-        """Rows that hold the k best, all that tie with the last included; of pq probably."""
+        """Candidate rows that include the k best and ties with the last; for pq approximately."""
         if mask is not None and np.count_nonzero(mask) <= FEW:
             return np.flatnonzero(mask)
         if self._ivf_pq is not None:
             return self._scan(query, k, mask)
-        scores = self._vectors @ query  # BLAS adds in an order that depends on the row: only a first cut
+        scores = self._vectors @ query  # BLAS adds in an order that depends on the row, so these only preselect
         if mask is None:
             scores[self._empty] = -np.inf
         else:
@@ -188,16 +190,16 @@ class VectorIndex:
         return np.flatnonzero((scores >= last - ROUNDING) & (scores > -np.inf))
 
     def _scan(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
-        """Candidates of faiss's fast scan; where a filter leaves too few in the nearest lists, more lists."""
+        """Candidates of faiss's fast scan; scans more lists if a filter leaves too few candidates."""
         faiss = _faiss()
         index, size = self._ivf_pq, len(self) - len(self._empty)
-        wanted = min(size, max(CANDIDATES, PER_HIT * k))
+        count = min(size, max(CANDIDATES, PER_HIT * k))
         selector = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
         share = 1.0 if mask is None else np.count_nonzero(mask) / size
         probed = max(LEAST_PROBED, index.nlist // PROBED) * (1 if k <= DEEP else 2) / share
         while True:
             parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
-            rows: Rows = index.search(_padded(query[None]), wanted, params=parameters)[1][0]
+            rows: Rows = index.search(_pad(query[None]), count, params=parameters)[1][0]
             rows = rows[rows >= 0]
             if len(rows) >= k or probed >= index.nlist:
                 return rows
@@ -205,34 +207,34 @@ class VectorIndex:
 
     def save(self, folder: Path) -> None:
         """Write into an existing folder."""
-        about = asdict(self.about)
+        info = asdict(self.info)
         if self._ivf_pq is not None:
             _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
-            about["bytes"] = (folder / IVF_PQ).stat().st_size
+            info["bytes"] = (folder / IVF_PQ).stat().st_size
         np.save(folder / VECTORS, self._vectors)
         np.save(folder / EMPTY, self._empty)
-        (folder / ABOUT).write_text(json.dumps(about) + "\n", encoding="utf-8")
+        (folder / INFO).write_text(json.dumps(info) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> VectorIndex:
-        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
-        about = read_about(folder)
+        """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
+        info = read_info(folder)
         try:
-            _will_need(folder / VECTORS, whole=about.kind == "exact")
-            vectors = np.load(folder / VECTORS, mmap_mode="r" if about.rows else None, allow_pickle=False)
+            _will_need(folder / VECTORS, whole=info.kind == "exact")
+            vectors = np.load(folder / VECTORS, mmap_mode="r" if info.rows else None, allow_pickle=False)
             empty = np.load(folder / EMPTY, allow_pickle=False)
-            ivf_pq = _read_ivf_pq(folder / IVF_PQ, about) if about.kind == "pq" else None
+            ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if info.kind == "pq" else None
         except (RuntimeError, MemoryError, OSError, EOFError, ValueError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
         numbers = np.float32 if ivf_pq is None else np.float16
-        fits = vectors.shape == (about.rows, about.dim) and vectors.dtype == numbers
-        if not fits or (len(empty) and empty[-1] >= about.rows):
-            raise IndexDamaged(f"the files of vectors in {folder} do not fit each other; build the index again")
+        consistent = vectors.shape == (info.rows, info.dim) and vectors.dtype == numbers
+        if not consistent or (len(empty) and empty[-1] >= info.rows):
+            raise IndexDamaged(f"the vector files in {folder} are inconsistent; build the index again")
         return cls(vectors, empty, ivf_pq)
 
 
 class Vectors:
-    """The vectors of all documents of a snapshot, segment by segment; tombstones are never hits."""
+    """The vectors of all segments of a snapshot; tombstones are never hits."""
 
     def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
         self.parts, self.live = parts, live
@@ -240,7 +242,7 @@ class Vectors:
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Vectors:
-        """Of a ranker called `name`."""
+        """The vectors of the ranker `name`."""
         return cls([VectorIndex.load(segment.path / name) for segment in snapshot.segments], snapshot.live)
 
     def __len__(self) -> int:
@@ -253,9 +255,9 @@ class Vectors:
         return self.parts[0].dim
 
     @property
-    def about(self) -> About:
+    def info(self) -> VectorInfo:
         """The kind and size of the first segment's index."""
-        return self.parts[0].about
+        return self.parts[0].info
 
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """As VectorIndex.search, over all segments."""
@@ -279,8 +281,8 @@ class Vectors:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
         if len(self.parts) == 1:
             return self.parts[0].similarities(query, rows)
-        near: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
-        return near
+        scores: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
+        return scores
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
@@ -293,21 +295,21 @@ class Vectors:
             vectors[at] = part.vectors(rows[at] - self._firsts[number])
         return vectors
 
-    def filled(self) -> Rows:
-        """The rows that are not zero, rising, without tombstones."""
+    def nonzero_rows(self) -> Rows:
+        """The live rows that are not zero, ascending."""
         pairs = zip(self._firsts.tolist(), self.parts, strict=False)
-        rows = np.concatenate([part.filled() + first for first, part in pairs])
+        rows = np.concatenate([part.nonzero_rows() + first for first, part in pairs])
         return rows if self.live is None else rows[self.live[rows]]
 
     def save(self, folder: Path) -> None:
-        """Write the only segment's vectors into a folder, which is made."""
+        """Write the only segment's vectors into a folder, which is created."""
         (part,) = self.parts
         folder.mkdir(parents=True, exist_ok=True)
         part.save(folder)
 
 
 def _faiss() -> Any:
-    """The library, for who has an IVF-PQ index; one thread: starting more costs more than one query."""
+    """faiss, imported on first use, with one thread: starting more costs more than a query."""
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -318,8 +320,8 @@ def _zero_rows(vectors: NDArray[Any]) -> Rows:
     return np.flatnonzero(~vectors.any(axis=1)) if len(vectors) else np.zeros(0, np.int64)
 
 
-def _spooled(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:
-    """Chunks as float16 [n, dim], mapped from an unlinked temporary file: memory holds none of them."""
+def _to_temporary_file(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:
+    """Chunks as float16 [n, dim], mapped from an unlinked temporary file."""
     import tempfile  # a query does not need it
 
     rows = 0
@@ -331,41 +333,41 @@ def _spooled(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:
         return np.memmap(file, np.float16, "r", shape=(rows, dim)) if rows else np.zeros((0, dim), np.float16)
 
 
-def _train(halves: NDArray[Any], filled: Rows) -> Any:
-    """faiss's index over the rows that are not zero, numbered as they are."""
+def _train(halves: NDArray[Any], nonzero: Rows) -> Any:
+    """A faiss index of the nonzero rows, with their row numbers as ids."""
     faiss = _faiss()
-    lists, width = list_count(len(filled)), _padded(np.zeros((0, halves.shape[1]), np.float32)).shape[1]
+    lists, width = list_count(len(nonzero)), _pad(np.zeros((0, halves.shape[1]), np.float32)).shape[1]
     index = faiss.index_factory(width, f"IVF{lists},PQ{width // 2}x4fsr", faiss.METRIC_INNER_PRODUCT)
-    sample = filled[np.linspace(0, len(filled) - 1, min(len(filled), max(LEAST, TRAINING * lists))).astype(np.int64)]
-    index.train(_padded(halves[sample]))
-    for start in range(0, len(filled), CHUNK):
-        rows = filled[start : start + CHUNK]
-        index.add_with_ids(_padded(halves[rows]), rows)
+    sample = nonzero[np.linspace(0, len(nonzero) - 1, min(len(nonzero), max(LEAST, TRAINING * lists))).astype(np.int64)]
+    index.train(_pad(halves[sample]))
+    for start in range(0, len(nonzero), CHUNK):
+        rows = nonzero[start : start + CHUNK]
+        index.add_with_ids(_pad(halves[rows]), rows)
     return index
 
 
-def _read_ivf_pq(path: Path, about: About) -> Any:
+def _read_ivf_pq(path: Path, info: VectorInfo) -> Any:
     faiss = _faiss()
-    if path.stat().st_size != about.bytes:
-        raise IndexDamaged(f"{path} does not fit {ABOUT}; build the index again")
+    if path.stat().st_size != info.bytes:
+        raise IndexDamaged(f"{path} does not fit {INFO}; build the index again")
     index = faiss.read_index(str(path))
-    width = _padded(np.zeros((0, about.dim), np.float32)).shape[1]
-    if not isinstance(index, faiss.IndexIVFPQFastScan) or (index.nlist, index.d) != (about.lists, width):
-        raise IndexDamaged(f"{path} does not fit {ABOUT}; build the index again")
+    width = _pad(np.zeros((0, info.dim), np.float32)).shape[1]
+    if not isinstance(index, faiss.IndexIVFPQFastScan) or (index.nlist, index.d) != (info.lists, width):
+        raise IndexDamaged(f"{path} does not fit {INFO}; build the index again")
     return index
 
 
-def _padded(vectors: NDArray[Any]) -> Matrix:
-    """float32, with zeros up to a multiple of four dimensions: two of them a code, two codes a byte."""
+def _pad(vectors: NDArray[Any]) -> Matrix:
+    """float32, padded with zeros to a multiple of four dimensions: two dimensions a code, two codes a byte."""
     missing = -vectors.shape[1] % 4
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)
 
 
 def _will_need(path: Path, *, whole: bool) -> None:
-    """Ask the system for all of a file that a query reads whole: a map alone reads a cold one page by page."""
+    """Prefetch a file that a query reads whole, instead of page by page."""
     if not whole or not hasattr(os, "posix_fadvise"):
         return
-    request = 1 << 17  # bytes; Linux reads no more for one request
+    request = 1 << 17  # bytes; Linux's limit per request
     with path.open("rb") as file:
         for start in range(0, path.stat().st_size, request):
             os.posix_fadvise(file.fileno(), start, request, os.POSIX_FADV_WILLNEED)

@@ -1,4 +1,4 @@
-"""Which words of a corpus stand in which field of which document."""
+"""The words of each field of each document, as arrays of word ids."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
 SPILL_WORDS = 1 << 20
-"""Words that are counted or renumbered at a time."""
+"""Words counted or renumbered at a time."""
 FEW = 5_000
-"""Rows up to which they are a question's candidates, and not all there are."""
+"""Up to this many rows are prefetched: the candidates of a query, not a scan."""
 
 
 class WordTable:
@@ -31,10 +31,10 @@ class WordTable:
 
     ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
     On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
-    room: where a build may put what is too large for memory; None: nowhere.
+    work_folder: where a build may write temporary files; None: keep everything in memory.
     """
 
-    room: Path | None = None
+    work_folder: Path | None = None
 
     def __init__(self, vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
         self.vocabulary = vocabulary
@@ -81,27 +81,30 @@ class WordTable:
         return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
 
     def _read_ahead(self, rows: NDArray[np.int64]) -> None:
-        """Have the pages of these rows read at once where they are not in memory."""
+        """Prefetch the pages of these rows."""
         offsets, ids = self._pages = self._pages or (ReadAhead(self.offsets), ReadAhead(self.ids))
         if len(rows) and offsets.mapped:
             first = rows * len(FIELDS)
-            offsets.ask(first, first + len(FIELDS) + 1)
-            ids.ask(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
+            offsets.prefetch(first, first + len(FIELDS) + 1)
+            ids.prefetch(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many words each field of these rows has, [len(rows), len(FIELDS)]."""
+        """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
         at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
-        found: NDArray[np.int64] = self.offsets[at + 1] - self.offsets[at]
-        return found
+        counts: NDArray[np.int64] = self.offsets[at + 1] - self.offsets[at]
+        return counts
 
-    def part(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """All words of rows start..stop, and how many each field of them has, [(stop - start) * len(FIELDS)]."""
+    def slice_ids(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Word ids of rows start..stop, and the number of words per field, [(stop - start) * len(FIELDS)]."""
         bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
         return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
 
-    def stretch(self, start: int, stop: int) -> WordTable:
-        """The documents of rows start..stop alone."""
-        return cut(*self.part(start, stop), self.vocabulary)
+    def slice(self, start: int, stop: int) -> WordTable:
+        """The table of rows start..stop."""
+        ids, lengths = self.slice_ids(start, stop)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return WordTable(self.vocabulary, ids, offsets)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
@@ -111,19 +114,19 @@ class WordTable:
 
     @staticmethod
     def load(folder: Path) -> WordTable:
-        """Of a segment, memory-mapped."""
+        """Load from a segment, memory-mapped."""
         ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
         return WordTable(Vocabulary.load(folder), ids, offsets)
 
     def renumbered(self, vocabulary: Vocabulary) -> WordTable:
-        """The same documents in another vocabulary; words that it does not have are left out."""
+        """The same documents in another vocabulary, without words that are not in it."""
         ids = vocabulary.ids_of(list(self.vocabulary))[self.ids]
-        known = np.concatenate([[0], np.cumsum(ids >= 0)])
-        return WordTable(vocabulary, ids[ids >= 0], known[self.offsets])
+        offsets_of_known = np.concatenate([[0], np.cumsum(ids >= 0)])
+        return WordTable(vocabulary, ids[ids >= 0], offsets_of_known[self.offsets])
 
 
 class WordReader(Protocol):
-    """What a query asks of the words of documents: of a WordTable or of Words."""
+    """What a query reads from a WordTable or from Words."""
 
     vocabulary: Vocabulary
 
@@ -137,9 +140,9 @@ class WordReader(Protocol):
 
 
 class Words:
-    """The words of all documents of a snapshot, in ids of one vocabulary.
+    """The words of all segments, in ids of one vocabulary.
 
-    vocabulary: that of the first segment, extended by words that only later ones have.
+    vocabulary: of the first segment, extended with the words of later ones.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -154,7 +157,7 @@ class Words:
         return len(self._snapshot)
 
     def table(self) -> WordTable | None:
-        """The one table that holds all documents and nothing else; None after updates."""
+        """The table of an index of one segment without tombstones; None after updates."""
         return self._tables[0] if len(self._tables) == 1 and self._snapshot.live is None else None
 
     def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
@@ -171,10 +174,10 @@ class Words:
         for number, at, local in self._snapshot.split(rows):
             ids, offsets = self._tables[number].select_rows(fields, local)
             parts.append((at, ids if number == 0 else self._ids[number - 1][ids], np.diff(offsets)))
-        return scattered(len(rows), parts)
+        return scatter(len(rows), parts)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many words each field of these rows has, [len(rows), len(FIELDS)]."""
+        """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
         lengths = np.zeros((len(rows), len(FIELDS)), np.int64)
         for number, at, local in self._snapshot.split(rows):
             lengths[at] = self._tables[number].lengths(local)
@@ -185,8 +188,8 @@ Arrays = Sequence["NDArray[Any]"]
 Part = tuple["NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
 
 
-def scattered(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Values of n rows from parts (positions among the rows, values joined, values a row): values, offsets [n + 1]."""
+def scatter(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Merge parts (row positions, values joined, number of values per row) of n rows: values, offsets [n + 1]."""
     lengths = np.zeros(n, np.int64)
     for at, _, counts in parts:
         lengths[at] = counts
@@ -195,13 +198,6 @@ def scattered(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray
     for at, part, counts in parts:
         values[ranges(offsets[at], counts)] = part
     return values, offsets
-
-
-def cut(ids: NDArray[np.int32], lengths: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> WordTable:
-    """A table of what `WordTable.part` gives."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return WordTable(vocabulary, ids, offsets)
 
 
 def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

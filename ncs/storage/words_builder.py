@@ -1,4 +1,4 @@
-"""Words of documents, batch by batch, into one table, each distinct word once in memory."""
+"""The builder of word tables, from batches of documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPILLED = "words.ids.part"
 class WordTableBuilder:
     """Collects batches of documents' words, each distinct word once in memory.
 
-    Ids of words lie in memory, four bytes each, or in files of a folder, in which the table is then saved.
+    Word ids are in memory, four bytes each, or in temporary files of a folder, into which the table is then saved.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -42,7 +42,7 @@ class WordTableBuilder:
         self._lengths.append(np.asarray(lengths, np.uint16 if longest < 1 << 16 else np.int32))
 
     def finish(self) -> WordTable:
-        """The table, its vocabulary in byte order; of a folder, memory-mapped."""
+        """The table, its vocabulary in byte order; with a folder, memory-mapped."""
         vocabulary = Vocabulary.of(self._numbers)
         renumber = np.empty(len(self._numbers), np.int32)
         by_bytes = sorted(self._numbers, key=str.encode)
@@ -55,11 +55,11 @@ class WordTableBuilder:
         self._write_ids(renumber, self._folder / IDS, int(offsets[-1]))
         vocabulary.save(self._folder)
         table = WordTable.load(self._folder)
-        table.room = self._folder
+        table.work_folder = self._folder
         return table
 
     def _offsets(self) -> NDArray[np.int64]:
-        """Of the lengths, batch by batch: their sums are four times as long as they are; of a folder, in its file."""
+        """The cumulated lengths; with a folder, in its file."""
         size = sum(map(len, self._lengths)) + 1
         if self._folder is None:
             offsets = np.zeros(size, np.int64)
@@ -74,14 +74,14 @@ class WordTableBuilder:
         return offsets
 
     def _write_ids(self, renumber: NDArray[np.int32], path: Path, total: int) -> None:
-        """What was put aside, renumbered, as one array on disk."""
+        """Write the spilled ids, renumbered, as one array."""
         header = {"descr": np.dtype(np.int32).str, "fortran_order": False, "shape": (total,)}
         with path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for ids in self._aside():
+            for ids in self._spilled_ids():
                 file.write(renumber[ids].data)
 
-    def _aside(self) -> Iterator[NDArray[np.int32]]:
+    def _spilled_ids(self) -> Iterator[NDArray[np.int32]]:
         spill = self._spill
         if spill is not None:
             spill.seek(0)
@@ -90,7 +90,7 @@ class WordTableBuilder:
         self.close()
 
     def close(self) -> None:
-        """Remove what was put aside."""
+        """Remove the spill file."""
         if self._spill is not None and self._folder is not None:
             self._spill.close()
             (self._folder / SPILLED).unlink(missing_ok=True)

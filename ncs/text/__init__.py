@@ -1,1 +1,1 @@
-"""To be written."""
+"""Words: tokenizing, stems, stop words, spelling and vocabularies."""

@@ -79,7 +79,7 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_ar
     folder = tmp_path / "index"
     with Index.build(repositories, folder) as index:
         before = [hit.document.id for hit in index.search("hide keyboard", 5)]
-        rows = Vectors.open(index.snapshot, VECTORS).filled()
+        rows = Vectors.open(index.snapshot, VECTORS).nonzero_rows()
     drawn = make_map(folder)
     with Index.load(folder, verify=True) as index:
         assert [hit.document.id for hit in index.search("hide keyboard", 5)] == before

@@ -52,17 +52,9 @@ every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
 @every_language
-def test_samples_are_well_formed(language: str) -> None:
-    for sample in samples(language):
-        assert len(checked(sample, language)) > 3
-
-
-@every_language
-@pytest.mark.parametrize(
-    "source", [b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\x80"]
-)
-def test_next_to_nothing_gives_no_documents(language: str, source: bytes) -> None:
-    assert checked(source, language) == []
+def test_next_to_nothing_gives_no_documents(language: str) -> None:
+    for source in (b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\x80"):
+        assert checked(source, language) == [], source
 
 
 @pytest.mark.slow

@@ -132,8 +132,3 @@ def test_scripts_in_the_html_around_php_are_read() -> None:
     whole, _ = read(PAGE, "r", "page.php", outside=True)
     assert len({document.id for document in whole}) == len(whole)
     assert any("url" in d.words.get("identifiers", ()) for d in whole if d.language == "javascript")
-
-
-def test_php_without_scripts_is_read_as_ever() -> None:
-    found, _ = read(b"<b><?php function f() { return '<p>'; } ?></b>", "r", "a.php", outside=True)
-    assert {document.language for document in found} == {"php"}

@@ -65,7 +65,7 @@ def table(index: Index) -> WordTable:
 def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
     ranker = cast(UnifRanker, index.ranker("unif"))
     signal, query = HeadSignal.of(ranker), ranker.question(QUERY)
-    rows = ranker.vectors.filled()
+    rows = ranker.vectors.nonzero_rows()
     cosines = (ranker.vectors.vectors(rows) @ query).astype(np.float64)
     assert len(rows) < 2_048  # the sample is all of them
     expected = np.maximum(0, (cosines - cosines.mean()) / cosines.std()) / FAR
@@ -113,7 +113,7 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Pat
     with Index.load(copy) as index:
         plain = cast(UnifRanker, index.ranker("unif"))
         plain.head.save(tmp_path / "head" / "head")
-        filled, before = plain.vectors.filled(), plain.search(QUERY, 5)
+        filled, before = plain.vectors.nonzero_rows(), plain.search(QUERY, 5)
         vectors = plain.vectors.vectors(np.arange(len(index))).astype(np.float64)
     expected = vectors - vectors.mean(axis=0)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)

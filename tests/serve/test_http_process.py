@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -31,9 +32,8 @@ ASK = "/api/search?query=hide+soft+keyboard"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    Index.build(corpus.write(tmp_path / "repos"), tmp_path / "index").close()
-    return tmp_path / "index"
+def folder(demo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(demo / ".ncs", tmp_path / "index"))
 
 
 def get(server: Served, path: str, **more: Any) -> httpx.Response:
@@ -82,6 +82,7 @@ def asking(server: Served, clients: int = 4) -> Iterator[Counter[str]]:
 
 @pytest.mark.slow
 def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
     with served("-i", folder) as server, asking(server) as got:
         until(lambda: got)
         for number in (2, 3):
@@ -229,7 +230,6 @@ def test_a_token_closes_the_server_but_not_its_health(folder: Path) -> None:
 def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
     for arguments, said in (
         (["-i", str(tmp_path / "none")], "no index at"),
-        (["-i", str(folder), "-i", str(folder)], "two indexes are named"),
         (["-i", str(folder), "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["-i", str(folder), "--token-file", str(tmp_path / "none")], "cannot read"),
     ):

@@ -143,8 +143,8 @@ def test_any_corpus_in_any_segments_is_ranked_as_by_brute_force(
     every = np.arange(len(documents))
     for word in map(stem, words):
         assert split.scores({word: 2.0}, every).tolist() == whole.scores({word: 2.0}, every).tolist()
-        assert split.having(word).tolist() == [row for row in whole.having(word).tolist() if live[row]]
-        assert (split.df(word), split.rarity(word)) == (whole.df(word), whole.rarity(word))
+        assert split.rows_with(word).tolist() == [row for row in whole.rows_with(word).tolist() if live[row]]
+        assert (split.df(word), split.idf_of(word)) == (whole.df(word), whole.idf_of(word))
     assert split.lengths().tolist() == whole.lengths().tolist()
 
 
@@ -154,7 +154,7 @@ def test_a_word_that_the_statistics_lack_has_the_frequency_of_its_own_segment() 
     both = Postings([*old.tables, *new.tables], old.statistics)
     assert (both.df("zibbl"), both.df("file")) == (2, 1)
     assert [row for row, _ in both.search(["zibble"], 5)] == [2, 3]
-    assert both.rarity("zibbl") == pytest.approx(math.log(1 + 0.5 / 2.5))
+    assert both.idf_of("zibbl") == pytest.approx(math.log(1 + 0.5 / 2.5))
 
 
 def test_ties_at_the_cut_go_to_the_lower_rows() -> None:
@@ -230,7 +230,7 @@ def test_postings_sorted_on_disk_and_merged_in_parts_are_the_same(
     monkeypatch.setattr(postings_builder, "MERGED", merged)
     assert_same(whole, postings(documents, UNEVEN))
     words = table(documents)
-    words.room = tmp_path
+    words.work_folder = tmp_path
     on_disk = build(words, weights=UNEVEN, k1=K1, b=B)
     assert isinstance(on_disk.tables[0].rows, np.memmap)
     assert [*tmp_path.iterdir()] == []

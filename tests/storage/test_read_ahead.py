@@ -26,12 +26,14 @@ def test_the_pages_asked_for_are_those_of_the_first_and_the_last_element_of_each
     begins = draw.integers(0, 99_000, 20)
     ends = begins + draw.integers(1, 900, 20)
     ahead = ReadAhead(array)
-    ahead.ask(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert not ahead._asked.any()
-    ahead.ask(begins, ends)
+    ahead.prefetch(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert not ahead._requested.any()
+    ahead.prefetch(begins, ends)
     head = (tmp_path / "numbers.npy").stat().st_size - 400_000
-    assert set(np.flatnonzero(ahead._asked).tolist()) == {(head + 4 * int(at)) // PAGE for at in (*begins, *(ends - 1))}
-    ahead.ask(np.array([99_999, 100_000]), np.array([100_000, 100_000]))
+    assert set(np.flatnonzero(ahead._requested).tolist()) == {
+        (head + 4 * int(at)) // PAGE for at in (*begins, *(ends - 1))
+    }
+    ahead.prefetch(np.array([99_999, 100_000]), np.array([100_000, 100_000]))
     assert (array == np.arange(100_000)).all()
     assert not ReadAhead(np.arange(10)).mapped
 
@@ -49,17 +51,17 @@ def test_a_mapped_table_gives_the_words_that_one_in_memory_gives(tmp_path: Path)
 def test_pages_are_asked_for_again_once_the_process_has_waited_for_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert read_ahead.waited() >= 0
-    waited = 0
-    monkeypatch.setattr(read_ahead, "waited", lambda: waited)
+    assert read_ahead.page_faults() >= 0
+    page_faults = 0
+    monkeypatch.setattr(read_ahead, "page_faults", lambda: page_faults)
     ahead = ReadAhead(mapped(tmp_path, 100_000))
     first, other = np.array([10]), np.array([90_000])
-    ahead.ask(first, first + 1)
-    ahead.ask(other, other + 1)
-    assert ahead._asked.sum() == 2
-    waited += read_ahead.MISSING
-    ahead.ask(other, other + 1)
-    assert ahead._asked.sum() == 2
-    waited += read_ahead.MISSING + 1
-    ahead.ask(other, other + 1)
-    assert ahead._asked.sum() == 1
+    ahead.prefetch(first, first + 1)
+    ahead.prefetch(other, other + 1)
+    assert ahead._requested.sum() == 2
+    page_faults += read_ahead.MISSING
+    ahead.prefetch(other, other + 1)
+    assert ahead._requested.sum() == 2
+    page_faults += read_ahead.MISSING + 1
+    ahead.prefetch(other, other + 1)
+    assert ahead._requested.sum() == 1

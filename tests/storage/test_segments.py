@@ -238,4 +238,4 @@ def test_vectors_of_several_segments_are_searched_as_those_of_one() -> None:
     rows = rng.permutation(60)
     assert many.vectors(rows).tolist() == vectors[rows].tolist()
     assert many.similarities(vectors[7], rows) == pytest.approx(vectors[rows] @ vectors[7], abs=1e-6)
-    assert many.filled().tolist() == [row for row in one.filled().tolist() if live[row]]
+    assert many.nonzero_rows().tolist() == [row for row in one.nonzero_rows().tolist() if live[row]]

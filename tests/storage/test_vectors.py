@@ -14,7 +14,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.storage import vectors as module
-from ncs.storage.vectors import FEW, LEAST, VectorIndex, Vectors, choose_kind, read_about
+from ncs.storage.vectors import FEW, LEAST, VectorIndex, Vectors, choose_kind, read_info
 
 if TYPE_CHECKING:
     from ncs.storage.vectors import Kind
@@ -75,7 +75,7 @@ def test_exact_search_gives_the_rows_and_scores_that_numpy_gives() -> None:
 
 
 def test_ivf_pq_finds_nearly_all_that_exact_search_finds() -> None:
-    assert pq().about.lists == 256
+    assert pq().info.lists == 256
     assert recall(pq(), 10) >= 0.95
     assert recall(pq(), 100) >= 0.95
     rows, scores = pq().search(QUERIES, 10)
@@ -150,7 +150,7 @@ def test_zero_rows_are_never_hits_though_others_score_below_zero() -> None:
     assert sorted(index.search(-vectors[1:2], 6)[0][0].tolist()) == [-1, -1, 1, 2, 4, 5]
     only_zero = np.isin(np.arange(6), [0, 3])
     assert index.search(-vectors[1:2], 2, allowed=only_zero)[0].tolist() == [[-1, -1]]
-    assert index.filled().tolist() == [1, 2, 4, 5]
+    assert index.nonzero_rows().tolist() == [1, 2, 4, 5]
     for k in (10, ROWS):
         assert not np.isin(pq().search(-QUERIES[:2], k)[0], ZERO).any()
     assert sorted(pq().search(QUERIES[:1], ROWS)[0][0].tolist())[:3] == [-1, -1, 0]
@@ -177,15 +177,15 @@ def test_a_loaded_index_answers_as_the_one_that_was_saved(kind: Kind, tmp_path: 
     index = pq() if kind == "pq" else VectorIndex.build([VECTORS], DIM)
     index.save(tmp_path)
     loaded = VectorIndex.load(tmp_path)
-    assert (len(loaded), loaded.dim, loaded.about) == (ROWS, DIM, index.about)
-    assert (read_about(tmp_path).kind, read_about(tmp_path).rows) == (kind, ROWS)
+    assert (len(loaded), loaded.dim, loaded.info) == (ROWS, DIM, index.info)
+    assert (read_info(tmp_path).kind, read_info(tmp_path).rows) == (kind, ROWS)
     for k in (1, 10, 700):
         before, after = index.search(QUERIES, k), loaded.search(QUERIES, k)
         assert before[0].tobytes() + before[1].tobytes() == after[0].tobytes() + after[1].tobytes()
     rows = np.array([5, 0, 11_999, 5])
     np.testing.assert_allclose(loaded.vectors(rows), VECTORS[rows], atol=0 if kind == "exact" else 1e-3)
     np.testing.assert_allclose(loaded.similarities(QUERIES[0], rows), VECTORS[rows] @ QUERIES[0], atol=1e-3)
-    assert loaded.filled().tolist() == [row for row in range(ROWS) if row not in ZERO]
+    assert loaded.nonzero_rows().tolist() == [row for row in range(ROWS) if row not in ZERO]
 
 
 def test_segments_are_searched_as_one_and_tombstones_are_never_hits() -> None:
@@ -201,7 +201,7 @@ def test_segments_are_searched_as_one_and_tombstones_are_never_hits() -> None:
         np.testing.assert_array_equal(index.vectors(rows), VECTORS[rows])
         np.testing.assert_allclose(index.similarities(QUERIES[0], rows), VECTORS[rows] @ QUERIES[0], atol=1e-6)
         filled = [row for row in range(ROWS) if row not in ZERO and (mask is None or mask[row])]
-        assert index.filled().tolist() == filled
+        assert index.nonzero_rows().tolist() == filled
     with pytest.raises(BadInput, match="does not fit"):
         Vectors(parts).search(QUERIES, 3, allowed=allowed[1:])
 
@@ -219,7 +219,7 @@ def test_an_exact_index_is_searched_without_faiss(tmp_path: Path) -> None:
 def test_few_rows_are_searched_exactly_whatever_was_asked_for() -> None:
     vectors = VECTORS[: LEAST + 10].copy()
     vectors[20:] = 0  # few are left
-    assert VectorIndex.build([vectors], DIM, kind="pq").about.kind == "exact"
+    assert VectorIndex.build([vectors], DIM, kind="pq").info.kind == "exact"
     assert (choose_kind("pq", LEAST - 1), choose_kind("pq", LEAST)) == ("exact", "pq")
     with pytest.raises(BadInput, match="unknown kind of vectors 'hnsw'; choose auto, exact, pq"):
         choose_kind("hnsw", 5)

@@ -29,7 +29,7 @@ from ncs.scale.milvus.store import (
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker
-from ncs.storage.postings import Postings, leading
+from ncs.storage.postings import Postings, top_rows
 from ncs.storage.snapshot import Snapshot, open_snapshot
 from ncs.storage.vectors import VectorIndex, Vectors
 
@@ -180,7 +180,7 @@ class StorePostings(Postings):
         super().__init__(local.tables, local.statistics, local.live)
         self._candidates = candidates
 
-    def leading(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+    def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """As Postings does."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
@@ -192,10 +192,10 @@ class StorePostings(Postings):
             return np.zeros(0, np.int64), np.zeros(0)
         rows = self._candidates.search("sparse", query, k, allowed)
         if rows is None:
-            return super().leading(weights, k, allowed=allowed)
+            return super().top_rows(weights, k, allowed=allowed)
         scores = self.scores(weights, rows)
         having = scores > 0  # not by another stem of the same dimension
-        return leading(rows[having], scores[having], k)
+        return top_rows(rows[having], scores[having], k)
 
 
 class StoreVectors(Vectors):

@@ -1,1 +1,1 @@
-"""To be written."""
+"""Published methods and external models to compare the default ranker with."""

@@ -79,7 +79,7 @@ class TwoFieldRanker(Ranker):
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        rows, scores = self.postings.leading(weights_of(terms), k, allowed=allowed)
+        rows, scores = self.postings.top_rows(weights_of(terms), k, allowed=allowed)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
     def save(self, statistics: Path, segment: Path) -> None:

@@ -83,9 +83,9 @@ class Spread:
     @classmethod
     def of(cls, index: Vectors) -> Spread:
         """Reads SAMPLE vectors, spread evenly."""
-        filled = index.filled()
-        at = np.unique(np.linspace(0, max(0, len(filled) - 1), min(SAMPLE, len(filled))).astype(np.int64))
-        vectors = index.vectors(filled[at]).astype(np.float64)
+        rows = index.nonzero_rows()
+        at = np.unique(np.linspace(0, max(0, len(rows) - 1), min(SAMPLE, len(rows))).astype(np.int64))
+        vectors = index.vectors(rows[at]).astype(np.float64)
         mean = vectors.sum(axis=0) / max(1, len(vectors))
         return cls(mean, (vectors - mean).T @ (vectors - mean) / max(1, len(vectors)))
 
