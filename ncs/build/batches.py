@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,8 @@ class Collector:
                 self._documents += 1
             else:
                 keep[i] = False
-                copies.append((row, Location(*batch.locations[i])))
+                copies.append((int(owners[i]) if owners is not None else i, row, Location(*batch.locations[i])))
+        copies.sort(key=itemgetter(0))  # the file table counts them by file
         if owners is not None:
             self._sources.add(entries, owners, keep)
             self._note(entries)
@@ -187,7 +189,7 @@ class Collector:
             places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
         self._writer.add([packed for packed, keep_it in zip(batch.packed, keep, strict=True) if keep_it])
-        for row, location in copies:
+        for _, row, location in copies:
             self._writer.add_copy(row, location)
         self._copies += len(copies)
         self._repositories.update(location[0] for location in batch.locations)

@@ -7,9 +7,11 @@ differ in (comments).
 from __future__ import annotations
 
 import importlib.metadata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,13 +55,13 @@ class FileCache:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
-        self._firsts = np.cumsum([0, *(len(each.table) for each in self._segments)])
+        self._firsts = list(accumulate((len(each.table) for each in self._segments), initial=0))
         self.entries: list[FileEntry] = []
         """Of live files."""
         self._by_place: dict[str, int] = {}
         self._by_name: dict[tuple[str, str], int] = {}
         self._stamps: dict[str, tuple[str, int]] = {}
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+        for first, segment in zip(self._firsts, self._segments, strict=False):
             for number, entry in segment.live_entries():
                 self.entries.append(entry)
                 self._by_name[entry.repository, entry.path] = first + number
@@ -71,7 +73,7 @@ class FileCache:
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the file at this place is the one in the index, by its stamp."""
         stamp, began = self._stamps.get(origin.place, ("", 0))
-        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):  # files in archives have no stamp
+        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):
             return False
         return self._reuse(self._by_place[origin.place])
 
@@ -103,8 +105,9 @@ class FileCache:
         """Mark a file as reused, unless it has copies of documents of a file that was not."""
         segment, local = self._locate(number)
         originals = segment.originals(local) + number - local
-        self._reused[number] = bool((self._reused[originals] | (originals == number)).all())
-        return bool(self._reused[number])
+        reused = not len(originals) or bool((self._reused[originals] | (originals == number)).all())
+        self._reused[number] = reused
+        return reused
 
     def is_adjacent(self, before: int, number: int) -> bool:
         """Whether a file directly follows another in the same segment."""
@@ -116,8 +119,8 @@ class FileCache:
         return segment.batch(first, first + len(numbers) - 1)
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
-        at = int(np.searchsorted(self._firsts, number, side="right")) - 1
-        return self._segments[at], number - int(self._firsts[at])
+        at = bisect_right(self._firsts, number) - 1
+        return self._segments[at], number - self._firsts[at]
 
     def dead_files(self, names: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
         """Tombstones [n, 2] (segment, file) after files of these names are removed.
@@ -126,7 +129,7 @@ class FileCache:
         removed = np.zeros(self._firsts[-1], np.bool_)
         removed[[self._by_name[name] for name in names]] = True
         tombstones = []
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+        for first, segment in zip(self._firsts, self._segments, strict=False):
             dead = segment.with_dependent_copies(removed[first : first + len(segment.table)])
             tombstones.append(np.stack([np.full(len(dead), int(segment.name)), dead], axis=1))
         return np.concatenate(tombstones).astype(np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,7 +81,7 @@ class _Reader:
         if not file.unchanged:
             entry = FileEntry.of(file)
             number = self._cache.number_of(entry)
-            return (entry if number is None else replace(entry, state=self._cache.entry(number).state)), number
+            return (entry if number is None else entry._replace(state=self._cache.entry(number).state)), number
         number = self._cache.number(file.repository, file.path)
         if number is None or (file.origin is not None and self._cache.entry(number).place != file.origin.place):
             raise MovedError
@@ -115,7 +114,7 @@ class _Reader:
             entries: list[FileEntry] = []
             while len(entries) < extraction.files - done and self._queue and self._queue[0][1] is None:
                 entry = self._queue.popleft()[0]
-                entries.append(replace(entry, state=states.get(f"{entry.repository}/{entry.path}", READ)))
+                entries.append(entry._replace(state=states.get(f"{entry.repository}/{entry.path}", READ)))
             counts = extraction.counts[done : done + len(entries)]
             batch = extraction.result.part(at, at + sum(counts))
             self._collector.add(batch, entries, np.repeat(np.arange(len(entries)), counts))

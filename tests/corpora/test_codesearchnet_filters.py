@@ -78,14 +78,9 @@ def test_several_licence_files_must_all_allow_it_and_unknown_ones_do_not_count_b
     ("lines", "documentation"),
     [
         (["/**", " * Hides it.", " *", " * @param a what", " */", "", "void f() {}"], "Hides it.\n\n@param a what"),
-        (["/** One line. */", "void f() {}"], "One line."),
         (["// other", "", "// Opens a", "//  file.", "func f() {}"], "Opens a\nfile."),
         (["// far", "", "func f() {}"], ""),
-        (["/// Adds.", "/// # Panics", "fn f() {}"], "Adds.\n# Panics"),
         (["# Reads.", "#", "# More.", "def f; end"], "Reads.\n\nMore."),
-        (["--[[", "Adds.", "]]", "function f() end"], "Adds."),
-        (["{- | Adds. -}", "f = 1"], "Adds."),
-        (["-- | Adds.", "--   Much.", "f = 1"], "Adds.\nMuch."),
         (["x = 1", "f = 1"], ""),
     ],
 )

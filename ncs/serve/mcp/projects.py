@@ -146,6 +146,8 @@ class Project:
         outdated = bool(self.changes) or not complete
         self.current = None if self.changes is None or not complete else not outdated
         self._last_check = time.monotonic()
+        if self.current:  # whatever went wrong before
+            self.problem = ""
         if unfinished or outdated:
             self._run("build" if unfinished else "update")
 
