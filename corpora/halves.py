@@ -37,7 +37,7 @@ def halves(
         )
     every = sorted((id, code) for code, id in functions.items())
     sampled = random.Random(seed).sample(every, min(documents, len(functions)))  # noqa: S311
-    split_functions = [(id, *_cut(code)) for id, code in sampled]
+    split_functions = [(id, *_halve(code)) for id, code in sampled]
 
     def source() -> Iterable[Document]:
         return (read_program(second, language, id=id) for id, _, second in split_functions)
@@ -57,10 +57,10 @@ def _functions(sources: Sequence[Path], language: str) -> Iterator[tuple[str, st
                 yield f"{file.repository}/{file.path}:{document.start_line}", document.code
 
 
-def _cut(code: str) -> tuple[str, str]:
+def _halve(code: str) -> tuple[str, str]:
     """The lines in two halves, the second the longer.
 
-    >>> _cut("a\\nb\\nc")
+    >>> _halve("a\\nb\\nc")
     ('a', 'b\\nc')
     """
     lines = code.split("\n")

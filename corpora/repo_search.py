@@ -132,7 +132,7 @@ def _by_repository(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     revision, root = rows[0].text("revision"), rows[0].text("root").strip("/")
     prefix = "" if root in (".", "") else f"{root}/"
-    place, pinned = _where(repository, mirror)
+    place, pinned = _find_repository(repository, mirror)
     note = ""
     if pinned is not None and not _has(place, revision):
         note = f"{repository} has no revision {revision[:12]}; read at its HEAD. "
@@ -154,7 +154,7 @@ def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     return RepoTask(corpus, repository, revision, root, relevant, note.strip())
 
 
-def _where(repository: str, mirror: Path) -> tuple[Path, str | None]:
+def _find_repository(repository: str, mirror: Path) -> tuple[Path, str | None]:
     """The path of a repository, and "" for a git repository, None for an archive of one revision."""
     name = _file(repository)
     for place in (mirror / name / "repo", mirror / name):

@@ -75,11 +75,11 @@ def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, V
     if json_ending:
         experiment = read(Path(path + json_ending))
         systems: dict[str, Values] = {
-            f"{build.settings} {ranked.system}".strip(): {
-                measure: experiment.values(ranked, measure) for measure in ranked.values
+            f"{build.settings} {result.system}".strip(): {
+                measure: experiment.values(result, measure) for measure in result.values
             }
             for build in experiment.builds
-            for ranked in build.systems
+            for result in build.systems
         }
         if (name := system.removeprefix(":")) and name not in systems:
             raise BadInput(f"{path}.json has no system {name!r}; choose one of: {', '.join(systems)}")

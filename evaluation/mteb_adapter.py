@@ -191,7 +191,7 @@ def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
         model.close()
     corpus = read_beir(folder, language=language or None)
     experiment = run_experiment(corpus, [model.system], measures=["ndcg@10"])
-    means = {ranked.system: ranked.means["ndcg@10"] for ranked in experiment.builds[0].systems}
+    means = {system_result.system: system_result.means["ndcg@10"] for system_result in experiment.builds[0].systems}
     return {"mteb": float(mteb_score), "ours": means[model.system.name]}
 
 

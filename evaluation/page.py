@@ -75,13 +75,15 @@ def _figures(experiment: Experiment, build: Build) -> list[dict[str, str]]:
     depth = min(experiment.depth, DEPTH)
     figures = []
     for suffix in splits(experiment):
-        shares = {ranked.system: _answered(first_ranks(experiment, ranked, suffix), depth) for ranked in build.systems}
+        shares = {
+            result.system: _answered_at(first_ranks(experiment, result, suffix), depth) for result in build.systems
+        }
         figures.append(_figure(f"Answered@k{suffix}{of_build}", lambda axes, shares=shares: _curves(axes, shares)))  # type: ignore[misc]
     figures.append(_figure(f"Speed against quality{of_build}", lambda axes: _speed(axes, experiment, build)))
     return figures
 
 
-def _answered(ranks: Mapping[str, int], depth: int) -> list[float]:
+def _answered_at(ranks: Mapping[str, int], depth: int) -> list[float]:
     """Answered@k for k = 1, 2, ... as shares."""
     return [sum(0 < rank <= k for rank in ranks.values()) / len(ranks) for k in range(1, depth + 1)]
 
@@ -96,12 +98,12 @@ def _curves(axes: Axes, shares: Mapping[str, Sequence[float]]) -> None:
 
 def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
     measure = experiment.measures[0]
-    for number, ranked in enumerate(build.systems):
-        values = experiment.values(ranked, measure)
+    for number, result in enumerate(build.systems):
+        values = experiment.values(result, measure)
         mean, (low, high) = sum(values.values()) / len(values), interval(values)
         error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
         axes.errorbar(
-            [ranked.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=ranked.system
+            [result.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=result.system
         )
     _log_scale(axes)
     axes.set(xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
@@ -148,7 +150,7 @@ def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, 
     measure, suffix = experiment.measures[0], next(iter(splits(experiment)))
     left_system, right_system = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
     left_values, right_values = experiment.values(left_system, measure), experiment.values(right_system, measure)
-    ranks = [first_ranks(experiment, ranked, suffix) for ranked in (left_system, right_system)]
+    ranks = [first_ranks(experiment, result, suffix) for result in (left_system, right_system)]
     texts = dict(zip(experiment.queries, experiment.texts, strict=True)) if experiment.texts else {}
     changes = sorted(
         ((left_values[query] - right_values[query], query) for query in left_values), key=lambda pair: -pair[0]
@@ -174,5 +176,5 @@ def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, 
 
 def _best(build: Build, measure: str) -> str:
     """The system with the highest mean beside bm25; bm25 where there is no other."""
-    others = [ranked for ranked in build.systems if ranked.system != BASELINE]
-    return max(others, key=lambda ranked: ranked.means[measure]).system if others else BASELINE
+    others = [result for result in build.systems if result.system != BASELINE]
+    return max(others, key=lambda result: result.means[measure]).system if others else BASELINE

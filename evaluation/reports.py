@@ -47,7 +47,7 @@ def splits(experiment: Experiment) -> dict[str, list[str]]:
     return measures
 
 
-def first_ranks(experiment: Experiment, ranked: Ranked, suffix: str = "") -> dict[str, int]:
+def first_ranks(experiment: Experiment, result: Ranked, suffix: str = "") -> dict[str, int]:
     """query id -> FRank, 0 where nothing was found: the inverse of the reciprocal rank.
 
     Raises BadInput where no reciprocal rank was measured.
@@ -56,7 +56,7 @@ def first_ranks(experiment: Experiment, ranked: Ranked, suffix: str = "") -> dic
     if not measured:
         raise BadInput(f"{experiment.corpus}: first ranks need --measure mrr{suffix}, which was not measured")
     deepest = max(measured, key=_depth)
-    return {query: round(1 / value) if value else 0 for query, value in experiment.values(ranked, deepest).items()}
+    return {query: round(1 / value) if value else 0 for query, value in experiment.values(result, deepest).items()}
 
 
 def _depth(measure: str) -> float:
@@ -75,7 +75,7 @@ def tables(experiment: Experiment, baseline: str = BASELINE) -> list[Table]:
     same build with their paired ones.
     """
     if "" not in splits(experiment):
-        return [_judged(experiment, baseline)]
+        return [_threshold_table(experiment, baseline)]
     if len(experiment.builds) == 1:
         return [_systems(experiment, experiment.builds[0], baseline)]
     return _sweep(experiment)
@@ -92,33 +92,33 @@ def _systems(experiment: Experiment, build: Build, baseline: str) -> Table:
     head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, "fit s", "p50 ms", "p95 ms", *costs]
     base = experiment.values(build.system(baseline), measure)
     rows = []
-    for ranked in build.systems:
-        own = experiment.values(ranked, measure)
-        row = [ranked.system, mean_text(own), difference_text(own, base) if ranked.system != baseline else ""]
-        row += [_cell(experiment, ranked, name) for name in others]
-        fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
-        row += [fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"]
-        rows.append([*row, *(column[ranked.system] for column in costs.values())])
+    for result in build.systems:
+        own = experiment.values(result, measure)
+        row = [result.system, mean_text(own), difference_text(own, base) if result.system != baseline else ""]
+        row += [_cell(experiment, result, name) for name in others]
+        fit = "" if result.fit_seconds is None else f"{result.fit_seconds:.1f}"
+        row += [fit, f"{result.query_ms_p50:.1f}", f"{result.query_ms_p95:.1f}"]
+        rows.append([*row, *(column[result.system] for column in costs.values())])
     return head, rows
 
 
 def _known_costs(build: Build) -> dict[str, dict[str, str]]:
     """Columns of embedding latency (a document / a query) and of the rankers' own files, where any is known."""
     embedding = {
-        ranked.system: f"{ranked.embed_document_ms:.2f} / {ranked.embed_query_ms or 0:.2f}"
-        if ranked.embed_document_ms is not None
+        result.system: f"{result.embed_document_ms:.2f} / {result.embed_query_ms or 0:.2f}"
+        if result.embed_document_ms is not None
         else ""
-        for ranked in build.systems
+        for result in build.systems
     }
     size = {
-        ranked.system: f"{ranked.index_bytes / 2**20:.1f}" if ranked.index_bytes is not None else ""
-        for ranked in build.systems
+        result.system: f"{result.index_bytes / 2**20:.1f}" if result.index_bytes is not None else ""
+        for result in build.systems
     }
     columns = {"embed ms, doc / query": embedding, "MiB": size}
     return {name: column for name, column in columns.items() if any(column.values())}
 
 
-def _judged(experiment: Experiment, baseline: str) -> Table:
+def _threshold_table(experiment: Experiment, baseline: str) -> Table:
     parts = splits(experiment)
     many = len(experiment.builds) > 1
     head = ["index"] * many + ["ranker"]
@@ -127,30 +127,30 @@ def _judged(experiment: Experiment, baseline: str) -> Table:
         first = measures[0].removesuffix(suffix)
         head += [f"answered@{depths}{suffix}", f"{first}{suffix} [95 %]", f"to {baseline} [95 %]"]
     rows = [
-        [build.settings] * many + _judged_row(experiment, build, ranked, parts, baseline)
+        [build.settings] * many + _judged_row(experiment, build, result, parts, baseline)
         for build in experiment.builds
-        for ranked in build.systems
+        for result in build.systems
     ]
     return [*head, "p50 ms"], rows
 
 
 def _judged_row(
-    experiment: Experiment, build: Build, ranked: Ranked, parts: Mapping[str, Sequence[str]], baseline: str
+    experiment: Experiment, build: Build, result: Ranked, parts: Mapping[str, Sequence[str]], baseline: str
 ) -> list[str]:
-    cells, base = [ranked.system], build.system(baseline)
+    cells, base = [result.system], build.system(baseline)
     for first, *answered in parts.values():
-        own = experiment.values(ranked, first)
-        counts = [round(ranked.means[measure] * len(experiment.queries)) for measure in answered]
+        own = experiment.values(result, first)
+        counts = [round(result.means[measure] * len(experiment.queries)) for measure in answered]
         cells += ["/".join(map(str, counts)), mean_text(own)]
-        cells.append(difference_text(own, experiment.values(base, first)) if ranked is not base else "")
-    return [*cells, f"{ranked.query_ms_p50:.1f}"]
+        cells.append(difference_text(own, experiment.values(base, first)) if result is not base else "")
+    return [*cells, f"{result.query_ms_p50:.1f}"]
 
 
 def _sweep(experiment: Experiment) -> list[Table]:
     measure = experiment.measures[0]
-    values = [[experiment.values(ranked, measure) for ranked in build.systems] for build in experiment.builds]
+    values = [[experiment.values(result, measure) for result in build.systems] for build in experiment.builds]
     names = [build.settings or "the defaults" for build in experiment.builds]
-    systems = [ranked.system for ranked in experiment.builds[0].systems]
+    systems = [result.system for result in experiment.builds[0].systems]
     means = [
         [name, *map(mean_text, row), f"{build.build_seconds:.1f}"]
         for name, row, build in zip(names, values, experiment.builds, strict=True)
@@ -163,13 +163,13 @@ def averages(results: Sequence[Experiment]) -> str:
     """A row per system of each of the settings: its means averaged over the corpora, as CoIR averages its tasks."""
     first = results[0]
     rows = [
-        [f"{build.settings} {ranked.system}".strip()]
+        [f"{build.settings} {result.system}".strip()]
         + [
             f"{sum(each.builds[b].systems[s].means[measure] for each in results) / len(results):.3f}"
             for measure in first.measures
         ]
         for b, build in enumerate(first.builds)
-        for s, ranked in enumerate(build.systems)
+        for s, result in enumerate(build.systems)
     ]
     return markdown_table(["ranker", *first.measures], rows)
 
@@ -188,8 +188,8 @@ def difference_text(values: Mapping[str, float], base: Mapping[str, float]) -> s
     return f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:
-    mean = ranked.means[measure]
+def _cell(experiment: Experiment, result: Ranked, measure: str) -> str:
+    mean = result.means[measure]
     if measure.startswith("answered"):
         return f"{round(mean * len(experiment.queries))} ({mean:.1%})"
     return f"{mean:.3f}"
@@ -254,30 +254,30 @@ def _csv_rows(experiment: Experiment, build: Build) -> list[dict[str, object]]:
         {
             "corpus": experiment.corpus,
             "index": build.settings,
-            "ranker": ranked.system,
+            "ranker": result.system,
             "documents": build.documents or experiment.documents,
             "questions": len(experiment.queries),
             "k": experiment.depth,
             "threshold": suffix.removeprefix(" at "),
-            **_figures(experiment, build, ranked, measures),
-            "query_ms_p50": ranked.query_ms_p50,
-            "query_ms_p95": ranked.query_ms_p95,
+            **_figures(experiment, build, result, measures),
+            "query_ms_p50": result.query_ms_p50,
+            "query_ms_p95": result.query_ms_p95,
         }
-        for ranked in build.systems
+        for result in build.systems
         for suffix, measures in splits(experiment).items()
     ]
 
 
-def _figures(experiment: Experiment, build: Build, ranked: Ranked, measures: Sequence[str]) -> Mapping[str, object]:
+def _figures(experiment: Experiment, build: Build, result: Ranked, measures: Sequence[str]) -> Mapping[str, object]:
     first = measures[0]
-    own = experiment.values(ranked, first)
+    own = experiment.values(result, first)
     low, high = interval(own)
     comparison = compare(own, experiment.values(build.system(BASELINE), first))
     names = {measure: re.sub(r" at .*", "", measure) for measure in measures}
     return {
-        **{names[measure]: round(ranked.means[measure], 6) for measure in measures},
+        **{names[measure]: round(result.means[measure], 6) for measure in measures},
         **{
-            f"{names[measure]} count": round(ranked.means[measure] * len(experiment.queries))
+            f"{names[measure]} count": round(result.means[measure] * len(experiment.queries))
             for measure in measures
             if names[measure].startswith("answered")
         },
@@ -299,9 +299,9 @@ def write_score_sheets(experiment: Experiment, path: Path) -> None:
     suffixes = sorted(splits(experiment), key=lambda suffix: float(suffix.removeprefix(" at ") or 0))
     for suffix, target in zip(suffixes, [path, path.with_name(f"{path.stem}.strict{path.suffix}")], strict=False):
         ranks = {
-            f"{build.settings}/{ranked.system}".strip("/"): first_ranks(experiment, ranked, suffix)
+            f"{build.settings}/{result.system}".strip("/"): first_ranks(experiment, result, suffix)
             for build in experiment.builds
-            for ranked in build.systems
+            for result in build.systems
         }
         columns = {
             name: [ranks_by_query.get(query) or None for query in experiment.queries]

@@ -133,11 +133,11 @@ def _build(
 ) -> Build:  # fmt: skip
     counts: Mapping[str, Any] = index.description.counts
     track = tracker(request.quiet)
-    ranked = []
+    results = []
     for system in _systems(index, systems):
         stage = f"{label} {system.name}".strip()
-        judged = judge_system(index, system, questions, k=request.k, journal=journal, track=track, stage=stage)
-        ranked.append(_ranked(index, judged, questions, request.k))
+        judged_system = judge_system(index, system, questions, k=request.k, journal=journal, track=track, stage=stage)
+        results.append(_system_result(index, judged_system, questions, request.k))
     return Build(
         settings=label,
         config=index.description.config,
@@ -146,7 +146,7 @@ def _build(
         build_seconds=round(sum(counts["seconds"].values()), 2),
         index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
         peak_memory_bytes=counts.get("peak_memory_bytes", 0),
-        systems=ranked,
+        systems=results,
         documents=len(index),
     )
 
@@ -189,7 +189,7 @@ def _digest(indexes: Sequence[Index]) -> str:
     return state.hexdigest()
 
 
-def _ranked(index: Index, judged: Judged, questions: Sequence[Question], k: int) -> Ranked:
+def _system_result(index: Index, judged: Judged, questions: Sequence[Question], k: int) -> Ranked:
     values: dict[str, list[float | None]] = {
         f"{measure} at {threshold}": list(judged.values(measure, threshold).values())
         for threshold in THRESHOLDS

@@ -93,7 +93,14 @@ def _ranks(index: Index, feedback: Sequence[Feedback], ranker: str) -> tuple[lis
         ranks.append(rank)
         if not 0 < rank <= SHOWN:
             place = min(relevant, key=lambda at: (at.repository, at.path, at.start_line))
-            missed.append(Missed(query.text, rank, _shown(place), _shown(hits[0].document.location) if hits else None))
+            missed.append(
+                Missed(
+                    query.text,
+                    rank,
+                    _format_location(place),
+                    _format_location(hits[0].document.location) if hits else None,
+                )
+            )
     return ranks, missed
 
 
@@ -101,7 +108,7 @@ def _places(hit: Hit) -> set[Location]:
     return {hit.document.location, *hit.document.copies, *hit.near_copies}
 
 
-def _shown(at: Location) -> str:
+def _format_location(at: Location) -> str:
     return f"{at.qualified_name}  {at.repository}/{at.path}:{at.start_line}"
 
 

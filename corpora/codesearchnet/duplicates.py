@@ -98,8 +98,8 @@ def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
 
     scratch: an empty folder for 149 bytes a function and 4 an identifier, while this runs.
     """
-    rows = _joined([part.rows for part in parts], scratch / "rows", ROW)
-    names = _joined([part.names for part in parts], scratch / "names", np.dtype("<u4"))
+    rows = _concatenate([part.rows for part in parts], scratch / "rows", ROW)
+    names = _concatenate([part.names for part in parts], scratch / "names", np.dtype("<u4"))
     ends = np.cumsum(rows["identifiers"], dtype=np.int64)
     digests = np.array(rows["digest"])
     clusters = _Clusters(np.array(rows["documented"], bool))
@@ -134,7 +134,7 @@ def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
     return fates
 
 
-def _joined(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
+def _concatenate(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
     """The concatenated arrays of these files, memory-mapped."""
     with path.open("wb") as target:
         for file in files:

@@ -234,7 +234,7 @@ def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch:
                     at += 1
                     if fate == KEPT:
                         shards.write(line, partition if documented else "")
-                    name = _counted(fate, documented)
+                    name = _count_name(fate, documented)
                     counts.update((name, f"{name} {partition}"))
     if target.exists():
         shutil.rmtree(target)
@@ -243,7 +243,7 @@ def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch:
     return dict(sorted(counts.items()))
 
 
-def _counted(fate: int, documented: int) -> str:
+def _count_name(fate: int, documented: int) -> str:
     if fate != KEPT:
         return EXACT_COPY if fate == EXACT else NEAR_COPY
     return "pairs" if documented else "undocumented"

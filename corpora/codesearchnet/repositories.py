@@ -66,7 +66,7 @@ def find_repositories(sources: Sequence[Path]) -> list[Repository]:
 
 def _below(root: Path) -> Iterator[Repository]:
     if root.is_file():
-        yield _named(root, root.name[: -len(archive_suffix(root.name)) or None], root)
+        yield _named_repository(root, root.name[: -len(archive_suffix(root.name)) or None], root)
         return
     outside = False
     package_folders = []
@@ -79,19 +79,19 @@ def _below(root: Path) -> Iterator[Repository]:
             continue
         below = path.relative_to(root).as_posix()
         if repository_at(path, [*folders, *files], "", NO_IGNORES):
-            yield _named(path, root.name if below == "." else below, root)
+            yield _named_repository(path, root.name if below == "." else below, root)
             folders.clear()
             continue
         outside = outside or any(language_of(name) is not None for name in files)
         if path == root:
             archives = [name for name in files if archive_suffix(name)]
-            yield from (_named(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
+            yield from (_named_repository(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
         folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
     if outside:
-        yield replace(_named(root, root.name, root), apart=tuple(package_folders))
+        yield replace(_named_repository(root, root.name, root), apart=tuple(package_folders))
 
 
-def _named(path: Path, below: str, root: Path) -> Repository:
+def _named_repository(path: Path, below: str, root: Path) -> Repository:
     """With the name that git's origin, or `owner+name` in its path from the root on, gives it."""
     if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
         host, owner, name = origin.groups()

@@ -78,7 +78,7 @@ class Session:
         if undone is not None:
             pair = self.judgments.pairs[undone.pair - 1]
         return {
-            "pair": None if pair is None else self._shown(pair, own_answers, undone),
+            "pair": None if pair is None else self._pair_state(pair, own_answers, undone),
             "progress": _progress(pairs, answers, annotator),
             "undo": bool(own_answers),
         }
@@ -107,7 +107,7 @@ class Session:
             raise BadInput(f"the pool has no {language}; it has: {languages}")
         return pairs
 
-    def _shown(self, pair: Pair, own_answers: Sequence[Answer], undone: Answer | None) -> State:
+    def _pair_state(self, pair: Pair, own_answers: Sequence[Answer], undone: Answer | None) -> State:
         """A pair for the page; which ranker found it would bias and is not shown."""
         document = self.documents[pair.document]
         code, is_cut = highlight(document)

@@ -254,31 +254,31 @@ def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
     hidden = [cast(Hidden, hide) for hide in _hidden(parts, words, queries)]
     with_head = _hidden_from_head(head, queries, hidden, parts, words, documents)
     kinds, before = np.array([query.kind for query in queries]), _reciprocal_ranks(plain, queries, hidden)
-    stands = _gains(kinds, _standing(parts, queries, hidden), np.array([hide.learnt for hide in with_head]))
+    z_scores = _gains(kinds, _z_scores(parts, queries, hidden), np.array([hide.learnt for hide in with_head]))
     repositories = np.unique(parts.facts.file_roles.repositories_of(np.arange(len(words))))
-    result = HeadWeight(0.0, stands, {}, "")
+    result = HeadWeight(0.0, z_scores, {}, "")
     for weight in (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and len(repositories) < FEW else (HEAD_WEIGHT,):
         lifted = _hybrid(snapshot, head=weight)
         ranks = _gains(kinds, before, _reciprocal_ranks(lifted, queries, with_head))
-        result = HeadWeight(weight if helps(stands, ranks) else 0.0, stands, ranks, why(stands, ranks))
+        result = HeadWeight(weight if helps(z_scores, ranks) else 0.0, z_scores, ranks, why(z_scores, ranks))
         if result.weight:
             break
     return result
 
 
-def helps(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> bool:
+def helps(z_scores: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> bool:
     """Whether a head with these gains is used."""
-    lifts = stands["all"].wins and all(each.high >= 0 for each in stands.values())
+    lifts = z_scores["all"].wins and all(each.high >= 0 for each in z_scores.values())
     return lifts and all(each.high >= 0 for each in ranks.values())
 
 
-def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
+def why(z_scores: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
     """The reason in one line: the first measure against the head, else the one for it."""
-    over = stands["all"]
+    over = z_scores["all"]
     lift = f"by {over.after - over.before:+.2f} [{over.low:+.2f}, {over.high:+.2f}] standard deviations"
     if not over.wins:
         return f"it lifts right functions no higher than ncs_centred does: {lift}"
-    if kind := next((kind for kind, each in stands.items() if each.high < 0), ""):
+    if kind := next((kind for kind, each in z_scores.items() if each.high < 0), ""):
         return f"it puts right functions of {kind} queries lower than ncs_centred does"
     if kind := next((kind for kind, each in ranks.items() if each.high < 0), ""):
         change = ranks[kind].after - ranks[kind].before
@@ -298,13 +298,13 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
     return {kind: gain(before[here], after[here]) for kind, here in groups.items()}
 
 
-def _standing(parts: Parts, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
+def _z_scores(parts: Parts, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
     """The z-scores of right documents without their fields by plain word vectors, [queries]."""
-    spread, stands = Spread.of(parts.dense.vectors), np.zeros(len(queries))
+    spread, z_scores = Spread.of(parts.dense.vectors), np.zeros(len(queries))
     for at, (query, hide) in enumerate(zip(queries, hidden, strict=True)):
         vector = parts.dense.encoder.query(" ".join(read_intent(query.text, parts.facts.languages).words))
-        stands[at] = spread.standing(vector, np.array([hide.meaning]))[0]
-    return stands
+        z_scores[at] = spread.standing(vector, np.array([hide.meaning]))[0]
+    return z_scores
 
 
 def _hidden_from_head(
@@ -322,8 +322,8 @@ def _hidden_from_head(
         text, field = " ".join(read_intent(query.text, parts.facts.languages).words), HIDDEN[query.kind]
         vector = head.question(text)
         rest = head.without(words, [query.row], [document], field)[0]
-        stands = float(spread.standing(vector, np.array([float(rest @ vector)]))[0])
-        with_head.append(replace(hide, learnt=stands + head.closer_without(text, words, query.row, field)))
+        z_score = float(spread.standing(vector, np.array([float(rest @ vector)]))[0])
+        with_head.append(replace(hide, learnt=z_score + head.closer_without(text, words, query.row, field)))
     return with_head
 
 

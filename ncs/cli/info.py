@@ -22,8 +22,8 @@ def info(
     from ncs.answer import describe
     from ncs.index import Index
 
-    with Index.load(index_folder(index), verify=verify) as opened:
-        description = describe(opened)
+    with Index.load(index_folder(index), verify=verify) as opened_index:
+        description = describe(opened_index)
     if as_json:
         output.show_json(description)
     else:
@@ -42,8 +42,8 @@ def words(
     """
     from ncs.answer import words_like
 
-    with open_index(index) as opened:
-        answer = words_like(opened, word, n)
+    with open_index(index) as opened_index:
+        answer = words_like(opened_index, word, n)
     neighbors = answer["words"]
     if neighbors is None:
         hint = f"; similar words: {', '.join(answer['near'])}" if answer["near"] else ""

@@ -76,14 +76,14 @@ def query(
     from ncs.answer import ask
 
     form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index, store) as opened:
+    with open_index(index, store) as opened_index:
         answer = ask(
-            opened, " ".join(text), max(k, open_hit or 0),
+            opened_index, " ".join(text), max(k, open_hit or 0),
             ranker=ranker, language=language, repository=repository, path=path, kind=kind,
             functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
 def similar(
@@ -109,12 +109,12 @@ def similar(
     from ncs.answer import ask_similar
 
     form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index) as opened:
+    with open_index(index) as opened_index:
         answer = ask_similar(
-            opened, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
+            opened_index, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
             code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
-        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
 def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:

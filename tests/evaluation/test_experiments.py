@@ -103,7 +103,7 @@ def test_a_query_among_distractors_is_ranked_among_its_candidates_only(tmp_path:
     corpus, distractors = small(), Distractors(2, seed=3)
     candidates = distractors.rows(list(corpus.documents()), corpus.qrels)
     found = run_experiment(corpus, [System("ncs")], measures=["mrr"], depth=5, distractors=distractors, runs=tmp_path)
-    assert found.candidates == "among 2 draw_distractors distractors, seed 3"
+    assert found.candidates == "among 2 drawn distractors, seed 3"
     ids = list(FUNCTIONS)
     run_experiment(corpus, [], measures=["mrr"], depth=6, runs=tmp_path / "whole")
     for ranked in found.builds[0].systems:

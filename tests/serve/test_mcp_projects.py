@@ -179,7 +179,7 @@ def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(t
     (tree / "tools" / "secret.py").write_text("def secret_key():\n    return 42\n")
     project = Project.at("hostile", hostile, Settings(wait=60, check=0))
     try:
-        with project.ready() as (index, notes):
+        with project.open_index() as (index, notes):
             assert index is not None
             assert "outside this project" in notes[0]
             assert not [hit for hit in index.search("secret key") if hit.document.name == "secret_key"]
@@ -197,10 +197,10 @@ def test_a_link_out_of_the_project_is_no_index(tmp_path: Path) -> None:
 def test_a_build_that_fails_says_why_and_is_not_tried_at_once_again(tmp_path: Path) -> None:
     project = Project.at("empty", tmp_path, Settings(wait=60))
     try:
-        with project.ready() as (index, notes):
+        with project.open_index() as (index, notes):
             assert index is None
             assert "no function found" in " ".join(notes)
-        with project.ready() as (_, notes):
+        with project.open_index() as (_, notes):
             assert project.job is None
             assert "no function found" in " ".join(notes)
     finally:

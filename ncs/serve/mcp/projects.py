@@ -60,7 +60,7 @@ class Project:
         return job.kind if job and job.running else None
 
     @contextmanager
-    def ready(self) -> Iterator[tuple[Index | None, list[str]]]:
+    def open_index(self) -> Iterator[tuple[Index | None, list[str]]]:
         """The index, updated first where that is quick, None while there is none; and notes about it.
 
         Raises what Index.load raises for an index that is not its own.

@@ -54,7 +54,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     rows: list[Ranked] = []
     data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
+        with project.open_index() as (index, index_notes):
             result = _search(project, index, arguments)
             notes += [*index_notes, *result["notes"]]
             unknown |= result["unknown_words"]
@@ -62,7 +62,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
             for hit in result["hits"]:
                 row = _row(project, index, hit, arguments.query, several)
                 rows.append((-(hit["confidence"] or 0.0) if several else 0.0, hit["rank"], number, row))
-    data["unknown_words"] = {shorten(word): near for word, near in list(unknown.items())[:5]}
+    data["unknown_words"] = {shorten(word): suggestions for word, suggestions in list(unknown.items())[:5]}
     return page(_sorted(rows), notes, data, arguments, [project.name for project in projects])
 
 
@@ -86,7 +86,7 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
     name = shorten(arguments.place or "the code")
     notes, rows = list[str](), list[Ranked]()
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
+        with project.open_index() as (index, index_notes):
             if index is None:
                 reason = "it is being built" if BUILDING in index_notes else "; ".join(index_notes)
                 raise BadInput(f"find_similar needs the index: {reason}; use search_code meanwhile")
@@ -107,7 +107,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
     """The function at path:line, of the first project that has it; raises what `document_at` raises of the first."""
     errors: list[BadInput] = []
     for project in projects:
-        with project.ready() as (index, _):
+        with project.open_index() as (index, _):
             try:
                 return project, document_at(project, index, place)
             except BadInput as error:
@@ -127,7 +127,7 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     """All lines of a function, in pages."""
     project, document = _function_at(projects, arguments.place)
-    with project.ready() as (index, index_notes):
+    with project.open_index() as (index, index_notes):
         row = _row(project, index, document_as_dict(document, code=False), "", len(projects) > 1)
         lines = lines_of(full_code(project, index, document))
     start, limit, notes = int(arguments.cursor or 0), arguments.max_tokens * TOKEN_BYTES, short_notes(index_notes)
@@ -154,7 +154,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
     symbol = symbols[0] if len(symbols) == 1 else Symbol(word)
     notes, rows = list[str](), list[Ranked]()
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
+        with project.open_index() as (index, index_notes):
             notes += [*index_notes, *(not_ready(index) if index else [])]
             if index is None:
                 hits = scan(project.root, symbol.name, SCANNED)
@@ -190,7 +190,7 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
     """Every project with the state of its index."""
     states, lines = [], list[str]()
     for project in projects:
-        with project.ready() as (index, notes):
+        with project.open_index() as (index, notes):
             state = _state(project, index, notes)
         states.append(state)
         languages = ", ".join(f"{name} {count:,}" for name, count in state["languages"].items())

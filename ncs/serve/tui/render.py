@@ -37,7 +37,7 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
     """The code with line numbers and highlighting, the words of the query marked."""
     if not hit["code"]:
         return Content("the index stores no code; build it without --no-store-code")
-    text, hidden = _cut(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
+    text, hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
     highlighted = highlight(text, language=hit["language"], tab_size=TAB)
     for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, query))):
         for start, end in places:
@@ -52,7 +52,7 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
     return Content("\n").join([*rows, Content.styled(f"... {hidden} more lines", "$text-muted")] if hidden else rows)
 
 
-def _cut(text: str) -> tuple[str, int]:
+def _truncate(text: str) -> tuple[str, int]:
     """The first lines, each cut where it is far wider than a terminal; and how many lines are left out.
 
     Only newlines end lines: other separators (form feeds, U+2028) become spaces, one for one.
