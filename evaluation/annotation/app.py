@@ -105,7 +105,7 @@ def answer(request: Request, judgment: Judgment) -> Response:
 def undo(request: Request, turn: Turn) -> Response:
     """Delete the last answer; its pair comes back."""
     session = _session(request)
-    return _json(session.state(turn.annotator, turn.language, again=session.undo(turn.annotator)))
+    return _json(session.state(turn.annotator, turn.language, undone=session.undo(turn.annotator)))
 
 
 @router.get("/health")
