@@ -131,16 +131,16 @@ def _show(
     locator = SourceLocator(index.snapshot)
     try:
         if open_hit is None:
-            shown = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
+            count = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
         else:
-            shown = _open(answer, open_hit, locator)
+            count = _open(answer, open_hit, locator)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FOUND) from None
     for note in answer["notes"] if not quiet else ():
         output.say(f"ncs: {note}")
-    raise typer.Exit(FOUND if shown else NOTHING_FOUND)
+    raise typer.Exit(FOUND if count else NOTHING_FOUND)
 
 
 def _open(answer: Answer, number: int, locator: SourceLocator) -> int:

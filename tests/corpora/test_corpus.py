@@ -81,7 +81,7 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' comes twice for query 'q'"),
+        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' is repeated for query 'q'"),
         (read_run, "q Q0 d 1 high tag\n", r":1: the score 'high' is not a number"),
         (read_run, "", "is an empty run"),
         (read_qrels, "q 0 d 1\nq 0 d 0\n", r":2: 'd' is judged twice for 'q'"),

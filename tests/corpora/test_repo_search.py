@@ -103,7 +103,7 @@ def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Pat
     run = {"r-0": {"core.py:1": 3.0, "core.py:6": 2.0, "sub/core.py:1": 1.0}}
     judged = evaluate(task.files, task.corpus.judged_run(run), "mrr")
     assert judged == {"r-0": 0.5}  # the second file, the third function
-    with pytest.raises(BadInput, match="its files are judged"):
+    with pytest.raises(BadInput, match="its qrels judge files"):
         write_beir(task.corpus, tmp_path / "beir")
 
 
@@ -122,7 +122,7 @@ def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tm
         ({"repo": "../x"}, r":1: '\.\./x' is no owner/name"),
         ({"relevant": "core.py"}, ":1: 'relevant' is no list of files"),
         ({"relevant_count": 0}, ":1: 'relevant_count' is no number from 1"),
-        ({"repo": "o/gone"}, r"there is no .*o\+gone; get it with: python -m corpora fetch repo_search DATA"),
+        ({"repo": "o/gone"}, r"there is no .*o\+gone; fetch it with: python -m corpora fetch repo_search DATA"),
     ],
 )
 def test_wrong_rows_are_an_error_of_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:

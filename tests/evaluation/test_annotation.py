@@ -317,19 +317,8 @@ def test_white_space_in_an_id_is_written_alike_in_qrels_and_runs_and_kept_by_the
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "def read_text_file(path): return 1"
-    document = Document(
-        "my folder/a.py:1",
-        "",
-        "a.py",
-        1,
-        1,
-        "python",
-        "function",
-        "read_text_file",
-        "f",
-        {"name": ("read_text_file",)},
-        code,
-    )
+    document = Document("my folder/a.py:1", "", "a.py", 1, 1, "python", "function", "read_text_file", "f",
+                        {"name": ("read_text_file",)}, code)  # fmt: skip
     Index.of([document], tmp_path / "index").close()
     at = Place(tmp_path / "index", write(tmp_path / "q.tsv", "7\tread_text_file\n"))
     with opened(Request(at.index, at.queries, rankers=("bm25",)), make=True) as (session, _):

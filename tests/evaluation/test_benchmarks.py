@@ -78,11 +78,6 @@ def test_extraction_is_counted_by_language(tmp_path: Path, capsys: pytest.Captur
     assert extract.main([str(tmp_path / "none")]) == 2
 
 
-def test_a_file_without_queries_is_an_error(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.txt").write_text("\n")
-    assert query.main([str(home / "index"), "--queries", str(tmp_path / "empty.txt")]) == 2
-
-
 @pytest.mark.slow
 def test_a_query_is_timed_cold_and_warm(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [str(home / "index"), "--queries", str(home / "queries.txt"), "--json", str(tmp_path / "out.json")]

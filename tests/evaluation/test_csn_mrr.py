@@ -54,8 +54,3 @@ def test_one_command_goes_from_heads_to_the_table(
     assert mine["settings"]["pairs"] == {"a.jsonl.gz": 2.0}  # no folders of this machine
     assert mine["settings"]["leave_out"] == "dev.jsonl"
     assert f"| mine | nbow    | {mine['mrr']:.3f} [" in capsys.readouterr().out
-
-
-def test_a_corpus_without_the_language_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert csn_mrr.main([str(tmp_path), "--head", "a=b"]) == 2
-    assert "has no valid pairs in python" in capsys.readouterr().err

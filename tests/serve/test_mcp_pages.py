@@ -56,7 +56,7 @@ def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Pat
     projects = Projects(Settings(roots=roots))
     served = projects.of([(tmp_path / "one").as_uri()])
     assert [(project.name, project.root) for project in served] == [("same", roots[0]), ("same~2", roots[1])]
-    assert not projects.asks_client
+    assert not projects.uses_client_roots
     with pytest.raises(BadInput, match="is not a folder"):
         Projects(Settings(roots=(tmp_path / "none",)))
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.build.batches import Batch, Collected, Collector
+from ncs.build.batches import Batch, CollectedDocuments, Collector
 from ncs.build.file_cache import segment_batches
 from ncs.errors import MissingExtra, NcsError, SourceError
 from ncs.scale.dask.jobs import REPORT, Job, Key, Part, is_archive
@@ -49,7 +49,7 @@ TRIES = 2
 
 def ingest_on_cluster(
     request: Request, skipped: Skipped, segment: Path, *, scheduler: str, give_up: float = 1800
-) -> Collected:
+) -> CollectedDocuments:
     """What `ncs.build.ingest.ingest` gives without a cache, read by the workers of a cluster.
 
     scheduler: an address, or LOCAL. What takes longer than give_up seconds, or fails, on two workers is left out and
