@@ -77,6 +77,6 @@ def test_an_explanation_fits_the_terminal_and_does_without_colours(demo: Path, c
     assert "how-to query; words: hide, soft," in plain
 
 
-def test_tables_are_drawn(demo: Path) -> None:
+def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
     assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], demo, 80))
     assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], demo, 80))

@@ -20,19 +20,10 @@ def function(number: int, language: str = "java", partition: str = "train") -> C
     if language == "python":
         code = f"def read{number}(path):\n    return open(path)"
     return CodeFunction(
-        repo="owner/repo",
-        path="src/A",
-        func_name=f"A.read{number}",
-        original_string=code,
-        language=language,
-        code=code,
-        code_tokens=("int", f"read{number}"),
-        docstring="Reads a file.",
-        docstring_tokens=("Reads", "a", "file", "."),
-        sha="0123",
-        url=url(number),
-        partition=partition,
-    )
+        repo="owner/repo", path="src/A", func_name=f"A.read{number}", original_string=code, language=language,
+        code=code, code_tokens=("int", f"read{number}"), docstring="Reads a file.", sha="0123", url=url(number),
+        docstring_tokens=("Reads", "a", "file", "."), partition=partition,
+    )  # fmt: skip
 
 
 def url(number: int) -> str:

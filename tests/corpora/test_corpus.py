@@ -211,12 +211,12 @@ def coir(folder: Path) -> set[str]:
 
 
 def repo_search(folder: Path) -> set[str]:
-    from tests.corpora.test_repo_search import FILES, row, write
+    from tests.corpora.test_repo_search import FILES, IDS, row, write
     from tests.gitrepo import repository
 
     repository(folder / "repositories/o+r", FILES)
     write(folder, row("o/r", 0, "main", ["core.py"]))
-    return {"core.py:1", "core.py:5.A", "core.py:6", "sub/core.py:1"}
+    return set(IDS)
 
 
 DATA: dict[str, Callable[[Path], set[str]]] = {

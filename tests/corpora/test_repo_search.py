@@ -20,6 +20,7 @@ from tests.gitrepo import bare, commit, git, repository
 
 CORE = "def run():\n    start()\n\n\nclass A:\n    def stop(self):\n        halt()\n"
 FILES = {"lib/core.py": CORE, "lib/sub/core.py": "def other():\n    pass\n", "setup.py": "def outside():\n    pass\n"}
+IDS = ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
 
 
 def row(
@@ -47,12 +48,8 @@ def test_functions_below_the_root_are_read_at_the_pinned_revision(tmp_path: Path
     (task,) = read(data, tmp_path / "mirror")
     assert (task.repository, task.revision, task.root, task.note) == ("o/r", revision, "lib", "")
     documents = list(task.corpus.documents())
-    assert [(document.id, document.path) for document in documents] == [
-        ("core.py:1", "core.py"),
-        ("core.py:6", "core.py"),
-        ("core.py:5.A", "core.py"),
-        ("sub/core.py:1", "sub/core.py"),
-    ]
+    assert [document.id for document in documents] == IDS
+    assert [document.path for document in documents] == ["core.py"] * 3 + ["sub/core.py"]
     assert {document.repository for document in documents} == {"o/r"}
     assert task.files == {"r-0": {"core.py": 1}, "r-1": {"sub/core.py": 1}}
     assert [query.text for query in task.corpus.queries] == ["question 0", "question 1"]
@@ -75,8 +72,7 @@ def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
             archive.writestr(f"r-{'0' * 40}/{path}", text)
     (task,) = read(data)
     assert task.note == ""
-    ids = ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
-    assert [document.id for document in task.corpus.documents()] == ids
+    assert [document.id for document in task.corpus.documents()] == IDS
     assert archives(data, "http://127.0.0.1") == [RemoteFile(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
 
 

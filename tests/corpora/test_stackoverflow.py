@@ -70,16 +70,8 @@ def test_pairs_are_the_code_of_accepted_or_upvoted_answers(tmp_path: Path) -> No
         ("10-13-1", "b();\n  c();"),
         ("18-19-0", "view.hide(a < b);"),
     ]
-    assert pairs[0] == Pair(
-        query="How to hide a view",
-        code="view.hide(a < b);",
-        language="java",
-        source="Stack Overflow",
-        id="10-1-0",
-        question_id="10",
-        split=split_of("10"),
-        license="CC BY-SA 3.0",
-    )
+    assert pairs[0] == Pair("How to hide a view", "view.hide(a < b);", "java", "Stack Overflow", "10-1-0", "10",
+                            split_of("10"), "CC BY-SA 3.0")  # fmt: skip
     assert pairs[-1].query == "Büro ’öffnen’"
 
 

@@ -43,7 +43,7 @@ def test_the_first_line_says_the_language(language: str, first: bytes, rest: byt
 @pytest.mark.parametrize(
     "first", [b"", b"MIT License", b"#!", b"#!/bin/sed -f", b"#!/usr/bin/env", b" #!/bin/sh", b"#!\xff"]
 )
-def test_no_first_line_no_script(first: bytes) -> None:
+def test_a_file_without_a_known_first_line_is_no_script(first: bytes) -> None:
     assert script_language(first + b"\nhide() { g; }\n") is None
     assert read(first + b"\nhide() { g; }\n", "r", "tool") == ([], False)
 

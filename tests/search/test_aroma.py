@@ -121,7 +121,7 @@ def test_members_and_statements_parse_as_where_they_belong(around: str, code: st
     assert similarity(features(around % code, "java"), fragment) == 1
 
 
-def test_files_and_several_fragments_parse() -> None:
+def test_whole_files_and_several_fragments_parse() -> None:
     assert {"a", "b", "C", "D", "f"} <= names("import a.b.C; class D { int x = f(); }")
     assert {"Override", "f", "g", "B"} <= names("@Override protected void f() { g(); } private B g() { return 1; }")
     assert {"f", "g", "h"} <= names("f(); @Override public void g() { } public class A { void h() {} }")

@@ -75,3 +75,14 @@ def test_depth_cuts_the_lists_of_parts() -> None:
 def test_a_fusion_of_itself_is_refused() -> None:
     with pytest.raises(BadInput, match="part of itself"):
         RrfRanker("rrf", parts=("bm25", "rrf"))
+
+
+def test_the_same_ranks_in_any_order_of_the_rankings_tie_to_the_last_bit() -> None:
+    ranks = np.array([1, 2, 7])  # of which sums differ by the order of the summands
+    rankings = []
+    for turn in range(3):
+        rows = np.arange(100, 100 + ranks.max())
+        rows[np.roll(ranks, turn) - 1] = [0, 1, 2]
+        rankings.append([(int(row), 0.0) for row in rows])
+    scores = dict(fuse(rankings, 100))
+    assert scores[0] == scores[1] == scores[2]

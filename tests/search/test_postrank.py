@@ -131,6 +131,7 @@ def test_grammar_counts_only_where_it_is_asked_for(index: Index) -> None:
     assert max(score for _, score in with_all.search("how do I copy a file", 50)) < 32
 
 
+@pytest.mark.slow
 def test_without_code_the_typed_tokens_tell_nothing_and_the_rest_holds(
     documents: list[Document], index: Index, tmp_path: Path
 ) -> None:

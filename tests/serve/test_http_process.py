@@ -28,6 +28,7 @@ from tests import corpus
 from tests.serving import Served, own_port, served
 from tests.waiting import LONG, put, until
 
+pytestmark = pytest.mark.slow  # each starts a server
 ASK = "/api/search?query=hide+soft+keyboard"
 
 
@@ -80,7 +81,6 @@ def asking(server: Served, clients: int = 4) -> Iterator[Counter[str]]:
         each.result()
 
 
-@pytest.mark.slow
 def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_path: Path) -> None:
     corpus.write(tmp_path / "repos")
     with served("-i", folder) as server, asking(server) as got:
@@ -98,7 +98,6 @@ def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_pa
     assert set(got) == {"200 True"}
 
 
-@pytest.mark.slow
 def test_a_damaged_snapshot_is_named_and_the_old_one_goes_on(folder: Path, tmp_path: Path) -> None:
     whole = (folder / "snapshot.json").read_bytes()
     with served("-i", f"demo={folder}") as server:
@@ -238,7 +237,6 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
         assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_searching_processes_that_are_killed_are_replaced_and_none_outlives_the_server(folder: Path) -> None:
     with served("-i", folder, "--workers", "2") as server:
         until(lambda: len(_children(server.process.pid)) >= 2)

@@ -91,6 +91,7 @@ def test_a_form_of_another_page_and_a_huge_body_are_refused(server: tuple[str, s
     assert huge.status_code == 413
 
 
+@pytest.mark.slow
 async def test_with_a_token_only_who_bears_it_is_answered(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a-token-of-this-test\n")

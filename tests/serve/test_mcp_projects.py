@@ -98,6 +98,7 @@ async def test_a_build_that_ended_before_its_time_is_finished_by_the_next_server
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["closed", "killed"])
 async def test_a_build_ends_with_its_server_however_that_ends(large: Path, end: str) -> None:
     async with agent("--wait", "0", "--root", large, cwd=large) as client:
@@ -147,6 +148,7 @@ async def test_an_update_that_takes_longer_goes_on_while_answers_say_that_they_a
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_two_roots_of_the_client_are_two_projects(tmp_path: Path, mode: str) -> None:
     roots = [tmp_path / "kitchen", tmp_path / "garden"]
@@ -226,6 +228,7 @@ def initialize(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
+@pytest.mark.slow
 def test_stdout_carries_the_protocol_only_and_the_end_of_stdin_ends_the_server(raw: subprocess.Popen[str]) -> None:
     assert json.loads(initialize(raw))["result"]["serverInfo"]["name"] == "ncs"
     call = {"name": "search_code", "arguments": {"query": "keyboard"}}
@@ -247,6 +250,7 @@ def test_stdout_carries_the_protocol_only_and_the_end_of_stdin_ends_the_server(r
     assert raw.returncode == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_server_while_it_waits_for_its_client(raw: subprocess.Popen[str]) -> None:
     initialize(raw)
     raw.send_signal(signal.SIGINT)
