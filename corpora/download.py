@@ -99,7 +99,9 @@ def place(folder: Path, path: str) -> Path:
 class Client:
     """HTTP connections shared by threads; `stop` ends their reading and waiting."""
 
-    def __init__(self, *, jobs: int = JOBS, tries: int = TRIES, limit: int = LIMIT) -> None:
+    def __init__(
+        self, *, jobs: int = JOBS, tries: int = TRIES, limit: int = LIMIT, transport: httpx.BaseTransport | None = None
+    ) -> None:
         try:
             import httpx
         except ImportError:
@@ -110,7 +112,7 @@ class Client:
         self._errors = httpx
         self._client = httpx.Client(
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
-            follow_redirects=True, timeout=TIMEOUT, limits=httpx.Limits(max_connections=jobs),
+            follow_redirects=True, timeout=TIMEOUT, limits=httpx.Limits(max_connections=jobs), transport=transport,
         )  # fmt: skip
 
     def __enter__(self) -> Client:

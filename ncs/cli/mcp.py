@@ -60,6 +60,8 @@ def mcp(
     try:
         from ncs.serve.mcp import server
     except ImportError as error:
+        if str(error.name).startswith("ncs"):
+            raise
         raise MissingExtra(f"ncs mcp needs {error.name}; pip install 'neural-code-search[mcp]'") from error
     if http:
         server.serve_http(settings, port, token, output.say)

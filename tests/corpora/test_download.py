@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from corpora.download import RECORD, Client, NotFetched, RemoteFile, fetch_all, place, read_record
@@ -282,3 +283,17 @@ def test_two_files_cannot_go_to_one_place_and_a_refused_file_is_recorded_as_fail
         raise NotFetched(f"{path.name} is no archive", final=True)
 
     assert fetch_all(many(site, 1), tmp_path, then=refuse).failed == {"0/0.txt": "0.txt is no archive"}
+
+
+@pytest.mark.parametrize(
+    "to", ["http://files.example.org/", "https://files.example.org/a"], ids=["without TLS", "in a circle"]
+)
+def test_redirects_away_from_tls_and_in_circles_are_refused(to: str, tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.scheme == "https":
+            return httpx.Response(302, headers={"Location": to})
+        return httpx.Response(200, content=b"changed on the way")
+
+    with Client(transport=httpx.MockTransport(answer)) as client, pytest.raises(NotFetched, match="redirect"):
+        client.fetch(RemoteFile("https://files.example.org/a", "a"), tmp_path)
+    assert not (tmp_path / "a").exists()
