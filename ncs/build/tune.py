@@ -67,7 +67,7 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     for ranker in (built, current):
         ranker.load(snapshot)
     weights = asdict(built.weights)
-    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or built.opened.head))
+    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or built.open_parts.head))
     examples = [Example.of(built.rank(each.text, HEAD), each.rows, names) for each in judged]
     beside = [_any_but(each.wrong, built, each.text, names) for each in alone]
     found = sum(len(example.right) > 0 for example in examples)

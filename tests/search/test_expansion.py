@@ -46,7 +46,7 @@ def test_without_the_prose_setting_all_words_count_alike() -> None:
 
 def test_neighbours_that_the_corpus_writes_as_one_word_are_looked_for_so_too() -> None:
     found = read("lower case", spelling=0.25)
-    assert (found.words, found.added) == (("lowercase",), {stem("lowercase"): 0.25})
+    assert (found.words, found.other_spellings) == (("lowercase",), {stem("lowercase"): 0.25})
 
 
 def test_a_preposition_is_not_joined_to_what_follows_it() -> None:

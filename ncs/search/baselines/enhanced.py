@@ -74,14 +74,14 @@ class EnhancedRanker(Ranker):
         self.part.fit(words, embeddings, track=track)
 
     def _pairs(self, track: Track) -> Iterable[tuple[list[str], list[str]]]:
-        from ncs.search.pairs import code_words, normalised, read_pairs, read_questions
+        from ncs.search.pairs import code_words, normalized, read_pairs, read_questions
 
         if not self.config["pairs"]:
             raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
         left_out = self.config["leave_out"]
-        unwanted = set(map(normalised, read_questions(Path(str(left_out))))) if left_out else set()
+        unwanted = set(map(normalized, read_questions(Path(str(left_out))))) if left_out else set()
         for query, code, language in track(read_pairs(Path(str(self.config["pairs"]))), self.name, unit="pairs"):
-            if normalised(query) not in unwanted:
+            if normalized(query) not in unwanted:
                 yield content_words(tokenize(query)), code_words(code, language)
 
     def added(self, text: str) -> list[str]:
