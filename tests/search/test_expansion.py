@@ -78,7 +78,7 @@ def test_a_known_word_is_left_as_it_is() -> None:
 
 
 def test_spelling_can_be_turned_off() -> None:
-    assert read("lower case intialize", spelling=0.0).added == {}
+    assert read("lower case intialize", spelling=0.0).other_spellings == {}
 
 
 def test_what_is_in_the_question_already_is_not_added() -> None:

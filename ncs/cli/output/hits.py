@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from ncs.console import is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
 from ncs.search.explain_table import query_lines, reasons_lines
-from ncs.search.highlight import excerpt, marked_lines, marks, name_marks, has_file_lines
+from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
 from ncs.serve.terminal import (
     MARK,
     NAME_MARK,

@@ -11,7 +11,7 @@ from textual.highlight import highlight
 
 from ncs.console import visible
 from ncs.search.explain_table import query_lines, reasons_lines
-from ncs.search.highlight import marks, name_marks, has_file_lines
+from ncs.search.highlight import has_file_lines, marks, name_marks
 from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, place
 
 MARK = "bold underline $text-warning"
