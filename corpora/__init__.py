@@ -17,44 +17,43 @@ CORPORA: Mapping[str, str] = {
     "cosqa": "corpora.cosqa:read",
     "nlp2api": "corpora.nlp2api:read",
     "codesearchnet": "corpora.codesearchnet:challenges",
-    "coir": "corpora.coir:read_there",
+    "coir": "corpora.coir:read_all",
     "repo_search": "corpora.repo_search:corpora",
 }
-"""name -> module:function, which takes the data folder and gives the Corpus, or a list of several."""
-_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""name -> module:function, which takes the data folder and returns a Corpus or a list of them."""
+_DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def data_folder(given: Path | None = None) -> Path:
-    """Where the data sets lie: the folder given, else $NCS_DATA, else ../shared/data beside the project.
+def data_folder(folder_option: Path | None = None) -> Path:
+    """The folder of the data sets: `folder_option`, else $NCS_DATA, else ../shared/data beside the project.
 
     Raises BadInput where that is no folder.
     """
-    folder = given or (Path(os.environ["NCS_DATA"]) if os.environ.get("NCS_DATA") else _BESIDE)
+    folder = folder_option or (Path(os.environ["NCS_DATA"]) if os.environ.get("NCS_DATA") else _DEFAULT_FOLDER)
     if not folder.is_dir():
         raise BadInput(f"there is no data folder {folder}; name the one with the data sets with --data or NCS_DATA")
     return folder
 
 
 def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
-    """The corpora of a name (one, or one a language, task or repository), or by its path a BEIR folder, or a folder of
-    such.
+    """The corpora of a name (one, or one per language, task or repository), or of a path to BEIR folders.
 
-    Raises BadInput, naming the known ones, for neither.
+    Raises BadInput, listing the known names, for anything else.
     """
-    if beir := [
+    if beir_folders := [
         path.parent
         for path in (Path(name) / "corpus.jsonl", *sorted(Path(name).glob("*/corpus.jsonl")))
         if path.is_file()
     ]:
         from corpora.corpus import read_beir
 
-        return [read_beir(folder) for folder in beir]
+        return [read_beir(folder) for folder in beir_folders]
     if any(Path(name).glob("*/final/jsonl")):
         from corpora.codesearchnet.pairs import corpora_of
 
         return corpora_of(Path(name))
     if name not in CORPORA:
-        raise BadInput(f"no corpus or BEIR folder called {name!r}; there are: {', '.join(CORPORA)}")
+        raise BadInput(f"no corpus or BEIR folder called {name!r}; choose from {', '.join(CORPORA)}")
     module, _, function = CORPORA[name].partition(":")
     read: Any = getattr(importlib.import_module(module), function)
     loaded: Corpus | list[Corpus] = read(data_folder(data))
@@ -62,10 +61,10 @@ def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
 
 
 def load_corpus(name: str, data: Path | None = None) -> Corpus:
-    """The corpus of a name that stands for one; BadInput where it is unknown or stands for several."""
+    """The only corpus of a name; BadInput where it is unknown or has several."""
     corpora = load_corpora(name, data)
     if len(corpora) > 1:
         raise BadInput(
-            f"{name!r} is {len(corpora)} corpora ({', '.join(each.name for each in corpora)}); take one by one"
+            f"{name!r} is {len(corpora)} corpora ({', '.join(each.name for each in corpora)}); name one of them"
         )
     return corpora[0]

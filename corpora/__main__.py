@@ -1,4 +1,4 @@
-"""`bin/corpora`: data sets fetched, turned into one shape, and checked.
+"""`bin/corpora`: fetches data sets, converts them to one shape, and checks them.
 
 python -m corpora                                        what there is, and where it comes from
 python -m corpora fetch NAME DATA                        its published files into DATA/NAME; resumes a stopped call
@@ -6,7 +6,7 @@ python -m corpora repositories LINKS FOLDER              archives of the reposit
 python -m corpora ncs287 score-sheet FILE                Answered@k and MRR of a published score sheet
 python -m corpora stackoverflow POSTS PAIRS              Posts.xml or .7z into (title, code) pairs
 python -m corpora codesearchnet pairs CORPUS PAIRS       a corpus read back: pairs, index, submission
-python -m corpora halves SOURCES FOLDER --language go    functions cut in two: code asked with code, a BEIR folder
+python -m corpora halves SOURCES FOLDER --language go    functions cut in two, to search code by code: a BEIR folder
 python -m corpora beir NAME FOLDER                       a corpus as BEIR folders
 """
 
@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from corpora import CORPORA, data_folder, load_corpora
-from corpora.catalogue import CATALOGUE, FETCHED, HUB, Hosts, fetch_corpus
+from corpora.catalog import CATALOG, FETCHED, HUB, Hosts, fetch_corpus
 from corpora.codesearchnet import commands as codesearchnet
 from corpora.corpus import Corpus, write_beir
-from corpora.download import JOBS, TRIES, Downloads, fetch_all, keep_in_zip
+from corpora.download import JOBS, TRIES, Downloads, fetch_all, filter_zip
 from corpora.halves import halves
-from corpora.ncs287 import read_links, read_questions, recomputed
+from corpora.ncs287 import read_links, read_questions, recompute
 from corpora.pairs import HeldOut, write_pairs
 from corpora.repo_search import GITHUB
 from corpora.stackoverflow import Filters, read_dump
@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="bin/corpora", description=f"{__doc__}\n{_listed()}", formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bin/corpora",
+        description=f"{__doc__}\n{_list_text()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_list)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -54,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("name", metavar="NAME", help=", ".join(FETCHED))
     fetch.add_argument("data", type=Path, help="data folder; the files go to DATA/NAME")
     fetch.add_argument("--only", default="*", metavar="PATTERN", help="of file names (coir: data sets), as '*.csv'")
-    fetch.add_argument("--catalogue", type=Path, default=CATALOGUE, help="another list of addresses")
+    fetch.add_argument("--catalog", "--catalogue", type=Path, default=CATALOG, help="another list of addresses")
     fetch.add_argument("--hub", default=HUB, help="host of coir (default %(default)s)")
     fetch.add_argument("--github", default=GITHUB, help="host of repo_search (default %(default)s)")
     _add_downloading(fetch)
@@ -63,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     repositories = commands.add_parser("repositories", help="archives of listed repositories, in parallel")
     repositories.add_argument("links", type=Path, help="one link to a .zip of GitHub a line, as in ncs287")
     repositories.add_argument("folder", type=Path, help="where the archives go; then: ncs build FOLDER")
-    repositories.add_argument("--whole", action="store_true", help="keep more than source files")
+    repositories.add_argument("--whole", action="store_true", help="keep all files, not only source files")
     _add_downloading(repositories)
     repositories.set_defaults(run=_repositories)
 
@@ -108,22 +110,22 @@ def _parser() -> argparse.ArgumentParser:
 def _add_downloading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=JOBS, help="files at once (default %(default)s)")
     parser.add_argument("--tries", type=int, default=TRIES, help="of each file (default %(default)s)")
-    parser.add_argument("--again", action="store_true", help="ask again for what was not there last time")
+    parser.add_argument("--again", action="store_true", help="request again what was not found last time")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
 
-def _listed() -> str:
+def _list_text() -> str:
     width = max(map(len, FETCHED))
     return "\n".join(f"  {name:{width}}  {about}" for name, about in FETCHED.items())
 
 
 def _list(options: argparse.Namespace) -> int:
-    sys.stdout.write(f"{_listed()}\n\nfetch one with: python -m corpora fetch NAME DATA\n")
+    sys.stdout.write(f"{_list_text()}\n\nfetch one with: python -m corpora fetch NAME DATA\n")
     return 0
 
 
 def _fetch(options: argparse.Namespace) -> int:
-    hosts = Hosts(options.catalogue, options.hub.rstrip("/"), options.github.rstrip("/"))
+    hosts = Hosts(options.catalog, options.hub.rstrip("/"), options.github.rstrip("/"))
     return _report(
         fetch_corpus(
             options.name, options.data, only=options.only, hosts=hosts, jobs=options.jobs, tries=options.tries,
@@ -137,7 +139,7 @@ def _repositories(options: argparse.Namespace) -> int:
         fetch_all(
             read_links(options.links), options.folder, jobs=options.jobs, tries=options.tries,
             again=options.again, track=tracker(options.quiet),
-            then=None if options.whole else partial(keep_in_zip, wanted=lambda name: language_of(name) is not None),
+            then=None if options.whole else partial(filter_zip, wanted=lambda name: language_of(name) is not None),
         )
     )  # fmt: skip
 
@@ -150,7 +152,7 @@ def _report(downloads: Downloads) -> int:
 
 
 def _score_sheet(options: argparse.Namespace) -> int:
-    values = recomputed(options.file)
+    values = recompute(options.file)
     for system, figures in values["systems"].items():
         answered = "/".join(str(figures[f"answered_{k}"]) for k in (1, 5, 10))
         sys.stdout.write(f"{system:20} Answered@1/5/10 {answered:12} MRR {figures['mrr']:.3f}\n")
@@ -164,7 +166,9 @@ def _stackoverflow(options: argparse.Namespace) -> int:
     questions = [question.query for path in options.held_out for question in read_questions(path)]
     held_out = HeldOut.of((query.id.partition("-")[0], query.text) for query in questions)
     if not questions:
-        sys.stderr.write("corpora: no --held-out questions: do not evaluate on Stack Overflow what learns from this\n")
+        sys.stderr.write(
+            "corpora: no --held-out questions: do not evaluate on Stack Overflow what is trained on these pairs\n"
+        )
     filters = Filters(options.tag, options.language, excluded)
     pairs = read_dump(
         options.posts, filters=filters, held_out=held_out, seed=options.seed, track=tracker(options.quiet)
@@ -177,14 +181,14 @@ def _halves(options: argparse.Namespace) -> int:
     if min(options.documents, options.queries) < 1:
         raise BadInput("--documents and --queries must be at least 1")
     numbers = {"documents": options.documents, "queries": options.queries, "seed": options.seed}
-    return _written([halves(options.sources, options.language, **numbers)], options.folder)
+    return _write_corpora([halves(options.sources, options.language, **numbers)], options.folder)
 
 
 def _beir(options: argparse.Namespace) -> int:
-    return _written(load_corpora(options.name, data_folder(options.data)), options.folder)
+    return _write_corpora(load_corpora(options.name, data_folder(options.data)), options.folder)
 
 
-def _written(corpora: Iterable[Corpus], folder: Path) -> int:
+def _write_corpora(corpora: Iterable[Corpus], folder: Path) -> int:
     for corpus in corpora:
         write_beir(corpus, folder / corpus.name)
         sys.stdout.write(f"{folder / corpus.name}\n")

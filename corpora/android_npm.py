@@ -41,7 +41,7 @@ class Package:
 
     @property
     def archive(self) -> str:
-        """The file name that `npm pack` gives it.
+        """The file name of `npm pack`.
 
         >>> Package("@capacitor/app", "6.0.3", "").archive
         'capacitor-app-6.0.3.tgz'
@@ -49,7 +49,7 @@ class Package:
         return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
 
     def is_in(self, folder: Path) -> bool:
-        """Whether the archive lies there whole and unaltered."""
+        """Whether the folder has the archive, with the pinned hash."""
         try:
             digest = hashlib.sha512((folder / self.archive).read_bytes()).digest()
         except FileNotFoundError:
@@ -63,13 +63,12 @@ def packages(path: Path = LIST) -> tuple[Package, ...]:
     return tuple(Package(row[1], row[2], row[3]) for row in rows if row)
 
 
-def fetch(wanted: Sequence[Package], folder: Path, *, track: Track = silent) -> dict[str, str]:
-    """Bring what is missing into `folder`, several at once; the packages that did not arrive, each with the reason.
+def fetch(pinned: Sequence[Package], folder: Path, *, track: Track = silent) -> dict[str, str]:
+    """Fetch missing packages into `folder` in parallel; returns those that failed, each with the reason.
 
-    Archives that are there already are only checked.
     Raises SourceError where npm is not installed, or fewer than `ENOUGH` of the packages are there in the end.
     """
-    missing = [package for package in wanted if not package.is_in(folder)]
+    missing = [package for package in pinned if not package.is_in(folder)]
     if not missing:
         return {}
     npm = shutil.which("npm")
@@ -77,21 +76,21 @@ def fetch(wanted: Sequence[Package], folder: Path, *, track: Track = silent) -> 
         raise SourceError("npm is not installed (it comes with Node.js)")
     folder.mkdir(parents=True, exist_ok=True)
     for package in missing:
-        (folder / package.archive).unlink(missing_ok=True)  # what lies there is damaged
-    # Beside the folder, not in it: the folder's time changes only with the corpus (bin/demo builds anew by it).
+        (folder / package.archive).unlink(missing_ok=True)  # damaged
+    # Beside the folder, not in it: the folder's time changes only with the corpus (bin/demo builds again by it).
     with tempfile.TemporaryDirectory(prefix="npm-", dir=folder.parent) as scratch:
-        brought = _bring(npm, missing, Path(scratch), folder)
-        reasons = dict(track(brought, "fetching", total=len(missing), unit="packages"))
+        results = _bring(npm, missing, Path(scratch), folder)
+        reasons = dict(track(results, "fetching", total=len(missing), unit="packages"))
     failed = {spec: reason for spec, reason in reasons.items() if reason}
-    if len(wanted) - len(failed) < len(wanted) * ENOUGH:
+    if len(pinned) - len(failed) < len(pinned) * ENOUGH:
         spec, reason = next(iter(failed.items()))
-        raise SourceError(f"npm could not fetch {len(failed)} of {len(wanted)} packages ({spec}: {reason})")
+        raise SourceError(f"npm could not fetch {len(failed)} of {len(pinned)} packages ({spec}: {reason})")
     return failed
 
 
 def _bring(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """Each package's spec, and why it did not arrive ("" where it did)."""
-    # The first few get one short try: without a network they tell it, not a hundred packages with three tries each.
+    """Each package's spec and the reason of its failure, "" for success."""
+    # The first few get one short try: without a network all of them fail at once.
     first, rest = missing[:JOBS], missing[JOBS:]
     with ThreadPoolExecutor(JOBS) as pool:
         reasons = list(pool.map(partial(_pack, npm, scratch, folder, tries=1, seconds=60), first))
@@ -106,30 +105,30 @@ def _bring(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) ->
 def _pack(npm: str, scratch: Path, folder: Path, package: Package, *, tries: int = 3, seconds: int = 300) -> str:
     command = [npm, "pack", package.spec, "--ignore-scripts", "--loglevel=error", f"--fetch-retries={tries - 1}"]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         return f"no answer in {seconds} s"
-    if done.returncode:
-        code = re.search(r"^npm (?:ERR!|error) code (\S+)", done.stderr, re.MULTILINE)
-        return code[1] if code else f"npm ended with {done.returncode}"
+    if result.returncode:
+        code = re.search(r"^npm (?:ERR!|error) code (\S+)", result.stderr, re.MULTILINE)
+        return code[1] if code else f"npm ended with {result.returncode}"
     if not package.is_in(scratch):
-        return "what arrived is not what was pinned: its hash differs"
+        return "its hash differs from the pinned one"
     (scratch / package.archive).replace(folder / package.archive)
     return ""
 
 
 def _count(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
     """A Track that counts on one line of the terminal."""
-    for done, item in enumerate(items, 1):
+    for number, item in enumerate(items, 1):
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r{stage} {done} of {total} {unit}" + "\n" * (done == total))
+            sys.stderr.write(f"\r{stage} {number} of {total} {unit}" + "\n" * (number == total))
         yield item
 
 
 def main(folder: str) -> int:
-    """Fetch the pinned list: 0 where enough of it is there, else 1 and one line that says why."""
+    """Fetch the pinned list; 0 if enough of it arrived, else 1 and one line with the reason."""
     try:
         failed = fetch(packages(), Path(folder), track=_count)
     except (NcsError, OSError) as error:

@@ -20,7 +20,7 @@ _SIX = ("go", "java", "javascript", "php", "python", "ruby")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One of the ten. datasets: data set -> language of its documents, "" where they are text or a mixture."""
+    """A task. datasets: data set -> language of its documents, "" for text or several."""
 
     kind: Kind
     datasets: Mapping[str, str]
@@ -38,7 +38,7 @@ TASKS: Mapping[str, Task] = {
     "codefeedback-st": Task("hybrid", {"codefeedback-st": ""}),
     "codefeedback-mt": Task("hybrid", {"codefeedback-mt": ""}),
 }
-"""The table of the paper's section 3; its CodeSearchNet task asks with code for a docstring."""
+"""The table of the paper's section 3; in its CodeSearchNet task code is the query and a docstring the answer."""
 DATASETS: Mapping[str, str] = {name: language for task in TASKS.values() for name, language in task.datasets.items()}
 OWNER = "CoIR-Retrieval"
 _FETCH = "python -m corpora fetch coir DATA"
@@ -54,7 +54,7 @@ def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
     Raises BadInput for an unknown name, missing files or columns, MissingExtra where pyarrow is needed.
     """
     if name not in DATASETS:
-        raise BadInput(f"CoIR has no data set {name!r}; there are: {', '.join(DATASETS)}")
+        raise BadInput(f"CoIR has no data set {name!r}; choose from {', '.join(DATASETS)}")
     language = DATASETS[name]
     if (folder / name / "corpus.jsonl").is_file():
         return read_beir(folder / name, split=split, language=language)
@@ -62,7 +62,7 @@ def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
     roots = _roots(name, folder)
     tables = {part: _files(roots, part) for part in ("corpus", "queries", split)}
     if missing := [part for part, files in tables.items() if not files]:
-        raise BadInput(f"there is no {missing[0]!r} of {name} in {folder}; get it with: {_FETCH}")
+        raise BadInput(f"there is no {missing[0]!r} of {name} in {folder}; fetch it with: {_FETCH}")
     qrels: dict[str, dict[str, int]] = {}
     for row, place in _rows(tables[split], library):
         query, document = (_text(row, (f"{kind}_id", f"{kind}-id"), place) for kind in ("query", "corpus"))
@@ -84,16 +84,16 @@ def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
 def read_task(task: str, folder: Path) -> list[Corpus]:
     """All data sets of one of the ten tasks; BadInput names the tasks there are."""
     if task not in TASKS:
-        raise BadInput(f"CoIR has no task {task!r}; there are: {', '.join(TASKS)}")
+        raise BadInput(f"CoIR has no task {task!r}; choose from {', '.join(TASKS)}")
     return [read(name, folder) for name in TASKS[task].datasets]
 
 
-def read_there(data: Path) -> list[Corpus]:
-    """The data sets that lie in `data`/coir; BadInput where none does."""
+def read_all(data: Path) -> list[Corpus]:
+    """The data sets in `data`/coir; BadInput where there are none."""
     folder = data / "coir"
     present = [name for name in DATASETS if (folder / name / "corpus.jsonl").is_file() or _roots(name, folder)]
     if not present:
-        raise BadInput(f"there is no data set of CoIR in {folder}; get them with: {_FETCH}")
+        raise BadInput(f"there is no data set of CoIR in {folder}; fetch them with: {_FETCH}")
     return [read(name, folder) for name in present]
 
 
@@ -103,12 +103,12 @@ def _roots(name: str, folder: Path) -> list[Path]:
 
 def _files(roots: Sequence[Path], part: str) -> list[Path]:
     """Files of a split: corpus-00000-of-00002.parquet, qrels-test.parquet."""
-    named = re.compile(rf"(?:.*-)?{part}(?:-\d+-of-\d+)?\.parquet")
-    return sorted(path for root in roots for path in root.rglob("*.parquet") if named.fullmatch(path.name))
+    pattern = re.compile(rf"(?:.*-)?{part}(?:-\d+-of-\d+)?\.parquet")
+    return sorted(path for root in roots for path in root.rglob("*.parquet") if pattern.fullmatch(path.name))
 
 
 def _rows(files: Sequence[Path], library: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """The rows of all files with their places, in batches: no table is in memory whole."""
+    """The rows of all files with their places, read in batches."""
     for path in files:
         number = 0
         try:
@@ -118,7 +118,7 @@ def _rows(files: Sequence[Path], library: Any) -> Iterator[tuple[dict[str, Any],
                         number += 1
                         yield row, f"{path}: row {number}"
         except (library.ArrowInvalid, OSError) as error:
-            raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); get the file again") from None
+            raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); fetch the file again") from None
 
 
 def _text(row: Mapping[str, object], keys: Sequence[str], place: str) -> str:

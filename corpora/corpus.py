@@ -1,4 +1,4 @@
-"""A data set in one shape: documents, queries, judgments; in and out as a BEIR folder."""
+"""A data set in one shape: documents, queries and qrels, read and written as a BEIR folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ QRELS_HEADER = "query-id\tcorpus-id\tscore"
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents to search, queries to ask, and which documents answer them, in grades.
+    """Documents, queries, and qrels with grades.
 
-    `source` makes the documents anew at each call, so that large ones need not stay in memory.
-    Raises BadInput where two queries have one id, none is judged, or a judged one is not there.
+    `source` yields the documents again at each call, so that large corpora need not fit into memory.
+    Raises BadInput for repeated query ids, empty qrels, and qrels of unknown queries.
     """
 
     name: str
@@ -29,9 +29,9 @@ class Corpus:
     qrels: Qrels
     source: Callable[[], Iterable[Document]] = field(repr=False)
     fold: Callable[[Run], Run] | None = field(default=None, repr=False)
-    """Where the qrels judge not documents but what they stand in (files): a run over these, of one over documents."""
+    """Where the qrels judge files, not documents: maps a run over documents to one over files."""
     grades: Mapping[str, Mapping[str, float]] | None = None
-    """Where several people judged: the mean grades that the qrels round; CodeSearchNet's own NDCG counts these."""
+    """Mean grades of several annotators, which the qrels round; CodeSearchNet's own NDCG uses these."""
 
     def __post_init__(self) -> None:
         ids = {query.id for query in self.queries}
@@ -45,7 +45,7 @@ class Corpus:
             raise BadInput(f"{self.name}: no query is judged; the qrels are missing or empty")
 
     def documents(self) -> Iterator[Document]:
-        """All documents, in the corpus's own order; BadInput where an id comes twice."""
+        """All documents, in the corpus's order; BadInput for repeated ids."""
         seen: set[str] = set()
         for document in self.source():
             if document.id in seen:
@@ -54,12 +54,12 @@ class Corpus:
             yield document
 
     def judged_run(self, run: Run) -> Run:
-        """A run over documents as one over what the qrels judge."""
+        """A run over documents as a run over judged objects."""
         return run if self.fold is None else self.fold(run)
 
 
 def digest(documents: Iterable[Document], queries: Iterable[Query], qrels: Qrels) -> str:
-    """SHA-256 over ids, code, queries and grades: the same data has the same digest, however it is extracted."""
+    """SHA-256 over ids, code, queries and grades: the same data has the same digest, whatever extracted it."""
     state = hashlib.sha256()
 
     def add(*parts: str) -> None:
@@ -78,7 +78,7 @@ def digest(documents: Iterable[Document], queries: Iterable[Query], qrels: Qrels
 
 
 def first_repeated(ids: Iterable[str]) -> str | None:
-    """The first id that was there before, None where all differ.
+    """The first id that occurs twice, None where all differ.
 
     >>> first_repeated("abcb"), first_repeated("abc")
     ('b', None)
@@ -109,12 +109,12 @@ def read_beir(folder: Path, *, split: str = "test", language: str | None = None)
 
 
 def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
-    """Write the corpus as a BEIR folder, with all that our documents know in their metadata.
+    """Write the corpus as a BEIR folder, with document fields as metadata.
 
-    Raises BadInput where not the documents are judged, which BEIR cannot say, and for ids that its files cannot hold.
+    Raises BadInput where files are judged instead of documents, and for ids with tabs or line ends.
     """
     if corpus.fold is not None:
-        raise BadInput(f"{corpus.name}: its files are judged, not its functions; BEIR folders cannot say that")
+        raise BadInput(f"{corpus.name}: its qrels judge files, not functions, which a BEIR folder cannot hold")
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     write_rows(folder / "corpus.jsonl", map(_to_beir, corpus.documents()))
     write_rows(folder / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in corpus.queries))
@@ -128,7 +128,7 @@ def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
 
 
 def add_judgment(qrels: dict[str, dict[str, int]], query: str, document: str, grade: str, place: str) -> None:
-    """Note one judgment read at a place; BadInput where it is there already or its grade is no whole number."""
+    """Add one judgment read at a place; BadInput for a repeated one or a grade that is not a whole number."""
     grades = qrels.setdefault(query, {})
     if document in grades:
         raise BadInput(f"{place}: {document!r} is judged twice for {query!r}; keep one line")
@@ -166,20 +166,20 @@ def _to_beir(document: Document) -> dict[str, object]:
 def _from_beir(row: Row, language: str | None) -> Document:
     id, title, text = row.text("_id"), row.text("title", ""), row.text("text")
     metadata = row.values.get("metadata")
-    about = Row(metadata, f"{row.place} metadata") if isinstance(metadata, Mapping) else Row({}, row.place)
-    if "words" not in about.values:
-        return read_program(text, about.text("language", language or ""), id=id, title=title)
+    metadata_row = Row(metadata, f"{row.place} metadata") if isinstance(metadata, Mapping) else Row({}, row.place)
+    if "words" not in metadata_row.values:
+        return read_program(text, metadata_row.text("language", language or ""), id=id, title=title)
     return Document(
         id=id,
-        repository=about.text("repository", ""),
-        path=about.text("path", ""),
-        start_line=_number(about, "start_line"),
-        end_line=_number(about, "end_line"),
-        language=about.text("language", ""),
-        kind=about.text("kind", ""),
-        name=about.text("name", ""),
-        qualified_name=about.text("qualified_name", ""),
-        words=_words(about),
+        repository=metadata_row.text("repository", ""),
+        path=metadata_row.text("path", ""),
+        start_line=_number(metadata_row, "start_line"),
+        end_line=_number(metadata_row, "end_line"),
+        language=metadata_row.text("language", ""),
+        kind=metadata_row.text("kind", ""),
+        name=metadata_row.text("name", ""),
+        qualified_name=metadata_row.text("qualified_name", ""),
+        words=_words(metadata_row),
         code=text,
     )
 

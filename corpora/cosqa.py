@@ -26,7 +26,7 @@ RELEASE = "cosqa"
 def read(data: Path) -> Corpus:
     """6,267 functions, 500 development queries with one gold function each: two files in `data`, else the release.
 
-    Keys read: id, code of a function; id, query, gold of a query. Raises BadInput for what is missing.
+    Keys read: id, code of a function; id, query, gold of a query. Raises BadInput for missing files or keys.
     """
     if not (data / QUERIES).is_file() and (data / RELEASE).is_dir():
         return read_release(data / RELEASE)
@@ -52,7 +52,7 @@ def read_release(folder: Path, *, split: str = "dev") -> Corpus:
         row = Row(values if isinstance(values, dict) else {}, f"{path}: query {number}")
         gold = row.values.get("retrieval_idx")
         if not isinstance(gold, int):
-            raise BadInput(f"{row.place}: no number in 'retrieval_idx'; get the file again")
+            raise BadInput(f"{row.place}: no number in 'retrieval_idx'; fetch the file again")
         queries.append(Query(row.text("idx"), row.text("doc")))
         qrels[row.text("idx")] = {_id(gold): 1}
     functions = _json(folder / "code_idx_map.txt", dict)
@@ -72,9 +72,9 @@ def _json(path: Path, kind: type) -> Any:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch cosqa DATA") from None
+        raise BadInput(f"there is no {path}; fetch it with: python -m corpora fetch cosqa DATA") from None
     except ValueError as error:
-        raise BadInput(f"{path} is not JSON ({error}); get the file again") from None
+        raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
     if not isinstance(values, kind):
-        raise BadInput(f"{path} is not CoSQA's; get the file again")
+        raise BadInput(f"{path} is not a file of CoSQA; fetch it again")
     return values

@@ -1,4 +1,4 @@
-"""Files from web servers into a folder: several at once, retried, resumed and checked; what arrived is recorded."""
+"""Parallel downloads into a folder, with retries, resumption, checksums and a record of the results."""
 
 from __future__ import annotations
 
@@ -37,21 +37,20 @@ RECORD = "downloads.jsonl"
 """In the folder: one JSON object a line for every file that arrived or failed; the last line of a path counts."""
 JOBS, TRIES = 4, 5
 TIMEOUT, FIRST_WAIT, LONGEST_WAIT = 60.0, 1.0, 120.0
-"""Seconds: without an answer or a byte; before the second try, doubled for each further one; at most. Where a server
-asks to wait longer, the file is left for another day."""
+"""Seconds: of silence; before the second try, doubled each time; at most. A longer Retry-After is a failure."""
 GIVE_UP = 3
-"""After so many files for each job, one after the other, that failed and might not have, the network is down."""
+"""Consecutive retryable failures per job after which the network counts as down."""
 LIMIT = 200 << 30
 """Bytes of one file."""
 UNPACKED = 4 << 30
-"""Bytes: no archive's source files are larger than this together; what claims to be is a bomb."""
+"""Most bytes of an archive's source files; more is a zip bomb."""
 BLOCK = 1 << 16
 PART, STATE = ".part", ".part.json"
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class NotFetched(SourceError):
-    """A file that did not arrive. final: asking again will not help (it is not there, or not what was expected)."""
+    """A failed download. final: a retry would not help (not found, or not the expected content)."""
 
     def __init__(self, message: str, *, final: bool) -> None:
         super().__init__(message)
@@ -59,7 +58,7 @@ class NotFetched(SourceError):
 
 
 class _Retry(Exception):
-    """This try failed and the next may not; `after`: seconds the server asked to wait."""
+    """A retryable failure; `after`: seconds of Retry-After."""
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
         super().__init__(reason)
@@ -68,9 +67,9 @@ class _Retry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file to fetch, and where it goes below the folder (posix).
+    """A file to fetch, and its path below the folder (posix).
 
-    checksum: `sha256:<hex>`, or `git:<hex>`, the name git has for a file of that content, or nothing.
+    checksum: `sha256:<hex>`, or `git:<hex>` (the blob's object id), or empty.
     """
 
     url: str
@@ -81,7 +80,7 @@ class RemoteFile:
 
 @dataclass(slots=True)
 class Downloads:
-    """The result of a call. present: came with an earlier call. failed: path -> reason."""
+    """The result of `fetch_all`. present: fetched earlier. failed: path -> reason."""
 
     arrived: int = 0
     present: int = 0
@@ -89,16 +88,16 @@ class Downloads:
 
 
 def place(folder: Path, path: str) -> Path:
-    """Where a path lies below a folder; BadInput for one that leads out of it."""
+    """A path below a folder; BadInput for one that leads out of it."""
     parts = PurePosixPath(path)
     outside = parts.is_absolute() or ".." in parts.parts or "\\" in path or PureWindowsPath(path).drive
     if outside or not parts.name or "\0" in path:
-        raise BadInput(f"{path!r} does not lie inside a folder; name files by relative paths")
+        raise BadInput(f"{path!r} leads out of its folder; use relative paths")
     return folder / parts
 
 
 class Client:
-    """HTTP connections used by several threads at once; `stop` ends what they read and wait for."""
+    """HTTP connections shared by threads; `stop` ends their reading and waiting."""
 
     def __init__(self, *, jobs: int = JOBS, tries: int = TRIES, limit: int = LIMIT) -> None:
         try:
@@ -107,7 +106,7 @@ class Client:
             raise MissingExtra("fetching needs httpx: pip install 'neural-code-search[corpora]'") from None
         self.tries, self.limit, self.stop = tries, limit, threading.Event()
         self.sleep: Callable[[float], object] = self.stop.wait
-        self._not_before: dict[str, float] = {}  # host -> when it may be asked again
+        self._not_before: dict[str, float] = {}  # host -> time of the next allowed request
         self._errors = httpx
         self._client = httpx.Client(
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
@@ -121,13 +120,13 @@ class Client:
         self._client.close()
 
     def fetch(self, file: RemoteFile, folder: Path) -> str:
-        """Bring one file to its place; its SHA-256. Raises NotFetched.
+        """Fetch one file; returns its SHA-256. Raises NotFetched.
 
-        What has arrived lies in `<path>.part`, beside it the version that the server named (`<path>.part.json`); a
-        later call resumes it if the server still has the same version (If-Range). A file in its place is whole.
+        Partial content is in `<path>.part`, its ETag or date in `<path>.part.json`; a later call resumes it if the
+        server still has that version (If-Range). A file without `.part` is complete.
         """
         if not re.match(r"https?://[^/:]", file.url):
-            raise BadInput(f"{file.url!r} is no web address; write it as https://host/path")
+            raise BadInput(f"{file.url!r} is not a URL; write it as https://host/path")
         path = place(folder, file.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         tries, host = 0, urlsplit(file.url).netloc
@@ -139,17 +138,17 @@ class Client:
             try:
                 return _finish(file, path, resumed=self._try(file, path))
             except _Retry as retry:
-                tries = 1 if _size(_beside(path, PART)) > had else tries + 1  # progress starts the count anew
+                tries = 1 if _size(_beside(path, PART)) > had else tries + 1  # progress resets the count
                 if tries >= self.tries:
                     raise NotFetched(f"{file.url}: {retry}", final=False) from retry
                 if retry.after > LONGEST_WAIT:
                     self._not_before[host] = time() + retry.after
                     continue
-                spread = 1 + random.random() / 4  # noqa: S311  so that workers do not come back all at once
+                spread = 1 + random.random() / 4  # noqa: S311  jitter, so that workers do not retry at once
                 self.sleep(retry.after or min(FIRST_WAIT * 2 ** (tries - 1) * spread, LONGEST_WAIT))
 
     def _try(self, file: RemoteFile, path: Path) -> bool:
-        """Append what is missing to the part; whether a part was resumed."""
+        """Append the missing bytes to the part; whether a part was resumed."""
         if self.stop.is_set():
             raise NotFetched("stopped", final=False)
         errors = self._errors
@@ -164,10 +163,10 @@ class Client:
 
     def _receive(self, file: RemoteFile, path: Path, response: httpx.Response, had: int) -> bool:
         if file.url.startswith("https:") and response.url.scheme != "https":
-            raise NotFetched(f"{file.url}: led to an address without encryption", final=True)
+            raise NotFetched(f"{file.url}: redirected to a URL without encryption", final=True)
         start, total = _range(response)
         if response.status_code == 416 and total == had > 0:
-            return True  # all of it had arrived, only its end was not seen
+            return True  # the part was complete already
         if response.status_code == 200:
             length = response.headers.get("Content-Length", "")
             start, total = 0, int(length) if length.isdigit() else None
@@ -198,7 +197,7 @@ class Client:
 
 
 def _resumption(file: RemoteFile, path: Path) -> tuple[int, Mapping[str, str]]:
-    """How much of the same version is there, and the headers that ask for the rest."""
+    """Bytes already there of this version, and the headers that request the rest."""
     start = _size(_beside(path, PART))
     try:
         state = json.loads(_beside(path, STATE).read_text(encoding="utf-8"))
@@ -207,26 +206,26 @@ def _resumption(file: RemoteFile, path: Path) -> tuple[int, Mapping[str, str]]:
         return 0, {}
     if not same or not start or not (validator or file.checksum):
         return 0, {}
-    # Without a validator only the checksum tells in the end whether both halves are of one version.
+    # Without a validator the checksum verifies at the end that both halves are of one version.
     return start, {"Range": f"bytes={start}-", **({"If-Range": validator} if validator else {})}
 
 
 def _validator(headers: Mapping[str, str]) -> str:
-    """What names this version of the file: a strong ETag, else its date, else nothing (RFC 9110, 13.1.5)."""
+    """A strong ETag, else Last-Modified, else "" (RFC 9110, 13.1.5)."""
     etag = headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
 
 
 def _range(response: httpx.Response) -> tuple[int, int | None]:
-    """First byte, -1 for none, and size of the whole file, by Content-Range."""
+    """First byte (-1 for none) and file size from Content-Range."""
     header = response.headers.get("Content-Range", "").strip()
     start, total = re.fullmatch(r"bytes (\d+)-\d+/.*", header), header.rpartition("/")[2]
     return int(start[1]) if start else -1, int(total) if total.isdigit() else None
 
 
 def _refusal(file: RemoteFile, path: Path, response: httpx.Response) -> Exception:
-    """The error for an answer that brings no file."""
-    if response.status_code in (206, 416):  # not the range that was asked for: begin anew
+    """The error for a response without the file."""
+    if response.status_code in (206, 416):  # not the requested range: start again
         _drop(path)
         return _Retry(f"the server does not resume where it stopped ({response.status_code})")
     status, after = f"{response.status_code} {response.reason_phrase}".strip(), response.headers.get("Retry-After", "")
@@ -246,19 +245,19 @@ def _seconds(retry_after: str) -> float:
 
 
 def _finish(file: RemoteFile, path: Path, *, resumed: bool) -> str:
-    """Check the part and put it in its place; its SHA-256."""
+    """Verify the part and rename it to the path; returns its SHA-256."""
     part = _beside(path, PART)
     size, (kind, _, expected) = _size(part), file.checksum.partition(":")
     sha256 = hashlib.sha256()
     git = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-    with part.open("rb") as opened:
-        while block := opened.read(BLOCK):
+    with part.open("rb") as file_object:
+        while block := file_object.read(BLOCK):
             sha256.update(block)
             git.update(block)
-        os.fsync(opened.fileno())
+        os.fsync(file_object.fileno())
     digest = {"sha256": sha256.hexdigest(), "git": git.hexdigest(), "": ""}.get(kind)
     if digest is None:
-        raise BadInput(f"{file.checksum!r} is no checksum; write sha256:<hex> or git:<hex>")
+        raise BadInput(f"{file.checksum!r} is not a checksum; write sha256:<hex> or git:<hex>")
     if digest != expected or file.size not in (None, size):
         _drop(path)
         if resumed:
@@ -296,14 +295,13 @@ def fetch_all(
     then: Callable[[Path], None] | None = None,
     track: Track = silent,
 ) -> Downloads:
-    """Fetch what is missing; `then` is applied to each file once it is there, and raises NotFetched to refuse it.
+    """Fetch missing files; `then` is applied to each fetched file and may raise NotFetched to reject it.
 
-    Files that cannot be had (404) are not asked for a second time, unless `again`. Raises SourceError where the network
-    is down or a host wants to be left alone, BadInput for two files of one path and for a folder that another call is
-    filling.
+    Final failures (404) are not requested again, unless `again`. Raises SourceError where the network is down, BadInput
+    for two files of one path and for a folder that another process is filling.
     """
     if (twice := first_repeated(file.path for file in files)) is not None:
-        raise BadInput(f"two files are to go to {twice!r}; name each one once")
+        raise BadInput(f"two files have the path {twice!r}; name each once")
     if min(jobs, tries) < 1:
         raise BadInput("jobs and tries must be at least 1")
     for file in files:
@@ -342,17 +340,17 @@ def _fetch_all(
             in_a_row = in_a_row + 1 if row.get("final") is False else 0
             if in_a_row >= GIVE_UP * jobs:
                 client.stop.set()
-                kept = f"{downloads.arrived} arrived before; the same command resumes from there"
-                raise SourceError(f"{in_a_row} files in a row could not be fetched ({row['reason']}); {kept}")
+                progress = f"{downloads.arrived} arrived before; the same command resumes from there"
+                raise SourceError(f"{in_a_row} files in a row could not be fetched ({row['reason']}); {progress}")
     return downloads
 
 
 def _missing(files: Sequence[RemoteFile], folder: Path, again: bool, downloads: Downloads) -> list[RemoteFile]:
-    """What to ask for; the others are counted in `downloads`: present already, or known not to be had."""
-    known = read_record(folder / RECORD)
+    """Files to request; the others are counted in `downloads` as present or failed."""
+    record = read_record(folder / RECORD)
     missing: list[RemoteFile] = []
     for file in files:
-        row = known.get(file.path, {})
+        row = record.get(file.path, {})
         if (
             row.get("status") == "done"
             and row.get("url") == file.url
@@ -376,7 +374,7 @@ def _results(
             futures = {pool.submit(_fetch_one, file, folder, client, then): file for file in missing}
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        finally:  # ended early: nothing more is begun, and what is under way stops at its next block
+        finally:  # on early exit: start no more, and stop running downloads at their next block
             if not all(future.done() for future in futures):
                 client.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -395,7 +393,7 @@ def _fetch_one(file: RemoteFile, folder: Path, client: Client, then: Callable[[P
 
 
 def read_record(path: Path) -> dict[str, Mapping[str, Any]]:
-    """The last row of every path; a line that a killed process left half written does not count."""
+    """The last row of every path; a torn line is skipped."""
     rows: dict[str, Mapping[str, Any]] = {}
     if not path.is_file():
         return rows
@@ -411,7 +409,7 @@ def read_record(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _end_line(path: Path, record: IO[str]) -> None:
-    """So that a half line stays alone."""
+    """End a torn last line."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if size:
@@ -420,24 +418,24 @@ def _end_line(path: Path, record: IO[str]) -> None:
                 record.write("\n")
 
 
-def keep_in_zip(path: Path, wanted: Callable[[str], bool], *, limit: int = UNPACKED) -> None:
-    """Keep of a .zip only the files that are wanted by their path; links and paths that lead outside go.
+def filter_zip(path: Path, wanted: Callable[[str], bool], *, limit: int = UNPACKED) -> None:
+    """Reduce a .zip to the files wanted by path; links and paths that lead out of it are dropped.
 
-    The archive is replaced at once. Raises NotFetched, and removes it, where it is no archive or over the limit.
+    The archive is replaced atomically. Raises NotFetched, and removes it, if it is damaged or over the limit.
     """
     part = path.with_name(path.name + ".slim")
     try:
-        with zipfile.ZipFile(path) as whole, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as kept:
-            left = limit
-            for member in whole.infolist():
+        with zipfile.ZipFile(path) as source_zip, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target_zip:
+            bytes_left = limit
+            for member in source_zip.infolist():
                 if not _is_wanted(member, wanted):
                     continue
-                left -= member.file_size
-                if left < 0:
+                bytes_left -= member.file_size
+                if bytes_left < 0:
                     raise NotFetched(f"{path.name} holds over {limit} bytes of source files", final=True)
                 entry = zipfile.ZipInfo(member.filename, member.date_time)
                 entry.compress_type = zipfile.ZIP_DEFLATED
-                with whole.open(member) as source, kept.open(entry, "w") as target:
+                with source_zip.open(member) as source, target_zip.open(entry, "w") as target:
                     shutil.copyfileobj(source, target)  # zipfile reads no more than the size it names, and checks it
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         path.unlink()

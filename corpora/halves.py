@@ -1,7 +1,6 @@
-"""Functions cut in two, the first half a query and the second its answer: code searched with code.
+"""Code-to-code search: functions cut in two, the first half a query and the second its answer.
 
-CoIR's CodeSearchNet-CCR (Li et al. 2024, section 3.3) of any source trees: nothing of an answer is in its question but
-what one function has in common with itself.
+As CoIR's CodeSearchNet-CCR (Li et al. 2024, section 3.3), from any source trees.
 """
 
 from __future__ import annotations
@@ -19,31 +18,31 @@ from ncs.storage.file_roles import OUTLINES
 from ncs.types import Document, Query
 
 LINES = range(8, 81)
-"""Lines of a function that is cut: halves of less say nothing, of more everything."""
+"""Lines of the functions that are cut."""
 
 
 def halves(
     sources: Sequence[Path], language: str, *, documents: int = 2_000, queries: int = 300, seed: int = 0
 ) -> Corpus:
-    """So many functions of a language, drawn from all in these sources that differ, and questions about the first.
+    """A sample of the distinct functions of a language in these sources, with queries for the first of them.
 
-    Raises BadInput for a language that is not read and for sources without such a function.
+    Raises BadInput for an unknown language and for sources without such functions.
     """
     if language not in LANGUAGES:
-        raise BadInput(f"no language called {language!r}; there are: {', '.join(sorted(LANGUAGES))}")
+        raise BadInput(f"no language called {language!r}; choose from {', '.join(sorted(LANGUAGES))}")
     functions = {code: id for id, code in _functions(sources, language)}
     if not functions:
         raise BadInput(
             f"no function of {LINES[0]} to {LINES[-1]} lines of {language} in {', '.join(map(str, sources))}"
         )
     every = sorted((id, code) for code, id in functions.items())
-    drawn = random.Random(seed).sample(every, min(documents, len(functions)))  # noqa: S311
-    cut = [(id, *_cut(code)) for id, code in drawn]
+    sampled = random.Random(seed).sample(every, min(documents, len(functions)))  # noqa: S311
+    split_functions = [(id, *_halve(code)) for id, code in sampled]
 
     def source() -> Iterable[Document]:
-        return (read_program(second, language, id=id) for id, _, second in cut)
+        return (read_program(second, language, id=id) for id, _, second in split_functions)
 
-    questions = tuple(Query(id, first) for id, first, _ in cut[:queries])
+    questions = tuple(Query(id, first) for id, first, _ in split_functions[:queries])
     return Corpus(f"halves-{language}", questions, {query.id: {query.id: 1} for query in questions}, source)
 
 
@@ -58,10 +57,10 @@ def _functions(sources: Sequence[Path], language: str) -> Iterator[tuple[str, st
                 yield f"{file.repository}/{file.path}:{document.start_line}", document.code
 
 
-def _cut(code: str) -> tuple[str, str]:
-    """Its lines in two, the longer half behind.
+def _halve(code: str) -> tuple[str, str]:
+    """The lines in two halves, the second the longer.
 
-    >>> _cut("a\\nb\\nc")
+    >>> _halve("a\\nb\\nc")
     ('a', 'b\\nc')
     """
     lines = code.split("\n")

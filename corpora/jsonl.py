@@ -1,4 +1,4 @@
-"""JSON lines, plain or gzip; every mistake is named with its file and line."""
+"""JSON lines, plain or gzip; errors name file and line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The objects of a `.jsonl` or `.jsonl.gz` file; empty lines are passed over.
+    """The objects of a `.jsonl` or `.jsonl.gz` file; empty lines are skipped.
 
     Raises BadInput for a missing or damaged file and for a line that is not a JSON object.
     """
@@ -47,7 +47,7 @@ def parse_row(line: str | bytes, place: str) -> Row:
     except json.JSONDecodeError as error:
         raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"{place}: not UTF-8 ({error.reason}); get the file again") from None
+        raise BadInput(f"{place}: not UTF-8 ({error.reason}); fetch the file again") from None
     if not isinstance(values, dict):
         raise BadInput(f"{place}: not a JSON object; correct that line")
     return Row(values, place)
@@ -61,7 +61,7 @@ def read_lines(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+        raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
 
 
 def _open(path: Path) -> IO[str]:
@@ -71,9 +71,9 @@ def _open(path: Path) -> IO[str]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
-    """One JSON object a line, UTF-8, gzip by its name; how many. The file is there when all of it is written.
+    """Write one JSON object per line, UTF-8, gzip by name; returns their number. The file is replaced at the end.
 
-    The same rows give the same bytes: gzip's header gets neither name nor time.
+    Deterministic: gzip's header has neither name nor time.
     """
     part = path.with_name(path.name + ".part")
     number = 0

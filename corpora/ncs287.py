@@ -48,16 +48,16 @@ class Question:
 def read_questions(path: Path) -> list[Question]:
     """Questions of a JSON file in the published shape: a list of objects with stackoverflow_id, question,
     answer and (where there are) examples_url. Where two questions come from one post, as in the release
-    (2470870), the second is called `<id>-2`. Raises BadInput that names the first object that does not fit.
+    (2470870), the second is called `<id>-2`. Raises BadInput, naming the first invalid object.
     """
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; name the JSON file with the questions") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise BadInput(f"{path} is not JSON ({error}); get the file again") from None
+        raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
     if not isinstance(rows, list) or not rows:
-        raise BadInput(f"{path} holds no list of questions; name the JSON file with the questions")
+        raise BadInput(f"{path} has no list of questions; name the JSON file with the questions")
     questions = [_question(row, f"{path}: question {number}") for number, row in enumerate(rows, 1)]
     same = Counter((question.query, question.answer) for question in questions)
     if twice := [query.id for (query, _), times in same.items() if times > 1]:
@@ -70,17 +70,17 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def numbered(ids: Iterable[str]) -> list[str]:
-    """The ids, made different: the second of the same post is `<id>-2`, in the questions as in the score sheet.
+    """The ids made unique: the second of the same post is `<id>-2`, in the questions as in the score sheet.
 
     >>> numbered(["7", "8", "7"])
     ['7', '8', '7-2']
     """
-    seen: Counter[str] = Counter()
-    different = []
+    counts: Counter[str] = Counter()
+    unique_ids = []
     for id in ids:
-        seen[id] += 1
-        different.append(id if seen[id] == 1 else f"{id}-{seen[id]}")
-    return different
+        counts[id] += 1
+        unique_ids.append(id if counts[id] == 1 else f"{id}-{counts[id]}")
+    return unique_ids
 
 
 def _question(row: object, place: str) -> Question:
@@ -102,21 +102,21 @@ _LINK = re.compile(r"https?://[^/\s]+(?:/[^/\s]+)*?/([\w.-]+)/([\w.-]+)/archive/
 def read_links(path: Path) -> list[RemoteFile]:
     """The list of repositories, one link to an archive a line, as files to fetch: `owner+name.zip`.
 
-    A repository that is listed at several commits comes as `owner+name+<commit>.zip` after the first time.
-    Raises BadInput, naming the line, for anything else than such a link.
+    A repository listed at several commits is `owner+name+<commit>.zip` from the second on.
+    Raises BadInput, naming the line, for an invalid link.
     """
     files: dict[str, RemoteFile] = {}
-    seen: set[str] = set()
+    urls: set[str] = set()
     for number, line in enumerate(read_lines(path), 1):
         url = line.strip()
-        if not url or url in seen:
+        if not url or url in urls:
             continue
         link = _LINK.fullmatch(url)
         if link is None or {link[1], link[2]} & {".", ".."}:
             raise BadInput(
                 f"{path}:{number}: {url[:80]!r} is no link to an archive (.../owner/name/archive/commit.zip)"
             )
-        seen.add(url)
+        urls.add(url)
         file = f"{link[1]}+{link[2]}.zip"
         file = file if file not in files else f"{link[1]}+{link[2]}+{link[3]}.zip"
         files[file] = RemoteFile(url, file)
@@ -127,7 +127,7 @@ def read_links(path: Path) -> list[RemoteFile]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreSheet:
-    """posts: Stack Overflow ids in the order of the sheet, one may come twice. ranks: system -> one a question."""
+    """posts: Stack Overflow ids in the order of the sheet, possibly repeated. ranks: system -> one per question."""
 
     posts: tuple[str, ...]
     ranks: Mapping[str, tuple[int | None, ...]]
@@ -149,7 +149,7 @@ class Figures:
 
 
 def read_score_sheet(path: Path) -> ScoreSheet:
-    """Raises BadInput, naming the line, for a sheet of another shape and for a rank that is none."""
+    """Read a score sheet; raises BadInput, naming the line, for another shape or an invalid rank."""
     rows = list(csv.reader(read_lines(path)))
     header = [name.strip() for name in rows[0]] if rows else []
     if tuple(header[:2]) != _FIRST or len(header) < 3 or not all(name.endswith(_SUFFIX) for name in header[2:]):
@@ -195,24 +195,24 @@ def write_score_sheet(posts: Sequence[str], ranks: Mapping[str, Sequence[int | N
     sheet = csv.writer(text)
     sheet.writerow([*_FIRST, *(system + _SUFFIX for system in ranks)])
     for row, post in enumerate(posts):
-        ranked = [NOT_FOUND if column[row] is None else column[row] for column in ranks.values()]
-        sheet.writerow([row + 1, post, *ranked])
+        ranks_of_query = [NOT_FOUND if column[row] is None else column[row] for column in ranks.values()]
+        sheet.writerow([row + 1, post, *ranks_of_query])
     path.write_text(text.getvalue(), encoding="utf-8", newline="")
 
 
 def figures(ranks: Sequence[int | None]) -> Figures:
-    """What the paper reports of one system.
+    """The figures that the paper reports for a system.
 
     >>> figures([1, None, 4])
     Figures(answered_1=1, answered_5=2, answered_10=2, mrr=0.4166666666666667)
     """
-    answered = [sum(rank is not None and rank <= k for rank in ranks) for k in (1, 5, 10)]
+    counts = [sum(rank is not None and rank <= k for rank in ranks) for k in (1, 5, 10)]
     mrr = sum(1 / rank for rank in ranks if rank is not None) / len(ranks) if ranks else 0.0
-    return Figures(answered[0], answered[1], answered[2], mrr)
+    return Figures(counts[0], counts[1], counts[2], mrr)
 
 
-def recomputed(path: Path) -> dict[str, Any]:
-    """A sheet's figures beside the published ones, with the sheet's hash; its rows (CC BY-NC) stay where they are."""
+def recompute(path: Path) -> dict[str, Any]:
+    """A sheet's figures beside the published ones, with the sheet's hash, without its rows (CC BY-NC)."""
     sheet = read_score_sheet(path)
     return {
         "sheet": path.name,

@@ -1,7 +1,7 @@
 """NLP2API: how-to questions about Java, each with a gold program (Rahman and Roy 2018).
 
-The programs are whole files, members or bare statements. Three of them stand in the data twice;
-a copy of a question's gold program answers it as well as the gold one does.
+The programs are whole files, members or bare statements. Three of them occur twice; a copy
+of a query's gold program counts as an answer, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_read(path: str) -> bool:
 def read(data: Path) -> Corpus:
     """310 questions over their 310 programs, from a file in `data`, else from the release's archive.
 
-    Keys read: id, query, code. Raises BadInput for what is missing.
+    Keys read: id, query, code. Raises BadInput for missing files or keys.
     """
     released = not (data / PROGRAMS).is_file() and (data / RELEASE).is_file()
     rows = list(_released(data / RELEASE) if released else read_rows(data / PROGRAMS))
@@ -49,7 +49,7 @@ def read(data: Path) -> Corpus:
 
 
 def _released(path: Path) -> Iterator[Row]:
-    """Question n stands in line 2 n - 1 of the list, its APIs below it, its program in `n.java`."""
+    """Question n is line 2 n - 1 of the list, its APIs are the line below, its program is `n.java`."""
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name.partition("/")[2]: name for name in archive.namelist()}
@@ -60,7 +60,7 @@ def _released(path: Path) -> Iterator[Row]:
     except KeyError as error:
         raise BadInput(f"{path} lacks {error}; get it again with: python -m corpora fetch nlp2api DATA") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+        raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
 
 
 def _text(data: bytes) -> str:

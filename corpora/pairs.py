@@ -1,4 +1,4 @@
-"""(query, code) pairs to learn from, as JSON lines: query, code, language, source, id, question_id, split, license."""
+"""(query, code) training pairs as JSON lines: query, code, language, source, id, question_id, split, license."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARES = (("train", 0.9), ("valid", 0.05), ("test", 0.05))
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question in words and a piece of code that answers it. Pairs of one question share its question_id."""
+    """A query and a piece of code that answers it. Pairs of one question share its question_id."""
 
     query: str
     code: str
@@ -31,7 +31,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Questions kept for evaluation: what was learnt from them, under the same id or the same title, is no result."""
+    """Evaluation questions, by id and title, which must not be trained on."""
 
     ids: Collection[str] = frozenset()
     titles: Collection[str] = frozenset()
@@ -39,8 +39,10 @@ class HeldOut:
     @classmethod
     def of(cls, questions: Iterable[tuple[str, str]]) -> HeldOut:
         """From (id, title) of every question."""
-        listed = list(questions)
-        return cls(frozenset(id for id, _ in listed), frozenset(normal_title(title) for _, title in listed))
+        question_list = list(questions)
+        return cls(
+            frozenset(id for id, _ in question_list), frozenset(normal_title(title) for _, title in question_list)
+        )
 
     def has(self, id: str, title: str) -> bool:
         return id in self.ids or normal_title(title) in self.titles
@@ -56,7 +58,7 @@ def normal_title(title: str) -> str:
 
 
 def split_of(question_id: str, seed: int = 0) -> str:
-    """train, valid or test (90, 5, 5 %), by the question alone: its pairs stay together, today and next year.
+    """train, valid or test (90, 5, 5 %), by a hash of the question: its pairs stay together.
 
     >>> [split_of(str(id)) for id in range(4)]
     ['train', 'valid', 'train', 'train']
@@ -73,16 +75,16 @@ def split_of(question_id: str, seed: int = 0) -> str:
 def read_pairs(path: Path, *, split: str = "") -> Iterator[Pair]:
     """Pairs of a `.jsonl` or `.jsonl.gz` file in its order, those of one split where one is named.
 
-    question_id may be a number or a string, and may be missing, as may split and license; other keys are passed
-    over. A second pair of one id, with other code, is called `<id>~2`: made from headings, such ids do come twice.
-    Raises BadInput, naming the line, for other missing keys, empty texts and a pair that comes twice as it is.
+    question_id may be a number or a string, and may be missing, as may split and license; other keys are
+    ignored. A second pair of one id, with other code, is called `<id>~2`.
+    Raises BadInput, naming the line, for other missing keys, empty texts and repeated pairs.
     """
-    seen: dict[str, set[int]] = {}
+    hashes_by_id: dict[str, set[int]] = {}
     for row in read_rows(path):
         pair = _pair(row)
-        same_id = seen.setdefault(pair.id, set())
+        same_id = hashes_by_id.setdefault(pair.id, set())
         if (same := hash((pair.query, pair.code))) in same_id:
-            raise BadInput(f"{row.place}: the pair {pair.id!r} comes twice; keep one line")
+            raise BadInput(f"{row.place}: the pair {pair.id!r} is repeated; keep one line")
         same_id.add(same)
         if not split or pair.split == split:
             yield pair if len(same_id) == 1 else replace(pair, id=f"{pair.id}~{len(same_id)}")
@@ -108,13 +110,13 @@ def _pair(row: Row) -> Pair:
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> int:
-    """JSON lines in that shape, gzip by the name; how many. Empty question_id, split and license are left out."""
+    """Write JSON lines, gzip by name; returns their number. Empty question_id, split and license are left out."""
     return write_rows(path, map(_row, pairs))
 
 
 def _row(pair: Pair) -> dict[str, object]:
-    must = {key: getattr(pair, key) for key in ("query", "code", "language", "source", "id")}
-    may = {key: getattr(pair, key) for key in ("question_id", "split", "license")}
+    required = {key: getattr(pair, key) for key in ("query", "code", "language", "source", "id")}
+    optional = {key: getattr(pair, key) for key in ("question_id", "split", "license")}
     if pair.question_id.isdecimal() and str(int(pair.question_id)) == pair.question_id:
-        may["question_id"] = int(pair.question_id)
-    return {**must, **{key: value for key, value in may.items() if value != ""}}
+        optional["question_id"] = int(pair.question_id)
+    return {**required, **{key: value for key, value in optional.items() if value != ""}}

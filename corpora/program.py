@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ncs.extract import LANGUAGES, extract
 from ncs.types import FIELDS, Document, Field, Tokens
 
-_NAME = "__program__"  # of what we wrap around a program; it never becomes a word of it
-_AS_IT_STANDS = ("", "", "")
+_NAME = "__program__"  # of the wrapper around a program; it never becomes a word
+_UNWRAPPED = ("", "", "")
 _SHAPES: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
     "python": ((f"def {_NAME}():\n", "    ", "\n"),),
@@ -19,17 +19,16 @@ _SHAPES: Mapping[str, Sequence[tuple[str, str, str]]] = {
 def read_program(code: str, language: str, *, id: str, title: str = "") -> Document:
     """The words of all outermost functions in `code`, under the caller's id.
 
-    Stack Overflow's answers are often bare members or statements. So where the functions found as
-    the code stands are in no class and are less than half of it, a class or function is put around
-    it, and of these shapes the one that gives most words is taken. Code without functions, and any
-    other text, becomes the `doc` field, so every ranker reads it. `code` stays as given; the digest
-    is empty, so no two programs are merged.
+    Stack Overflow's answers are often bare members or statements. Where functions outside of classes
+    are less than half of the code, it is also parsed inside a class or function, and the shape with
+    most words wins. Code without functions and other text become the `doc` field. `code` is stored
+    unchanged; the digest is empty, so that programs are never merged.
     """
     functions: list[Document] = []
     if language in LANGUAGES:
-        functions = _functions(code, language, _AS_IT_STANDS)
+        functions = _functions(code, language, _UNWRAPPED)
         if not _is_whole(functions, code):
-            shapes = [_AS_IT_STANDS, *_SHAPES.get(language, ())]
+            shapes = [_UNWRAPPED, *_SHAPES.get(language, ())]
             functions = max((_functions(code, language, shape) for shape in shapes), key=_size)
     words = _merge(functions) or {"doc": (f"{title} {code}".strip(),)}
     name = title or (functions[0].name if len(functions) == 1 and functions[0].name != _NAME else "")
@@ -57,7 +56,7 @@ def _functions(code: str, language: str, shape: tuple[str, str, str]) -> list[Do
 
 
 def _outermost(documents: Iterable[Document]) -> Iterator[Document]:
-    """Those that stand in no other one: a nested function is part of the program's function around it."""
+    """Functions that are not nested in another one."""
     end = 0
     for document in sorted(documents, key=lambda d: (d.start_line, -d.end_line)):
         if document.end_line > end:
@@ -66,7 +65,7 @@ def _outermost(documents: Iterable[Document]) -> Iterator[Document]:
 
 
 def _is_whole(functions: Sequence[Document], code: str) -> bool:
-    """Whether the code needs nothing around it: a function is in a class, or functions are half of the lines."""
+    """Whether the code needs no wrapper: a function is in a class, or functions are half of the lines."""
     lines = sum(function.end_line - function.start_line + 1 for function in functions)
     return 2 * lines > len(code.strip().split("\n")) or any("scope" in function.words for function in functions)
 

@@ -1,10 +1,9 @@
 """Questions inside one repository, answered by files: semble's benchmark, pinned repositories of six projects.
 
-`evaluation/held_out` has 174 more of this form about twelve other projects, written by us from knowing these projects
-before any ranker was asked, and never tuned on.
+`evaluation/held_out` has 174 more about twelve other projects, written before any ranker was run, never tuned on.
 
 The rows name a repository, its revision, the folder `root` in it, a query, and the relevant files below that folder.
-We search functions: a file stands where its best function does (`files_of_run`).
+We search functions: a file has the rank of its best function (`files_of_run`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ncs.types import Document, Qrels, Query, Run
 
 ROWS = "eval_repo_search_dev.jsonl.gz"
 OWN_ROWS = "questions.jsonl"
-"""The name of rows of this form that somebody else wrote."""
+"""The file name of further rows of this form."""
 REPOSITORIES = "repositories"
 GITHUB = "https://github.com"
 _LINE = re.compile(r":\d+[^/]*$")
@@ -37,9 +36,9 @@ class RepoTask:
 
     corpus: functions below the root, and the queries; its qrels judge files, by their paths below the root, so
     runs over functions go through `corpus.judged_run` first.
-    relevant: query -> how many files answer it. Where that is more than are listed, the qrels hold as many made-up
-    paths as are missing, so that recall and nDCG divide by the true number; where less (one question), they do not.
-    note: what is not as pinned, "" where all is.
+    relevant: query -> number of relevant files. Where that exceeds the listed ones, the qrels get placeholder paths, so
+    that recall and nDCG divide by the true number.
+    note: deviations from the pinned revision, "" for none.
     """
 
     corpus: Corpus
@@ -56,16 +55,16 @@ class RepoTask:
 
 
 def read(data: Path, mirror: Path | None = None) -> list[RepoTask]:
-    """One task a repository, in the order of the rows in `data`: those of OWN_ROWS where it has them, else of ROWS.
+    """One task per repository, in the order of the rows in `data`: OWN_ROWS where it exists, else ROWS.
 
     A repository lies in `mirror` (default: `data`/repositories, else ../.mirror beside the data) as `owner+name`, a git
     directory or a folder with one in `repo`, and is read at the pinned revision, else at HEAD, with a note; or as
-    `owner+name.zip`, an archive of that revision. Repositories without a file in a language that is read give no
-    documents, and say so in their note. Raises BadInput for wrong rows and for a repository that is not there.
+    `owner+name.zip`, an archive of that revision. Repositories without a file in a language that is read have no
+    documents, which their note says. Raises BadInput for invalid rows and missing repositories.
     """
     rows = _by_repository(read_rows(_rows(data)))
     folder = mirror or _mirror(data)
-    return [_task(repository, listed, folder) for repository, listed in rows.items()]
+    return [_task(repository, rows_of_repository, folder) for repository, rows_of_repository in rows.items()]
 
 
 def corpora(data: Path) -> list[Corpus]:
@@ -77,7 +76,7 @@ def corpora(data: Path) -> list[Corpus]:
 
 
 def files_of_run(run: Run, file_of: Callable[[str], str]) -> Run:
-    """A run over functions as one over files: each file where its best function stands, ties by that place.
+    """A run over functions as a run over files: each file has the score of its best function.
 
     >>> files_of_run({"q": {"a.py:3": 2.0, "b.py:1": 1.5, "a.py:9": 1.0}}, lambda id: id.split(":")[0])
     {'q': {'a.py': 2.0, 'b.py': 1.5}}
@@ -103,8 +102,10 @@ def archives(data: Path, host: str = GITHUB) -> list[RemoteFile]:
     """The pinned revisions as archives to fetch into `data`/repositories."""
     rows = _by_repository(read_rows(_rows(data)))
     return [
-        RemoteFile(f"{host}/{repository}/archive/{listed[0].text('revision')}.zip", f"{_file(repository)}.zip")
-        for repository, listed in rows.items()
+        RemoteFile(
+            f"{host}/{repository}/archive/{rows_of_repository[0].text('revision')}.zip", f"{_file(repository)}.zip"
+        )
+        for repository, rows_of_repository in rows.items()
     ]
 
 
@@ -118,18 +119,20 @@ def _by_repository(rows: Iterable[Row]) -> dict[str, list[Row]]:
         repository = row.text("repo")
         if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", repository):
             raise BadInput(f"{row.place}: {repository!r} is no owner/name; correct that line")
-        listed = by_repository.setdefault(repository, [])
-        listed.append(row)
+        repository_rows = by_repository.setdefault(repository, [])
+        repository_rows.append(row)
         for key in ("revision", "root"):
-            if row.text(key) != listed[0].text(key):
-                raise BadInput(f"{row.place}: another {key} of {repository} than in {listed[0].place}; keep one")
+            if row.text(key) != repository_rows[0].text(key):
+                raise BadInput(
+                    f"{row.place}: another {key} of {repository} than in {repository_rows[0].place}; keep one"
+                )
     return by_repository
 
 
 def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     revision, root = rows[0].text("revision"), rows[0].text("root").strip("/")
     prefix = "" if root in (".", "") else f"{root}/"
-    place, pinned = _where(repository, mirror)
+    place, pinned = _find_repository(repository, mirror)
     note = ""
     if pinned is not None and not _has(place, revision):
         note = f"{repository} has no revision {revision[:12]}; read at its HEAD. "
@@ -151,15 +154,15 @@ def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     return RepoTask(corpus, repository, revision, root, relevant, note.strip())
 
 
-def _where(repository: str, mirror: Path) -> tuple[Path, str | None]:
-    """Where a repository lies, and "" where it has revisions, None where it is an archive of one."""
+def _find_repository(repository: str, mirror: Path) -> tuple[Path, str | None]:
+    """The path of a repository, and "" for a git repository, None for an archive of one revision."""
     name = _file(repository)
     for place in (mirror / name / "repo", mirror / name):
         if place.is_dir():
             return place, ""
     if (archive := mirror / f"{name}.zip").is_file():
         return archive, None
-    raise BadInput(f"there is no {mirror / name}; get it with: python -m corpora fetch repo_search DATA")
+    raise BadInput(f"there is no {mirror / name}; fetch it with: python -m corpora fetch repo_search DATA")
 
 
 def _has(place: Path, revision: str) -> bool:
@@ -182,11 +185,11 @@ def _documents(file: SourceFile, repository: str, prefix: str) -> Iterator[Docum
 
 
 def _qrels(row: Row) -> dict[str, int]:
-    listed = row.values.get("relevant")
-    if not isinstance(listed, list) or not listed or not all(isinstance(path, str) for path in listed):
+    paths = row.values.get("relevant")
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
         raise BadInput(f"{row.place}: 'relevant' is no list of files; correct that line")
-    missing = range(len(set(listed)), _count(row))
-    return {**dict.fromkeys(listed, 1), **{f"not listed {number + 1}": 1 for number in missing}}
+    missing = range(len(set(paths)), _count(row))
+    return {**dict.fromkeys(paths, 1), **{f"not listed {number + 1}": 1 for number in missing}}
 
 
 def _count(row: Row) -> int:

@@ -2,8 +2,8 @@
 
 Cambronero et al. (2019), section 4.2, and Facebook's article on it ("Creating a training dataset"): questions with
 the tag `android` and an accepted or upvoted answer; of the answer, code with a method call and without XML tags;
-nothing of the evaluation questions. They were 451,000 pairs. That question titles about tools rather than code are
-left out is the paper's too; the words are a setting (`Filters.excluded`).
+nothing of the evaluation questions. That gave 451,000 pairs. Titles about tools are excluded, as in the
+paper, by a configurable list of words (`Filters.excluded`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _CALL = re.compile(
     r"(?<![\w$])(?!(?:if|for|while|switch|catch|return|function|def|synchronized)\b)[A-Za-z_$][\w$]*\s*\("
 )
 _BLOCK = 1 << 18
-_WAITING = 32  # unpacked blocks that may wait to be parsed: that, one row and one decoder are all that is in memory
+_WAITING = 32  # unpacked blocks in the queue, which bounds memory
 MEMBER = "Posts.xml"
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What makes a post worth learning from.
+    """Which posts are used for training.
 
     tag: of the question. excluded: words that its title must not have. least_score: of an answer that was not
-    accepted. language: what the code is read as.
+    accepted. language: of the code.
     """
 
     tag: str = "android"
@@ -67,9 +67,8 @@ def read_dump(
 ) -> Iterator[Pair]:
     """Pairs of a Posts.xml, plain or .7z, in the order of the answers; ids are question-answer-number of the code.
 
-    The file is read twice: for questions, then for their answers (an answer may stand before a question that was
-    merged). In memory are the titles of the questions that passed, and nothing else that grows.
-    Raises BadInput for what is no such file.
+    The file is read twice: for questions, then for answers, which may precede their question. Memory holds the titles
+    of the selected questions. Raises BadInput for an invalid file.
     """
     questions: dict[str, _Question] = {}
     for row in track(read_posts(path), "questions", unit="posts"):
@@ -81,7 +80,7 @@ def read_dump(
         if question is None or not _is_good(row, question, filters):
             continue
         for number, code in enumerate(codes(row.get("Body", ""))):
-            if is_learnable(code, filters.language):
+            if is_training_code(code, filters.language):
                 yield _pair(row, question, code, number, filters, seed)
 
 
@@ -125,7 +124,7 @@ def _is_good(answer: Mapping[str, str], question: _Question, filters: Filters) -
 
 
 class _Codes(HTMLParser):
-    """Collects what stands in `<pre><code>`, entities resolved."""
+    """Collects the contents of `<pre><code>`, entities resolved."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -149,7 +148,7 @@ class _Codes(HTMLParser):
 
 
 def codes(body: str) -> list[str]:
-    """The blocks of code in a post; code inside of sentences is none.
+    """The code blocks of a post, without inline code.
 
     >>> codes("<p>Call <code>hide()</code>:</p><pre><code>a &lt; b;\\n</code></pre>")
     ['a < b;']
@@ -161,10 +160,10 @@ def codes(body: str) -> list[str]:
     return [code for text in parser.blocks if (code := text.strip("\n").rstrip())]
 
 
-def is_learnable(code: str, language: str) -> bool:
-    """Whether code calls something and holds no XML tags; a declaration is no call.
+def is_training_code(code: str, language: str) -> bool:
+    """Whether code has a call and no XML tags; a declaration is not a call.
 
-    >>> [is_learnable(code, "java") for code in ("view.hide();", "void hide() { }", "f(); // <b>x</b>")]
+    >>> [is_training_code(code, "java") for code in ("view.hide();", "void hide() { }", "f(); // <b>x</b>")]
     [True, False, False]
     """
     if _XML.search(code) or not _CALL.search(code):
@@ -173,7 +172,7 @@ def is_learnable(code: str, language: str) -> bool:
 
 
 def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
-    """The attributes of every `<row>`, in the file's order; no tree is built, so memory does not grow.
+    """The attributes of every `<row>`, in the file's order; streamed.
 
     Raises BadInput where the file is missing, is no Posts.xml or is damaged, MissingExtra for a .7z without py7zr.
     """
@@ -188,7 +187,7 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
             rows.append(attributes)
 
     def declared(*_: object) -> None:
-        raise BadInput(f"{path} declares entities, which no dump does; get the file again")
+        raise BadInput(f"{path} declares entities, which no dump does; fetch the file again")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
@@ -202,7 +201,7 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
                 rows.clear()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise BadInput(f"{path}:{error.lineno}: {expat.ErrorString(error.code)}; get the file again") from None
+        raise BadInput(f"{path}:{error.lineno}: {expat.ErrorString(error.code)}; fetch the file again") from None
     yield from rows
 
 
@@ -219,7 +218,7 @@ def _blocks(path: Path) -> Generator[bytes, None, None]:
 
 
 class _Pipe:
-    """Where py7zr writes what it unpacks: a queue of few blocks, so that it works no faster than we read."""
+    """The file object py7zr writes to: a bounded queue, so that unpacking waits for the reader."""
 
     def __init__(self) -> None:
         self.blocks: Queue[bytes | BaseException | None] = Queue(_WAITING)
@@ -233,7 +232,7 @@ class _Pipe:
         while not self.closed.is_set():
             with suppress(Full):
                 return self.blocks.put(block, timeout=0.2)
-        raise BrokenPipeError  # nobody reads on
+        raise BrokenPipeError  # the reader has closed the pipe
 
     def write(self, data: bytes | bytearray) -> int:
         for start in range(0, len(data), _BLOCK):
@@ -251,13 +250,13 @@ class _Pipe:
         return False
 
     def flush(self) -> None:
-        """Blocks are passed on as they come."""
+        """No buffer to flush."""
 
     def size(self) -> int:
         return self._written
 
     def close(self) -> None:
-        """The end is told by the thread that unpacks, which also knows of errors."""
+        """The unpacking thread puts the end marker or an error."""
 
 
 def _unpacked(path: Path, library: ModuleType) -> Iterator[bytes]:
@@ -266,7 +265,7 @@ def _unpacked(path: Path, library: ModuleType) -> Iterator[bytes]:
     thread = threading.Thread(target=_unpack, args=(path, library, pipe), daemon=True)
     thread.start()
     try:
-        while (block := pipe.blocks.get()) is not None:  # the thread always tells its end
+        while (block := pipe.blocks.get()) is not None:  # the thread always puts an end marker
             if isinstance(block, BaseException):
                 raise block
             yield block
@@ -288,8 +287,8 @@ def _unpack(path: Path, library: Any, pipe: _Pipe) -> None:
         ended = BadInput(f"there is no {path}; name a Posts.xml, plain or .7z")
     except BrokenPipeError:
         return
-    except Exception as error:  # what py7zr raises on damaged data is anything; the reader tells it
-        ended = BadInput(f"{path} is damaged or no .7z ({error!r}); get the file again")
+    except Exception as error:  # py7zr raises anything on damaged data; the reader re-raises it
+        ended = BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again")
     with suppress(BrokenPipeError):
         pipe.put(ended)
 

@@ -29,13 +29,13 @@ def read_run(path: Path) -> Run:
     """A run, every query's documents in the order of the file, which decides ties; the rank column is ignored.
 
     Raises BadInput, naming the line, for missing columns, a score that is not a number, a document
-    that comes twice for one query, and for an empty file.
+    that is repeated for one query, and for an empty file.
     """
     run: dict[str, dict[str, float]] = {}
     for place, (query, _, document, _, score, _) in _columns(path, 6):
         scores = run.setdefault(query, {})
         if document in scores:
-            raise BadInput(f"{place}: {document!r} comes twice for query {query!r}; keep one line")
+            raise BadInput(f"{place}: {document!r} is repeated for query {query!r}; keep one line")
         scores[document] = _score(score, place)
     if not run:
         raise BadInput(f"{path} is an empty run; give the ranking of at least one query")

@@ -1,4 +1,4 @@
-"""`bin/evaluate`: rankers over corpora, their figures as tables, JSON, CSV and pages; two results compared."""
+"""`bin/evaluate`: evaluates rankers on corpora (tables, JSON, CSV, pages) and compares two results."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _run(options: argparse.Namespace) -> int:
         if options.json:
             comparison.write(compared, options.json)
         return 0
-    found = [each for name in options.corpora for each in _results(name, options)]
-    if found:
+    results = [each for name in options.corpora for each in _results(name, options)]
+    if results:
         files = {**reports.output_files(options), "json": None}  # it is written as soon as a corpus is done
-        reports.write_outputs(found, files, pair=options.pair and tuple(options.pair))
+        reports.write_outputs(results, files, pair=options.pair and tuple(options.pair))
     if options.readme:
         README.write_text(reports.readme(README.read_text(encoding="utf-8"), RESULTS), encoding="utf-8")
     return 0
@@ -112,7 +112,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
-    """The result of a corpus, run now and written, or of an earlier run; of several corpora first their pool."""
+    """The results of a corpus, computed and written, or read from a file; of several corpora first the pooled one."""
     baseline = "hybrid" if options.ablation else BASELINE
     if name.endswith(".json"):
         earlier = _with_texts(experiments.read(Path(name)), options.data)
@@ -123,14 +123,14 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
     systems = _systems(options)
     settings = grid(dict(read_setting(text) for text in options.settings))
     distractors = Distractors(options.distractors, options.seed, options.batches) if options.distractors else None
-    found = [
+    results = [
         run_experiment(
             corpus, systems, settings=settings, measures=options.measure or experiments.MEASURES,
             depth=options.k, distractors=distractors, runs=options.runs, track=silent if options.quiet else _progress,
         )
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
-    pool = found if len(found) == 1 else [pooled(Path(name).name, found), *found]
+    pool = results if len(results) == 1 else [pooled(Path(name).name, results), *results]
     for each in pool:
         _show(each, baseline)
     path = options.json or RESULTS / f"{pool[0].corpus}.json"
@@ -138,7 +138,9 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
     for each in pool[1:]:
         experiments.write(each, path.with_suffix("") / f"{each.corpus}.json")
     if len(pool) > 1:
-        sys.stdout.write(f"\nmean over the {len(found)} corpora, each counting the same\n\n{reports.averages(found)}\n")
+        sys.stdout.write(
+            f"\nmean over the {len(results)} corpora, each counting the same\n\n{reports.averages(results)}\n"
+        )
     sys.stdout.write(f"\nwritten: {path}\n")
     return pool
 
@@ -149,22 +151,22 @@ def _systems(options: argparse.Namespace) -> list[System]:
     return [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
 
 
-def _show(found: Experiment, baseline: str) -> None:
-    sys.stdout.write(f"\n{found.corpus}\n\n{reports.table(found, baseline)}\n\n{reports.caption(found)}\n")
+def _show(result: Experiment, baseline: str) -> None:
+    sys.stdout.write(f"\n{result.corpus}\n\n{reports.table(result, baseline)}\n\n{reports.caption(result)}\n")
 
 
-def _with_texts(found: Experiment, data: Path | None) -> Experiment:
-    """Add the texts of its queries where the data set is at hand; results do not keep them."""
+def _with_texts(result: Experiment, data: Path | None) -> Experiment:
+    """Add the texts of the queries if the data set is available; results do not store them."""
     texts: Mapping[str, str] = {}
     try:
-        questions = data_folder(data) / f"{found.corpus}.json"
+        questions = data_folder(data) / f"{result.corpus}.json"
         if questions.is_file():
             texts = {question.query.id: question.query.text for question in read_questions(questions)}
         else:
-            texts = {query.id: query.text for each in load_corpora(found.corpus, data) for query in each.queries}
+            texts = {query.id: query.text for each in load_corpora(result.corpus, data) for query in each.queries}
     except NcsError:
-        return found
-    return replace(found, texts=[texts.get(query, query) for query in found.queries])
+        return result
+    return replace(result, texts=[texts.get(query, query) for query in result.queries])
 
 
 def read_system(text: str) -> System:
@@ -201,7 +203,7 @@ def _value(text: str) -> object:
 
 
 def _progress(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """Write a line on stderr for every stage that is done."""
+    """Print the seconds of each stage on stderr."""
     start = time.perf_counter()
     yield from items
     sys.stderr.write(f"{stage}: {time.perf_counter() - start:.1f} s\n")

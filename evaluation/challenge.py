@@ -1,4 +1,4 @@
-"""CodeSearchNet's Challenge judged from a CSV of answers: NDCG within the annotated functions and over all, a language.
+"""CodeSearchNet's Challenge evaluated from a submission: NDCG within annotated functions and over all, by language.
 
     python -m evaluation.challenge QUERIES ANNOTATIONS ANSWERS [--json FILE]
 
@@ -37,13 +37,13 @@ class Judged:
 
 def judge(annotations: Mapping[str, Grades], runs: Mapping[str, Run]) -> dict[str, Judged]:
     """Every annotated language, and the average over languages (Husain et al. 2019, table 4); no run: 0."""
-    found = {language: _language(grades, runs.get(language, {})) for language, grades in sorted(annotations.items())}
-    each = list(found.values())
-    found[AVERAGE] = Judged(
-        sum(one.queries for one in each),
-        *(sum(getattr(one, name) for one in each) / len(each) for name in ("ndcg_within", "ndcg_all", "covered")),
+    results = {language: _language(grades, runs.get(language, {})) for language, grades in sorted(annotations.items())}
+    each = list(results.values())
+    results[AVERAGE] = Judged(
+        sum(row.queries for row in each),
+        *(sum(getattr(row, name) for row in each) / len(each) for name in ("ndcg_within", "ndcg_all", "covered")),
     )
-    return found
+    return results
 
 
 def _language(grades: Grades, run: Run) -> Judged:
@@ -63,15 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
     queries = read_queries(options.queries)
-    found = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
+    results = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
     columns = ("language", "queries", "ndcg within", "ndcg all", "covered")
     rows = [
-        (language, str(one.queries), f"{one.ndcg_within:.3f}", f"{one.ndcg_all:.3f}", f"{one.covered:.3f}")
-        for language, one in found.items()
+        (language, str(row.queries), f"{row.ndcg_within:.3f}", f"{row.ndcg_all:.3f}", f"{row.covered:.3f}")
+        for language, row in results.items()
     ]
     show_table("CodeSearchNet's Challenge", rows, columns)
     if options.json:
-        options.json.write_text(json.dumps({name: asdict(one) for name, one in found.items()}, indent=1) + "\n")
+        options.json.write_text(json.dumps({name: asdict(row) for name, row in results.items()}, indent=1) + "\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`bin/evaluate --compare A B`: is the difference between two results more than chance?
+"""`bin/evaluate --compare A B`: tests whether the difference between two results is significant.
 
 Each side is the JSON of an experiment (`RESULT.json`, or `RESULT.json:SYSTEM` for one system of it) or a TREC run file,
 which is judged by `--qrels`, a TREC file or a BEIR folder. Both must be over the same queries.
@@ -15,7 +15,7 @@ from corpora.corpus import read_beir
 from corpora.trec import read_qrels, read_run
 from evaluation.experiments import MEASURES, read
 from evaluation.measures import Comparison, compare, evaluate, mean
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput
 
 Values = Mapping[str, Mapping[str, float]]
@@ -49,18 +49,19 @@ def compare_results(
     if not pairs:
         systems = "; ".join(f"{text}: {', '.join(side)}" for text, side in ((ours, left), (theirs, right)))
         raise BadInput(f"no system is in both ({systems}); name one of each, as RESULT.json:SYSTEM")
-    found = [
+    comparisons = [
         Compared(
-            _label(ours, mine), _label(theirs, other), measure, mean(left[mine][measure]), mean(right[other][measure]),
-            compare(left[mine][measure], right[other][measure]),
+            _label(ours, left_name), _label(theirs, right_name), measure,
+            mean(left[left_name][measure]), mean(right[right_name][measure]),
+            compare(left[left_name][measure], right[right_name][measure]),
         )
-        for mine, other in pairs
-        for measure in (measures or left[mine])
-        if measure in left[mine] and measure in right[other]
+        for left_name, right_name in pairs
+        for measure in (measures or left[left_name])
+        if measure in left[left_name] and measure in right[right_name]
     ]  # fmt: skip
-    if not found:
+    if not comparisons:
         raise BadInput(f"{ours} and {theirs} share no measure; name one with --measure that both have")
-    return found
+    return comparisons
 
 
 def _label(text: str, system: str) -> str:
@@ -73,16 +74,16 @@ def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, V
     path, json_ending, system = text.partition(".json")
     if json_ending:
         experiment = read(Path(path + json_ending))
-        found: dict[str, Values] = {
-            f"{build.settings} {ranked.system}".strip(): {
-                measure: experiment.values(ranked, measure) for measure in ranked.values
+        systems: dict[str, Values] = {
+            f"{build.settings} {result.system}".strip(): {
+                measure: experiment.values(result, measure) for measure in result.values
             }
             for build in experiment.builds
-            for ranked in build.systems
+            for result in build.systems
         }
-        if (wanted := system.removeprefix(":")) and wanted not in found:
-            raise BadInput(f"{path}.json has no system {wanted!r}; choose one of: {', '.join(found)}")
-        return {wanted: found[wanted]} if wanted else found
+        if (name := system.removeprefix(":")) and name not in systems:
+            raise BadInput(f"{path}.json has no system {name!r}; choose one of: {', '.join(systems)}")
+        return {name: systems[name]} if name else systems
     if not qrels:
         raise BadInput(f"{text} is read as a TREC run; name its judgments with --qrels FILE")
     judgments = read_beir(qrels).qrels if qrels.is_dir() else read_qrels(qrels)
@@ -94,15 +95,15 @@ def table(compared: Sequence[Compared]) -> str:
     """A row per measure: both means, the difference with its interval, the randomization test's p."""
     rows = [
         [
-            one.ours, one.theirs, one.measure, f"{one.our_mean:.4f}", f"{one.their_mean:.4f}",
-            f"{one.found.difference:+.4f} [{one.found.low:+.4f}, {one.found.high:+.4f}]", f"{one.found.p:.4f}",
+            each.ours, each.theirs, each.measure, f"{each.our_mean:.4f}", f"{each.their_mean:.4f}",
+            f"{each.found.difference:+.4f} [{each.found.low:+.4f}, {each.found.high:+.4f}]", f"{each.found.p:.4f}",
         ]
-        for one in compared
+        for each in compared
     ]  # fmt: skip
     about = f"{compared[0].found.queries:,} queries; 95 % paired bootstrap intervals; two-sided randomization test."
-    return aligned(["A", "B", "measure", "A's mean", "B's mean", "A - B [95 %]", "p"], rows) + f"\n\n{about}"
+    return markdown_table(["A", "B", "measure", "A's mean", "B's mean", "A - B [95 %]", "p"], rows) + f"\n\n{about}"
 
 
 def write(compared: Sequence[Compared], path: Path) -> None:
     """As JSON, a list."""
-    path.write_text(json.dumps([asdict(one) for one in compared], indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps([asdict(each) for each in compared], indent=1) + "\n", encoding="utf-8")

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.jsonl import parse_row, read_lines
-from evaluation.distractors import DISTRACTORS, drawn
+from evaluation.distractors import DISTRACTORS, draw_distractors
 from evaluation.machine import commit, machine
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.learn.heads import Head
@@ -50,14 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pairs = [
         pair for name in ("valid", "test") for pair in read_pairs(partition(options.corpus, options.language, name))
     ]
-    found = {}
+    results = {}
     for name, _, run in (text.partition("=") for text in options.head):
-        found[name] = {**settings_of(Path(run)), **measure(Head.load(Path(run)), pairs)}
-        sys.stderr.write(f"{name}: {found[name]['mrr']:.3f}\n")
-    sys.stdout.write(table(found) + "\n")
+        results[name] = {**settings_of(Path(run)), **measure(Head.load(Path(run)), pairs)}
+        sys.stderr.write(f"{name}: {results[name]['mrr']:.3f}\n")
+    sys.stdout.write(table(results) + "\n")
     if options.json:
         about = {"commit": commit(), "machine": machine(), "language": options.language, "pairs": len(pairs)}
-        report = {**about, "published": PUBLISHED, "heads": found}
+        report = {**about, "published": PUBLISHED, "heads": results}
         options.json.write_text(json.dumps(report) + "\n", encoding="utf-8")
     return 0
 
@@ -107,15 +107,15 @@ def reciprocal_ranks(head: Head, pairs: Sequence[PairText], *, seed: int = 0) ->
     else:
         words = [code_words(code, language, doc=False) for _, code, language in pairs]
         codes = head.code.vectors([head.code.tokens.ids(each) for each in words])
-    candidates = drawn({str(at): [at] for at in range(len(pairs))}, len(pairs), seed=seed)
-    found = np.zeros(len(pairs))
+    candidates = draw_distractors({str(at): [at] for at in range(len(pairs))}, len(pairs), seed=seed)
+    values = np.zeros(len(pairs))
     for at, rows in enumerate(candidates.values()):
         scores = codes[rows] @ queries[at]
-        found[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
-    return found
+        values[at] = 1 / int((scores >= scores[rows == at][0] - TIE).sum())
+    return values
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """A row per head, the paper's figure of its encoder beside it."""
     rows = [
         [
@@ -124,9 +124,9 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
             f"{each['mrr']:.3f} [{each['interval'][0]:.3f}, {each['interval'][1]:.3f}]",
             f"{PUBLISHED.get(each['encoder'], '')}",
         ]
-        for name, each in found.items()
+        for name, each in results.items()
     ]
-    return aligned(["head", "encoder", f"MRR among {DISTRACTORS} [95 %]", "paper's"], rows)
+    return markdown_table(["head", "encoder", f"MRR among {DISTRACTORS} [95 %]", "paper's"], rows)
 
 
 if __name__ == "__main__":

@@ -52,11 +52,11 @@ class Distractors:
         if not relevant:
             raise BadInput("no query has a relevant document to rank among distractors; omit --distractors")
         if self.batches:
-            return batched(relevant, size=self.count + 1, seed=self.seed)
-        return drawn(relevant, len(documents), count=self.count, seed=self.seed)
+            return batch_distractors(relevant, size=self.count + 1, seed=self.seed)
+        return draw_distractors(relevant, len(documents), count=self.count, seed=self.seed)
 
 
-def drawn(
+def draw_distractors(
     relevant: Mapping[str, Sequence[int]], documents: int, *, count: int = DISTRACTORS, seed: int = 0
 ) -> dict[str, Rows]:
     """query id -> sorted rows of its relevant documents and of `count` others, drawn for this query alone.
@@ -64,18 +64,20 @@ def drawn(
     The draw depends on the seed, the query's id and the number of documents, not on which other queries there are.
     Raises BadInput where a query has fewer than `count` other documents.
     """
-    found = {}
+    rows_by_query = {}
     for query, rows in relevant.items():
         others = np.setdiff1d(np.arange(documents), rows)
         if len(others) < count:
             raise BadInput(f"{count} distractors for {query!r}, but only {len(others)} other documents; ask for fewer")
         key = hashlib.blake2b(f"{seed} {query}".encode(), digest_size=8).digest()
-        chosen = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
-        found[query] = np.sort(np.concatenate([np.asarray(rows, np.int64), chosen]))
-    return found
+        sampled = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
+        rows_by_query[query] = np.sort(np.concatenate([np.asarray(rows, np.int64), sampled]))
+    return rows_by_query
 
 
-def batched(relevant: Mapping[str, Sequence[int]], *, size: int = DISTRACTORS + 1, seed: int = 0) -> dict[str, Rows]:
+def batch_distractors(
+    relevant: Mapping[str, Sequence[int]], *, size: int = DISTRACTORS + 1, seed: int = 0
+) -> dict[str, Rows]:
     """query id -> sorted rows of its batch: `size` queries' first relevant documents, the queries shuffled by seed.
 
     The incomplete last batch is left out. Raises BadInput where there are fewer queries than one batch, or where two
@@ -87,9 +89,9 @@ def batched(relevant: Mapping[str, Sequence[int]], *, size: int = DISTRACTORS + 
     if len(set(firsts.values())) < len(firsts):
         raise BadInput("two queries have the same document, so they cannot share a batch; omit --batches")
     order = np.random.default_rng(seed).permutation(np.array(list(firsts), dtype=object))
-    found = {}
+    rows_by_query = {}
     for start in range(0, len(order) - size + 1, size):
         batch = order[start : start + size]
         rows = np.sort(np.array([firsts[query] for query in batch], np.int64))
-        found.update(dict.fromkeys(batch, rows))
-    return {query: found[query] for query in relevant if query in found}
+        rows_by_query.update(dict.fromkeys(batch, rows))
+    return {query: rows_by_query[query] for query in relevant if query in rows_by_query}

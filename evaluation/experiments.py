@@ -118,9 +118,9 @@ class Build:
 
     def system(self, name: str) -> Ranked:
         """The system of this name; BadInput names those there are."""
-        for ranked in self.systems:
-            if ranked.system == name:
-                return ranked
+        for result in self.systems:
+            if result.system == name:
+                return result
         raise BadInput(f"no system {name!r} in this result; there are: {', '.join(r.system for r in self.systems)}")
 
 
@@ -144,9 +144,9 @@ class Experiment:
     texts: Sequence[str] = ()
     candidates: str = ""
 
-    def values(self, ranked: Ranked, measure: str) -> dict[str, float]:
+    def values(self, result: Ranked, measure: str) -> dict[str, float]:
         """query id -> value of a measure, without the queries that it leaves out."""
-        pairs = zip(self.queries, ranked.values[measure], strict=True)
+        pairs = zip(self.queries, result.values[measure], strict=True)
         return {query: value for query, value in pairs if value is not None}
 
 
@@ -186,8 +186,8 @@ def _changed(config: Any, changes: Mapping[str, object], prefix: str) -> Any:
     nested: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
         first, _, rest = name.partition(".")
-        if first not in (known := [each.name for each in fields(config)]):
-            raise BadInput(f"no setting called {prefix + name!r}; choose one of: {', '.join(known)}")
+        if first not in (settings := [each.name for each in fields(config)]):
+            raise BadInput(f"no setting called {prefix + name!r}; choose one of: {', '.join(settings)}")
         if is_dataclass(getattr(config, first)) != bool(rest):
             raise BadInput(f"{prefix + name!r} is not a single setting; write for instance fasttext.dim=100")
         if rest:
@@ -313,10 +313,10 @@ def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tupl
     Of a ranker made of others, the sum over its parts; (None, None) where nothing is embedded.
     """
     times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(index, ranker)]
-    known = [each for each in times if each is not None]
-    if not known:
+    measured = [each for each in times if each is not None]
+    if not measured:
         return None, None
-    return round(sum(document for document, _ in known), 4), round(sum(query for _, query in known), 4)
+    return round(sum(document for document, _ in measured), 4), round(sum(query for _, query in measured), 4)
 
 
 def saved_bytes(index: Index, ranker: Ranker) -> int | None:
@@ -370,10 +370,10 @@ def judge(
     grades: mean grades of several judges, which CodeSearchNet's two NDCG count instead of the qrels.
     """
     values = {measure: _values(qrels, run, measure, grades) for measure in measures}
-    means = {measure: round(mean(found), 6) for measure, found in values.items()}
+    means = {measure: round(mean(column), 6) for measure, column in values.items()}
     columns = {
-        measure: [round(found[query], 6) if query in found else None for query in qrels]
-        for measure, found in values.items()
+        measure: [round(column[query], 6) if query in column else None for query in qrels]
+        for measure, column in values.items()
     }
     return means, columns
 
@@ -381,11 +381,11 @@ def judge(
 def _values(
     qrels: Qrels, run: Run, measure: str, grades: Mapping[str, Mapping[str, float]] | None
 ) -> Mapping[str, float]:
-    found = evaluate(qrels, run, measure)
+    values = evaluate(qrels, run, measure)
     if grades is not None and measure in CHALLENGE:
         exact = {query: grades[query] for query in qrels}
         return challenge_ndcg(exact, run, within=measure == CHALLENGE[0])
-    return found
+    return values
 
 
 # Whole experiments.
@@ -450,10 +450,10 @@ class _Plan:
 def _check_judged(corpus: Corpus, documents: Sequence[Document]) -> None:
     if corpus.fold is not None:  # files are judged, also those without a function
         return
-    known = {document.id for document in documents}
+    ids = {document.id for document in documents}
     for query, grades in corpus.qrels.items():
         for id in grades:
-            if id not in known:
+            if id not in ids:
                 raise BadInput(f"{corpus.name}: {id!r}, judged for {query!r}, is not in the corpus; correct the qrels")
 
 
@@ -514,7 +514,7 @@ def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
 
 
 def _shape(experiment: Experiment) -> tuple[object, ...]:
-    systems = [[build.settings, [ranked.system for ranked in build.systems]] for build in experiment.builds]
+    systems = [[build.settings, [result.system for result in build.systems]] for build in experiment.builds]
     return systems, list(experiment.measures), experiment.depth, experiment.candidates
 
 
@@ -534,7 +534,7 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
     milliseconds = [value for part in parts for value in part.query_ms]
     p50, p95 = np.percentile(milliseconds, [50, 95])
     values = {name: [value for part in parts for value in part.values[name]] for name in parts[0].values}
-    known = {name: [value for value in column if value is not None] for name, column in values.items()}
+    defined = {name: [value for value in column if value is not None] for name, column in values.items()}
     return replace(
         parts[0],
         fit_seconds=_total([part.fit_seconds for part in parts], 2),
@@ -542,7 +542,7 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
         query_ms_p95=round(float(p95), 3),
         query_ms=milliseconds,
         values=values,
-        means={name: round(sum(column) / len(column), 6) if column else 0.0 for name, column in known.items()},
+        means={name: round(sum(column) / len(column), 6) if column else 0.0 for name, column in defined.items()},
         embed_document_ms=_median([part.embed_document_ms for part in parts]),
         embed_query_ms=_median([part.embed_query_ms for part in parts]),
         index_bytes=_total([part.index_bytes for part in parts]),
@@ -551,10 +551,10 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
 
 def _total(values: Sequence[float | int | None], digits: int | None = None) -> int | None:
     """The sum; None where any is not known."""
-    known = [value for value in values if value is not None]
-    return round(sum(known), digits) if len(known) == len(values) else None  # type: ignore[return-value]
+    numbers = [value for value in values if value is not None]
+    return round(sum(numbers), digits) if len(numbers) == len(values) else None  # type: ignore[return-value]
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(float(np.median(known)), 4) if known else None
+    numbers = [value for value in values if value is not None]
+    return round(float(np.median(numbers)), 4) if numbers else None

@@ -1,4 +1,4 @@
-"""On what a figure was measured: commit, machine, peak memory."""
+"""The conditions of a measurement: commit, machine, peak memory."""
 
 from __future__ import annotations
 

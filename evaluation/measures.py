@@ -26,64 +26,64 @@ if TYPE_CHECKING:
 RESAMPLES = 9999
 CONFIDENCE = 0.95
 Formula = Callable[[Sequence[int], Sequence[int]], float]
-"""(grades of the ranked documents, all positive grades judged, best first) -> value."""
+"""(grades of the ranked documents, all positive grades, best first) -> value."""
 
 
-def answered(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def answered(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """1 where any ranked document is relevant (Answered@k of the NCS papers, TREC's Success@k).
 
     >>> answered([0, 1, 0], [1, 1]), answered([0, 0], [1])
     (1.0, 0.0)
     """
-    return float(any(grade > 0 for grade in ranked))
+    return float(any(grade > 0 for grade in grades))
 
 
-def first_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def first_rank(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """FRank: the 1-based rank of the first relevant document; 0 where there is none.
 
     >>> first_rank([0, 2, 1], [2, 1]), first_rank([0], [1])
     (2.0, 0.0)
     """
-    return float(next((rank for rank, grade in enumerate(ranked, 1) if grade > 0), 0))
+    return float(next((rank for rank, grade in enumerate(grades, 1) if grade > 0), 0))
 
 
-def reciprocal_rank(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def reciprocal_rank(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """1 / FRank.
 
     >>> reciprocal_rank([0, 2, 1], [2, 1])
     0.5
     """
-    rank = first_rank(ranked, judged)
+    rank = first_rank(grades, ideal)
     return 1 / rank if rank else 0.0
 
 
-def ndcg(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def ndcg(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """Discounted gain over the best possible one of the same depth; gain = grade, as in trec_eval and BEIR.
 
     >>> round(ndcg([0, 1], [1]), 4)  # 1 / log2(3)
     0.6309
     """
-    ideal = _gain(judged)
-    return _gain(ranked) / ideal if ideal else 0.0
+    best = _gain(ideal)
+    return _gain(grades) / best if best else 0.0
 
 
 def _gain(grades: Sequence[int]) -> float:
     return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
 
 
-def average_precision(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def average_precision(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """Mean over all relevant documents of the precision at their rank.
 
     >>> average_precision([1, 0, 1], [1, 1])  # (1/1 + 2/3) / 2
     0.8333333333333333
     """
-    ranks = [rank for rank, grade in enumerate(ranked, 1) if grade > 0]
-    return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(judged) if judged else 0.0
+    ranks = [rank for rank, grade in enumerate(grades, 1) if grade > 0]
+    return sum(hits / rank for hits, rank in enumerate(ranks, 1)) / len(ideal) if ideal else 0.0
 
 
-def recall(ranked: Sequence[int], judged: Sequence[int]) -> float:
+def recall(grades: Sequence[int], ideal: Sequence[int]) -> float:
     """Share of the relevant documents that are ranked."""
-    return sum(grade > 0 for grade in ranked) / len(judged) if judged else 0.0
+    return sum(grade > 0 for grade in grades) / len(ideal) if ideal else 0.0
 
 
 _FORMULAS: Mapping[str, Formula] = {
@@ -123,12 +123,12 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
     values = {}
     for query, grades in qrels.items():
         order = ranking(run.get(query, {}))[:k]
-        ranked = [grades.get(document, 0) for document in order]
-        judged = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
+        ranked_grades = [grades.get(document, 0) for document in order]
+        ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
         if name == "precision":  # of k places, also where the run fills fewer
-            values[query] = sum(grade > 0 for grade in ranked) / k if k else 0.0
+            values[query] = sum(grade > 0 for grade in ranked_grades) / k if k else 0.0
         else:
-            values[query] = _FORMULAS[name](ranked, judged[:k] if name == "ndcg" else judged)
+            values[query] = _FORMULAS[name](ranked_grades, ideal[:k] if name == "ndcg" else ideal)
     return values
 
 
@@ -146,9 +146,9 @@ def challenge_ndcg(qrels: Mapping[str, Mapping[str, float]], run: Run, *, within
     values = {}
     for query, grades in qrels.items():
         order = ranking(run.get(query, {}))[:CHALLENGE_DEPTH]
-        ranked = [grades.get(document, 0) for document in order if document in grades or not within]
+        ranked_grades = [grades.get(document, 0) for document in order if document in grades or not within]
         if ideal := _exponential(sorted(grades.values(), reverse=True)):
-            values[query] = _exponential(ranked) / ideal
+            values[query] = _exponential(ranked_grades) / ideal
     return values
 
 
@@ -229,9 +229,9 @@ def compare(
     are swapped at random (all 2^n ways where these are fewer than `resamples`).
     Raises BadInput where the two are not over the same queries, or over none.
     """
-    ours, theirs = _paired(values, baseline)
-    low, high = _interval(ours - theirs, confidence, resamples, seed)
-    return Comparison(float((ours - theirs).mean()), low, high, _p_value(ours, theirs, resamples, seed), len(values))
+    left, right = _paired(values, baseline)
+    low, high = _interval(left - right, confidence, resamples, seed)
+    return Comparison(float((left - right).mean()), low, high, _p_value(left, right, resamples, seed), len(values))
 
 
 def paired_interval(
@@ -243,8 +243,8 @@ def paired_interval(
     seed: int = 0,
 ) -> tuple[float, float, float]:
     """Difference, low and high of `compare`, without the test, which takes most of its time."""
-    ours, theirs = _paired(values, baseline)
-    return float((ours - theirs).mean()), *_interval(ours - theirs, confidence, resamples, seed)
+    left, right = _paired(values, baseline)
+    return float((left - right).mean()), *_interval(left - right, confidence, resamples, seed)
 
 
 def _paired(
@@ -253,8 +253,8 @@ def _paired(
     if values.keys() != baseline.keys():
         odd = sorted(values.keys() ^ baseline.keys())
         raise BadInput(f"the two runs are not over the same queries ({odd[0]!r} is in one only); judge both alike")
-    ours = np.fromiter(values.values(), float, len(values))
-    return ours, np.fromiter((baseline[query] for query in values), float, len(values))
+    left = np.fromiter(values.values(), float, len(values))
+    return left, np.fromiter((baseline[query] for query in values), float, len(values))
 
 
 def interval(
@@ -269,7 +269,7 @@ def _interval(values: NDArray[np.float64], confidence: float, resamples: int, se
         raise BadInput("no queries to compare; judge at least one")
     if (values == values[0]).all():  # nothing varies (also: one query), so no resample differs
         return float(values[0]), float(values[0])
-    found = bootstrap(
+    result = bootstrap(
         (values,),
         np.mean,
         n_resamples=resamples,
@@ -278,14 +278,14 @@ def _interval(values: NDArray[np.float64], confidence: float, resamples: int, se
         method="percentile",
         random_state=np.random.default_rng(seed),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(result.low), float(result.high)
 
 
-def _p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], resamples: int, seed: int) -> float:
-    if len(ours) < 2 or (ours == theirs).all():  # every swap gives a difference of the same size
+def _p_value(left: NDArray[np.float64], right: NDArray[np.float64], resamples: int, seed: int) -> float:
+    if len(left) < 2 or (left == right).all():  # every swap gives a difference of the same size
         return 1.0
-    found = permutation_test(
-        (ours, theirs),
+    result = permutation_test(
+        (left, right),
         _mean_difference,
         permutation_type="samples",
         vectorized=True,
@@ -293,7 +293,7 @@ def _p_value(ours: NDArray[np.float64], theirs: NDArray[np.float64], resamples: 
         batch=1000,
         random_state=np.random.default_rng(seed),
     )
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def _mean_difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:

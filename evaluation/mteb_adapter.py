@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 NOTHING = "(nothing found)"
-"""Stands in the answer to a query without hits: mteb's means leave out queries with an empty one."""
+"""Placeholder hit: mteb's means leave out queries without hits."""
 
 
 class RankerModel:
@@ -66,7 +66,7 @@ class RankerModel:
         )  # fmt: skip
 
     def index(self, corpus: Iterable[Mapping[str, Any]], *, task_metadata: Any, hf_subset: str, **_: Any) -> None:
-        """Build the index over rows with `id`, `text` and perhaps `title`; the one before it is given up."""
+        """Build the index over rows with `id`, `text` and perhaps `title`; replaces the previous one."""
         self.close()
         language = self.language if self.language is not None else _language(task_metadata, hf_subset)
         documents = (
@@ -91,15 +91,15 @@ class RankerModel:
         if self._index is None:
             raise BadInput("nothing is indexed yet; call index first")
         ranker, _seconds = fitted(self._index, self.system)
-        found = {}
+        results = {}
         for query in queries:
             allowed = _mask(self._index, top_ranked[str(query["id"])]) if top_ranked else None
             rows = ranker.search(str(query["text"]), top_k, allowed=allowed)
             ids = self._index.documents.ids([row for row, _ in rows])
-            found[str(query["id"])] = dict(zip(ids, falling([score for _, score in rows]), strict=True)) or {
+            results[str(query["id"])] = dict(zip(ids, falling([score for _, score in rows]), strict=True)) or {
                 NOTHING: 0.0
             }
-        return found
+        return results
 
     def close(self) -> None:
         """Remove the index."""
@@ -186,26 +186,26 @@ def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
         result = _mteb().evaluate(
             model, local_task(folder, language), cache=None, show_progress_bar=False, co2_tracker=False
         )
-        theirs = result.task_results[0].get_score()
+        mteb_score = result.task_results[0].get_score()
     finally:
         model.close()
     corpus = read_beir(folder, language=language or None)
-    ours = run_experiment(corpus, [model.system], measures=["ndcg@10"])
-    means = {ranked.system: ranked.means["ndcg@10"] for ranked in ours.builds[0].systems}
-    return {"mteb": float(theirs), "ours": means[model.system.name]}
+    experiment = run_experiment(corpus, [model.system], measures=["ndcg@10"])
+    means = {system_result.system: system_result.means["ndcg@10"] for system_result in experiment.builds[0].systems}
+    return {"mteb": float(mteb_score), "ours": means[model.system.name]}
 
 
 @main_program("mteb_adapter")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 done, 2 an error, told in one line on stderr."""
+    """Run the command; 0 done, 2 an error, with one line on stderr."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.mteb_adapter", description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="BEIR_FOLDER", help="corpus.jsonl, queries.jsonl, qrels/test.tsv")
     parser.add_argument("--ranker", action="append", metavar="R", help="default: bm25; repeatable")
     parser.add_argument("--language", default="", help="of the code in it: java, python ...")
     options = parser.parse_args(arguments)
     logging.getLogger("mteb").setLevel(logging.ERROR)
-    found = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    results = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
+    sys.stdout.write(json.dumps(results, indent=1) + "\n")
     return 0
 
 

@@ -32,15 +32,15 @@ def check_extra() -> None:
     del jinja2, matplotlib
 
 
-def write_page(found: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
+def write_page(experiments: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
     """Write the page. pair: the two systems compared query by query; None: the best one and bm25.
 
     Raises MissingExtra, and BadInput for a system that is not in a result.
     """
-    path.write_text(page(found, pair=pair), encoding="utf-8")
+    path.write_text(page(experiments, pair=pair), encoding="utf-8")
 
 
-def page(found: Sequence[Experiment], *, pair: Pair | None = None) -> str:
+def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
     """The page as text."""
     check_extra()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -48,14 +48,14 @@ def page(found: Sequence[Experiment], *, pair: Pair | None = None) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    title = f"Ranking results: {', '.join(dict.fromkeys(each.corpus for each in found))}"
-    sections = [_section(each, pair) for each in found]
+    title = f"Ranking results: {', '.join(dict.fromkeys(each.corpus for each in experiments))}"
+    sections = [_section(each, pair) for each in experiments]
     return environment.get_template("page.html.j2").render(title=title, sections=sections)
 
 
 def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
     over_indexes = all(build.documents is not None for build in experiment.builds)
-    shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
+    builds_shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
     builds = [
         {"cost": cost(build), "config": json.dumps(dict(build.config), indent=1, sort_keys=True)}
         for build in experiment.builds
@@ -64,8 +64,8 @@ def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
         "name": experiment.corpus,
         "about": caption(experiment).partition("\n")[0],
         "tables": tables(experiment),
-        "figures": [figure for build in shown for figure in _figures(experiment, build)],
-        "pairs": [_pair(experiment, build, pair) for build in shown],
+        "figures": [figure for build in builds_shown for figure in _figures(experiment, build)],
+        "pairs": [_pair(experiment, build, pair) for build in builds_shown],
         "builds": builds,
     }
 
@@ -75,13 +75,15 @@ def _figures(experiment: Experiment, build: Build) -> list[dict[str, str]]:
     depth = min(experiment.depth, DEPTH)
     figures = []
     for suffix in splits(experiment):
-        shares = {ranked.system: _answered(first_ranks(experiment, ranked, suffix), depth) for ranked in build.systems}
+        shares = {
+            result.system: _answered_at(first_ranks(experiment, result, suffix), depth) for result in build.systems
+        }
         figures.append(_figure(f"Answered@k{suffix}{of_build}", lambda axes, shares=shares: _curves(axes, shares)))  # type: ignore[misc]
     figures.append(_figure(f"Speed against quality{of_build}", lambda axes: _speed(axes, experiment, build)))
     return figures
 
 
-def _answered(ranks: Mapping[str, int], depth: int) -> list[float]:
+def _answered_at(ranks: Mapping[str, int], depth: int) -> list[float]:
     """Answered@k for k = 1, 2, ... as shares."""
     return [sum(0 < rank <= k for rank in ranks.values()) / len(ranks) for k in range(1, depth + 1)]
 
@@ -96,12 +98,12 @@ def _curves(axes: Axes, shares: Mapping[str, Sequence[float]]) -> None:
 
 def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
     measure = experiment.measures[0]
-    for number, ranked in enumerate(build.systems):
-        values = experiment.values(ranked, measure)
+    for number, result in enumerate(build.systems):
+        values = experiment.values(result, measure)
         mean, (low, high) = sum(values.values()) / len(values), interval(values)
         error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
         axes.errorbar(
-            [ranked.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=ranked.system
+            [result.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=result.system
         )
     _log_scale(axes)
     axes.set(xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
@@ -146,31 +148,33 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
 def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, Any]:
     """Two systems query by query; ranks are FRank, a dash where nothing was found."""
     measure, suffix = experiment.measures[0], next(iter(splits(experiment)))
-    ours, theirs = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
-    left, right = experiment.values(ours, measure), experiment.values(theirs, measure)
-    ranks = [first_ranks(experiment, ranked, suffix) for ranked in (ours, theirs)]
+    left_system, right_system = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
+    left_values, right_values = experiment.values(left_system, measure), experiment.values(right_system, measure)
+    ranks = [first_ranks(experiment, result, suffix) for result in (left_system, right_system)]
     texts = dict(zip(experiment.queries, experiment.texts, strict=True)) if experiment.texts else {}
-    changes = sorted(((left[query] - right[query], query) for query in left), key=lambda pair: -pair[0])
+    changes = sorted(
+        ((left_values[query] - right_values[query], query) for query in left_values), key=lambda pair: -pair[0]
+    )
     rows = [
         [texts.get(query, query), f"{change:+.3f}", *(str(side[query] or "–") for side in ranks)]
         for change, query in changes
         if change
     ]
     gains, losses = sum(change > 0 for change, _ in changes), sum(change < 0 for change, _ in changes)
-    found = compare(left, right)
+    comparison = compare(left_values, right_values)
     title = f"{experiment.corpus} {build.settings} difference of every query"
     return {
-        "title": f"{ours.system} beside {theirs.system}: {measure}",
+        "title": f"{left_system.system} beside {right_system.system}: {measure}",
         "summary": f"{gains} queries are better, {losses} worse, {len(changes) - gains - losses} equal; the mean "
-        f"differs by {found.difference:+.3f} (95 % interval {found.low:+.3f} to {found.high:+.3f}, randomization test "
-        f"p = {found.p:.4f}). The last columns show the rank of the first relevant hit.",
+        f"differs by {comparison.difference:+.3f} (95 % interval {comparison.low:+.3f} to {comparison.high:+.3f}, "
+        f"randomization test p = {comparison.p:.4f}). The last columns show the rank of the first relevant hit.",
         "figure": _figure(title, lambda axes: _differences(axes, [change for change, _ in changes], measure)),
-        "head": ["query", "difference", ours.system, theirs.system],
+        "head": ["query", "difference", left_system.system, right_system.system],
         "rows": rows,
     }
 
 
 def _best(build: Build, measure: str) -> str:
     """The system with the highest mean beside bm25; bm25 where there is no other."""
-    others = [ranked for ranked in build.systems if ranked.system != BASELINE]
-    return max(others, key=lambda ranked: ranked.means[measure]).system if others else BASELINE
+    others = [result for result in build.systems if result.system != BASELINE]
+    return max(others, key=lambda result: result.means[measure]).system if others else BASELINE

@@ -22,10 +22,10 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Head and rows."""
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns stand under each other.
 
-    >>> print(aligned(["ranker", "mrr"], [["bm25", "0.5"]]))
+    >>> print(markdown_table(["ranker", "mrr"], [["bm25", "0.5"]]))
     | ranker | mrr |
     |--------|-----|
     | bm25   | 0.5 |
@@ -40,14 +40,14 @@ def splits(experiment: Experiment) -> dict[str, list[str]]:
 
     The first measure of each is a reciprocal rank, where the experiment measured one.
     """
-    found: dict[str, list[str]] = {}
+    measures: dict[str, list[str]] = {}
     for measure in experiment.measures:
         match = re.search(r" at [0-9.]+$", measure)
-        found.setdefault(match[0] if match else "", []).append(measure)
-    return found
+        measures.setdefault(match[0] if match else "", []).append(measure)
+    return measures
 
 
-def first_ranks(experiment: Experiment, ranked: Ranked, suffix: str = "") -> dict[str, int]:
+def first_ranks(experiment: Experiment, result: Ranked, suffix: str = "") -> dict[str, int]:
     """query id -> FRank, 0 where nothing was found: the inverse of the reciprocal rank.
 
     Raises BadInput where no reciprocal rank was measured.
@@ -56,7 +56,7 @@ def first_ranks(experiment: Experiment, ranked: Ranked, suffix: str = "") -> dic
     if not measured:
         raise BadInput(f"{experiment.corpus}: first ranks need --measure mrr{suffix}, which was not measured")
     deepest = max(measured, key=_depth)
-    return {query: round(1 / value) if value else 0 for query, value in experiment.values(ranked, deepest).items()}
+    return {query: round(1 / value) if value else 0 for query, value in experiment.values(result, deepest).items()}
 
 
 def _depth(measure: str) -> float:
@@ -75,7 +75,7 @@ def tables(experiment: Experiment, baseline: str = BASELINE) -> list[Table]:
     same build with their paired ones.
     """
     if "" not in splits(experiment):
-        return [_judged(experiment, baseline)]
+        return [_threshold_table(experiment, baseline)]
     if len(experiment.builds) == 1:
         return [_systems(experiment, experiment.builds[0], baseline)]
     return _sweep(experiment)
@@ -83,7 +83,7 @@ def tables(experiment: Experiment, baseline: str = BASELINE) -> list[Table]:
 
 def table(experiment: Experiment, baseline: str = BASELINE) -> str:
     """`tables` as Markdown."""
-    return "\n\n".join(aligned(*each) for each in tables(experiment, baseline))
+    return "\n\n".join(markdown_table(*each) for each in tables(experiment, baseline))
 
 
 def _systems(experiment: Experiment, build: Build, baseline: str) -> Table:
@@ -92,33 +92,33 @@ def _systems(experiment: Experiment, build: Build, baseline: str) -> Table:
     head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, "fit s", "p50 ms", "p95 ms", *costs]
     base = experiment.values(build.system(baseline), measure)
     rows = []
-    for ranked in build.systems:
-        own = experiment.values(ranked, measure)
-        row = [ranked.system, mean_text(own), difference_text(own, base) if ranked.system != baseline else ""]
-        row += [_cell(experiment, ranked, name) for name in others]
-        fit = "" if ranked.fit_seconds is None else f"{ranked.fit_seconds:.1f}"
-        row += [fit, f"{ranked.query_ms_p50:.1f}", f"{ranked.query_ms_p95:.1f}"]
-        rows.append([*row, *(column[ranked.system] for column in costs.values())])
+    for result in build.systems:
+        own = experiment.values(result, measure)
+        row = [result.system, mean_text(own), difference_text(own, base) if result.system != baseline else ""]
+        row += [_cell(experiment, result, name) for name in others]
+        fit = "" if result.fit_seconds is None else f"{result.fit_seconds:.1f}"
+        row += [fit, f"{result.query_ms_p50:.1f}", f"{result.query_ms_p95:.1f}"]
+        rows.append([*row, *(column[result.system] for column in costs.values())])
     return head, rows
 
 
 def _known_costs(build: Build) -> dict[str, dict[str, str]]:
     """Columns of embedding latency (a document / a query) and of the rankers' own files, where any is known."""
     embedding = {
-        ranked.system: f"{ranked.embed_document_ms:.2f} / {ranked.embed_query_ms or 0:.2f}"
-        if ranked.embed_document_ms is not None
+        result.system: f"{result.embed_document_ms:.2f} / {result.embed_query_ms or 0:.2f}"
+        if result.embed_document_ms is not None
         else ""
-        for ranked in build.systems
+        for result in build.systems
     }
     size = {
-        ranked.system: f"{ranked.index_bytes / 2**20:.1f}" if ranked.index_bytes is not None else ""
-        for ranked in build.systems
+        result.system: f"{result.index_bytes / 2**20:.1f}" if result.index_bytes is not None else ""
+        for result in build.systems
     }
     columns = {"embed ms, doc / query": embedding, "MiB": size}
     return {name: column for name, column in columns.items() if any(column.values())}
 
 
-def _judged(experiment: Experiment, baseline: str) -> Table:
+def _threshold_table(experiment: Experiment, baseline: str) -> Table:
     parts = splits(experiment)
     many = len(experiment.builds) > 1
     head = ["index"] * many + ["ranker"]
@@ -127,30 +127,30 @@ def _judged(experiment: Experiment, baseline: str) -> Table:
         first = measures[0].removesuffix(suffix)
         head += [f"answered@{depths}{suffix}", f"{first}{suffix} [95 %]", f"to {baseline} [95 %]"]
     rows = [
-        [build.settings] * many + _judged_row(experiment, build, ranked, parts, baseline)
+        [build.settings] * many + _judged_row(experiment, build, result, parts, baseline)
         for build in experiment.builds
-        for ranked in build.systems
+        for result in build.systems
     ]
     return [*head, "p50 ms"], rows
 
 
 def _judged_row(
-    experiment: Experiment, build: Build, ranked: Ranked, parts: Mapping[str, Sequence[str]], baseline: str
+    experiment: Experiment, build: Build, result: Ranked, parts: Mapping[str, Sequence[str]], baseline: str
 ) -> list[str]:
-    cells, base = [ranked.system], build.system(baseline)
+    cells, base = [result.system], build.system(baseline)
     for first, *answered in parts.values():
-        own = experiment.values(ranked, first)
-        counts = [round(ranked.means[measure] * len(experiment.queries)) for measure in answered]
+        own = experiment.values(result, first)
+        counts = [round(result.means[measure] * len(experiment.queries)) for measure in answered]
         cells += ["/".join(map(str, counts)), mean_text(own)]
-        cells.append(difference_text(own, experiment.values(base, first)) if ranked is not base else "")
-    return [*cells, f"{ranked.query_ms_p50:.1f}"]
+        cells.append(difference_text(own, experiment.values(base, first)) if result is not base else "")
+    return [*cells, f"{result.query_ms_p50:.1f}"]
 
 
 def _sweep(experiment: Experiment) -> list[Table]:
     measure = experiment.measures[0]
-    values = [[experiment.values(ranked, measure) for ranked in build.systems] for build in experiment.builds]
+    values = [[experiment.values(result, measure) for result in build.systems] for build in experiment.builds]
     names = [build.settings or "the defaults" for build in experiment.builds]
-    systems = [ranked.system for ranked in experiment.builds[0].systems]
+    systems = [result.system for result in experiment.builds[0].systems]
     means = [
         [name, *map(mean_text, row), f"{build.build_seconds:.1f}"]
         for name, row, build in zip(names, values, experiment.builds, strict=True)
@@ -159,19 +159,19 @@ def _sweep(experiment: Experiment) -> list[Table]:
     return [([f"{measure} [95 %]", *systems, "build s"], means), ([f"to {names[0]} [95 %]", *systems], changes)]
 
 
-def averages(found: Sequence[Experiment]) -> str:
+def averages(results: Sequence[Experiment]) -> str:
     """A row per system of each of the settings: its means averaged over the corpora, as CoIR averages its tasks."""
-    first = found[0]
+    first = results[0]
     rows = [
-        [f"{build.settings} {ranked.system}".strip()]
+        [f"{build.settings} {result.system}".strip()]
         + [
-            f"{sum(each.builds[b].systems[s].means[measure] for each in found) / len(found):.3f}"
+            f"{sum(each.builds[b].systems[s].means[measure] for each in results) / len(results):.3f}"
             for measure in first.measures
         ]
         for b, build in enumerate(first.builds)
-        for s, ranked in enumerate(build.systems)
+        for s, result in enumerate(build.systems)
     ]
-    return aligned(["ranker", *first.measures], rows)
+    return markdown_table(["ranker", *first.measures], rows)
 
 
 def mean_text(values: Mapping[str, float]) -> str:
@@ -188,8 +188,8 @@ def difference_text(values: Mapping[str, float], base: Mapping[str, float]) -> s
     return f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _cell(experiment: Experiment, ranked: Ranked, measure: str) -> str:
-    mean = ranked.means[measure]
+def _cell(experiment: Experiment, result: Ranked, measure: str) -> str:
+    mean = result.means[measure]
     if measure.startswith("answered"):
         return f"{round(mean * len(experiment.queries))} ({mean:.1%})"
     return f"{mean:.3f}"
@@ -239,10 +239,10 @@ def readme(text: str, results: Path) -> str:
 # CSV and score sheets.
 
 
-def write_csv(found: Sequence[Experiment], path: Path) -> None:
+def write_csv(results: Sequence[Experiment], path: Path) -> None:
     """A line for each system of each index and threshold; means, intervals, and the paired difference to bm25."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        rows = [row for each in found for build in each.builds for row in _csv_rows(each, build)]
+        rows = [row for each in results for build in each.builds for row in _csv_rows(each, build)]
         columns = list(dict.fromkeys(name for row in rows for name in row))
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
@@ -254,39 +254,39 @@ def _csv_rows(experiment: Experiment, build: Build) -> list[dict[str, object]]:
         {
             "corpus": experiment.corpus,
             "index": build.settings,
-            "ranker": ranked.system,
+            "ranker": result.system,
             "documents": build.documents or experiment.documents,
             "questions": len(experiment.queries),
             "k": experiment.depth,
             "threshold": suffix.removeprefix(" at "),
-            **_figures(experiment, build, ranked, measures),
-            "query_ms_p50": ranked.query_ms_p50,
-            "query_ms_p95": ranked.query_ms_p95,
+            **_figures(experiment, build, result, measures),
+            "query_ms_p50": result.query_ms_p50,
+            "query_ms_p95": result.query_ms_p95,
         }
-        for ranked in build.systems
+        for result in build.systems
         for suffix, measures in splits(experiment).items()
     ]
 
 
-def _figures(experiment: Experiment, build: Build, ranked: Ranked, measures: Sequence[str]) -> Mapping[str, object]:
+def _figures(experiment: Experiment, build: Build, result: Ranked, measures: Sequence[str]) -> Mapping[str, object]:
     first = measures[0]
-    own = experiment.values(ranked, first)
+    own = experiment.values(result, first)
     low, high = interval(own)
-    found = compare(own, experiment.values(build.system(BASELINE), first))
+    comparison = compare(own, experiment.values(build.system(BASELINE), first))
     names = {measure: re.sub(r" at .*", "", measure) for measure in measures}
     return {
-        **{names[measure]: round(ranked.means[measure], 6) for measure in measures},
+        **{names[measure]: round(result.means[measure], 6) for measure in measures},
         **{
-            f"{names[measure]} count": round(ranked.means[measure] * len(experiment.queries))
+            f"{names[measure]} count": round(result.means[measure] * len(experiment.queries))
             for measure in measures
             if names[measure].startswith("answered")
         },
         f"{names[first]} low": round(low, 6),
         f"{names[first]} high": round(high, 6),
-        f"difference to {BASELINE}": round(found.difference, 6),
-        "difference low": round(found.low, 6),
-        "difference high": round(found.high, 6),
-        "p": round(found.p, 6),
+        f"difference to {BASELINE}": round(comparison.difference, 6),
+        "difference low": round(comparison.low, 6),
+        "difference high": round(comparison.high, 6),
+        "p": round(comparison.p, 6),
     }
 
 
@@ -299,11 +299,14 @@ def write_score_sheets(experiment: Experiment, path: Path) -> None:
     suffixes = sorted(splits(experiment), key=lambda suffix: float(suffix.removeprefix(" at ") or 0))
     for suffix, target in zip(suffixes, [path, path.with_name(f"{path.stem}.strict{path.suffix}")], strict=False):
         ranks = {
-            f"{build.settings}/{ranked.system}".strip("/"): first_ranks(experiment, ranked, suffix)
+            f"{build.settings}/{result.system}".strip("/"): first_ranks(experiment, result, suffix)
             for build in experiment.builds
-            for ranked in build.systems
+            for result in build.systems
         }
-        columns = {name: [found.get(query) or None for query in experiment.queries] for name, found in ranks.items()}
+        columns = {
+            name: [ranks_by_query.get(query) or None for query in experiment.queries]
+            for name, ranks_by_query in ranks.items()
+        }
         write_score_sheet(experiment.queries, columns, target)
 
 
@@ -347,23 +350,23 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
         check_extra()
 
 
-def write_outputs(found: Sequence[Experiment], files: Mapping[str, Path | None], *, pair: Pair | None = None) -> bool:
+def write_outputs(results: Sequence[Experiment], files: Mapping[str, Path | None], *, pair: Pair | None = None) -> bool:
     """Write every file that was asked for; whether there was any. pair: for the page, else the best and bm25."""
     for kind, path in files.items():
         if path is None:
             continue
-        if kind in ("json", "sheet") and len(found) != 1:
+        if kind in ("json", "sheet") and len(results) != 1:
             raise BadInput(f"--{kind} {path} takes the result of one corpus; name one, or omit --{kind}")
         if kind == "json":
-            experiments.write(found[0], path)
+            experiments.write(results[0], path)
         elif kind == "csv":
-            write_csv(found, path)
+            write_csv(results, path)
         elif kind == "sheet":
-            write_score_sheets(found[0], path)
+            write_score_sheets(results[0], path)
         elif kind == "markdown":
-            path.write_text("\n".join(section(each.corpus, each) for each in found), encoding="utf-8")
+            path.write_text("\n".join(section(each.corpus, each) for each in results), encoding="utf-8")
         else:
             from evaluation.page import write_page  # matplotlib and jinja2 are an extra
 
-            write_page(found, path, pair=pair)
+            write_page(results, path, pair=pair)
     return any(files.values())

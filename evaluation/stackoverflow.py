@@ -44,7 +44,7 @@ HEADER = b'{"file": "judged answers of ncs", "version": 1}\n'
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to ask of what. rankers: as people type them; none: all that each index has. `bm25` is always one.
+    """Questions, indexes and rankers (names with settings; none: all that each index has). `bm25` is always one.
 
     files: reports.OUTPUTS -> where to write it. pair: for the page. state: None: beside the first output, if any.
     """
@@ -59,7 +59,7 @@ class Request:
     quiet: bool = False
 
 
-@main_program("evaluate-stackoverflow", interrupted="the same command goes on from here where it names an output")
+@main_program("evaluate-stackoverflow", interrupted="the same command resumes if it names an output")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr, 130 stopped by the keyboard."""
     parser = argparse.ArgumentParser(prog="bin/evaluate-stackoverflow", description=__doc__.partition("\n")[0])
@@ -78,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.questions, options.index, options.ranker or (), options.k, reports.output_files(options),
         options.pair and tuple(options.pair), options.state, options.quiet,
     )  # fmt: skip
-    sys.stdout.write(shown(evaluate(request)))
+    sys.stdout.write(format_result(evaluate(request)))
     return 0
 
 
-def shown(found: Experiment) -> str:
+def format_result(experiment: Experiment) -> str:
     """The result for people: the table and what it was measured on."""
-    return f"{reports.table(found)}\n\n{reports.caption(found)}\n"
+    return f"{reports.table(experiment)}\n\n{reports.caption(experiment)}\n"
 
 
 def evaluate(request: Request) -> Experiment:
@@ -106,10 +106,10 @@ def evaluate(request: Request) -> Experiment:
             _build(index, label if len(labels) > 1 else "", questions, systems, request, journal)
             for index, label in zip(indexes, labels, strict=True)
         ]
-        found = _experiment(request, questions, indexes, builds)
-        if reports.write_outputs([found], request.files, pair=request.pair):
+        experiment = _experiment(request, questions, indexes, builds)
+        if reports.write_outputs([experiment], request.files, pair=request.pair):
             journal.remove()
-    return found
+    return experiment
 
 
 def _labels(indexes: Sequence[Path]) -> list[str]:
@@ -133,11 +133,11 @@ def _build(
 ) -> Build:  # fmt: skip
     counts: Mapping[str, Any] = index.description.counts
     track = tracker(request.quiet)
-    ranked = []
+    results = []
     for system in _systems(index, systems):
         stage = f"{label} {system.name}".strip()
-        judged = judge_system(index, system, questions, k=request.k, journal=journal, track=track, stage=stage)
-        ranked.append(_ranked(index, judged, questions, request.k))
+        judged_system = judge_system(index, system, questions, k=request.k, journal=journal, track=track, stage=stage)
+        results.append(_system_result(index, judged_system, questions, request.k))
     return Build(
         settings=label,
         config=index.description.config,
@@ -146,7 +146,7 @@ def _build(
         build_seconds=round(sum(counts["seconds"].values()), 2),
         index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
         peak_memory_bytes=counts.get("peak_memory_bytes", 0),
-        systems=ranked,
+        systems=results,
         documents=len(index),
     )
 
@@ -180,16 +180,16 @@ def measures(k: int) -> list[str]:
 
 def _digest(indexes: Sequence[Index]) -> str:
     """Of the ids of all documents."""
-    found = hashlib.sha256()
+    state = hashlib.sha256()
     for index in indexes:
         rows = index.documents.rows().tolist()
         for start in range(0, len(rows), 10_000):
             ids = index.documents.ids(rows[start : start + 10_000])
-            found.update("\n".join(ids).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+            state.update("\n".join(ids).encode("utf-8", "surrogatepass"))
+    return state.hexdigest()
 
 
-def _ranked(index: Index, judged: Judged, questions: Sequence[Question], k: int) -> Ranked:
+def _system_result(index: Index, judged: Judged, questions: Sequence[Question], k: int) -> Ranked:
     values: dict[str, list[float | None]] = {
         f"{measure} at {threshold}": list(judged.values(measure, threshold).values())
         for threshold in THRESHOLDS
@@ -257,7 +257,7 @@ def judge_system(
 
 
 def index_identity(index: Index) -> str:
-    """What tells an index from every other build: a digest of its snapshot.json."""
+    """A digest of the snapshot.json, unique to a build."""
     return hashlib.blake2b(index.description.to_json().encode(), digest_size=16).hexdigest()
 
 
@@ -305,8 +305,8 @@ class Answer:
 class Journal:
     """Answers by key, kept in a file; in memory only where path is None.
 
-    The first line says what the file is: no other file is ever cut or appended to. A line that was torn by a kill is
-    cut off and its question asked again; any other line that does not fit is an error.
+    The first line identifies the file format. A torn last line is truncated and its question asked again; any other
+    invalid line is an error.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -317,10 +317,10 @@ class Journal:
     def __enter__(self) -> Journal:
         if self.path:
             try:
-                whole = self._read(self.path) if self.path.exists() else 0
+                size = self._read(self.path) if self.path.exists() else 0
                 self._file = self.path.open("ab")
-                self._file.truncate(whole)
-                if not whole:
+                self._file.truncate(size)
+                if not size:
                     self._write(HEADER)
             except OSError as error:
                 raise BadInput(f"cannot use {self.path} ({error.strerror}); name another state file") from None
@@ -344,7 +344,7 @@ class Journal:
         self._write(json.dumps({**asdict(key), **asdict(answer)}).encode() + b"\n")
 
     def remove(self) -> None:
-        """Remove the file: everything it held is in a result now."""
+        """Remove the file, after its contents are in a result."""
         if self.path:
             self.path.unlink(missing_ok=True)
 
@@ -354,17 +354,17 @@ class Journal:
             self._file.flush()
 
     def _read(self, path: Path) -> int:
-        """Take in every whole line; how many bytes these are. BadInput for a file of another kind."""
+        """Read all complete lines; returns their size in bytes. BadInput for another kind of file."""
         data = path.read_bytes()
         if HEADER.startswith(data):
             return 0
         if not data.startswith(HEADER):
             raise BadInput(f"{path} is not a state file of this program; name another one")
-        whole = data.rindex(b"\n") + 1
-        for number, line in enumerate(data[len(HEADER) : whole].splitlines(), 2):
+        size = data.rindex(b"\n") + 1
+        for number, line in enumerate(data[len(HEADER) : size].splitlines(), 2):
             key, answer = _parse(line, f"{path}:{number}")
             self._answers[key] = answer
-        return whole
+        return size
 
 
 def _parse(line: bytes, place: str) -> tuple[Key, Answer]:

@@ -1,4 +1,4 @@
-"""`ncs eval`: an index judged by its user's own queries and their relevant functions, by the hits the user sees."""
+"""`ncs eval`: evaluates an index on the user's own queries and their relevant functions."""
 
 from __future__ import annotations
 
@@ -86,14 +86,21 @@ def judge(index: Index, feedback: Sequence[Feedback], rankers: Sequence[str]) ->
 def _ranks(index: Index, feedback: Sequence[Feedback], ranker: str) -> tuple[list[int], list[Missed]]:
     """The rank of each query's first relevant hit, 0 for none, and the queries that missed."""
     ranks, missed = [], []
-    for one in feedback:
-        relevant = {document.location for document in index.documents.documents(list(one.rows))}
-        hits = index.search(one.text, DEPTH, ranker=ranker)
+    for query in feedback:
+        relevant = {document.location for document in index.documents.documents(list(query.rows))}
+        hits = index.search(query.text, DEPTH, ranker=ranker)
         rank = next((hit.rank for hit in hits if relevant & _places(hit)), 0)
         ranks.append(rank)
         if not 0 < rank <= SHOWN:
             place = min(relevant, key=lambda at: (at.repository, at.path, at.start_line))
-            missed.append(Missed(one.text, rank, _shown(place), _shown(hits[0].document.location) if hits else None))
+            missed.append(
+                Missed(
+                    query.text,
+                    rank,
+                    _format_location(place),
+                    _format_location(hits[0].document.location) if hits else None,
+                )
+            )
     return ranks, missed
 
 
@@ -101,15 +108,15 @@ def _places(hit: Hit) -> set[Location]:
     return {hit.document.location, *hit.document.copies, *hit.near_copies}
 
 
-def _shown(at: Location) -> str:
+def _format_location(at: Location) -> str:
     return f"{at.qualified_name}  {at.repository}/{at.path}:{at.start_line}"
 
 
 def report(judged: Sequence[Judged]) -> str:
-    """Tables and what was missed, for people; of several rankers, what the first one missed."""
+    """Tables of all rankers, and the queries that the first one missed."""
     queries = len(judged[0].ranks)
     head = ["ranker", *(f"Answered@{k}" for k in FIRST), "MRR [95 %]", *(["to the first"] if judged[1:] else [])]
-    rows = [head, *(_row(one, queries, len(judged) > 1) for one in judged)]
+    rows = [head, *(_row(each, queries, len(judged) > 1) for each in judged)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     lines = [f"{queries} {'query' if queries == 1 else 'queries'} with relevant functions", ""]
     lines += ["  ".join(f"{cell:<{size}}" for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -118,15 +125,19 @@ def report(judged: Sequence[Judged]) -> str:
     if not missed:
         return "\n".join([*lines, "", f"none missed{by}: each has a relevant function among its first {SHOWN} hits"])
     lines += ["", f"missed{by}, no relevant function among the first {SHOWN} hits: {len(missed)}"]
-    for one in missed:
-        where = f"at rank {one.rank}" if one.rank else f"not among {DEPTH}"
-        lines += [f"  {one.text}", f"    relevant, {where}: {one.relevant}", f"    first: {one.first or 'no hit'}"]
+    for each in missed:
+        place_of = f"at rank {each.rank}" if each.rank else f"not among {DEPTH}"
+        lines += [
+            f"  {each.text}",
+            f"    relevant, {place_of}: {each.relevant}",
+            f"    first: {each.first or 'no hit'}",
+        ]
     return "\n".join(lines)
 
 
-def _row(one: Judged, queries: int, several: bool) -> list[str]:
-    shares = [f"{round(share * queries)} ({share:.0%})" for share in one.answered.values()]
-    row = [one.ranker, *shares, f"{one.mrr:.3f} [{one.low:.3f}, {one.high:.3f}]"]
+def _row(result: Judged, queries: int, several: bool) -> list[str]:
+    shares = [f"{round(share * queries)} ({share:.0%})" for share in result.answered.values()]
+    row = [result.ranker, *shares, f"{result.mrr:.3f} [{result.low:.3f}, {result.high:.3f}]"]
     if several:
-        row.append("" if one.difference is None else "{:+.3f} [{:+.3f}, {:+.3f}]".format(*one.difference))
+        row.append("" if result.difference is None else "{:+.3f} [{:+.3f}, {:+.3f}]".format(*result.difference))
     return row

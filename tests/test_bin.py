@@ -53,18 +53,11 @@ def run(script: Path, *arguments: str, path: Path, **environment: str) -> subpro
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_script_is_executable_and_parses(script: Path) -> None:
+def test_a_script_is_executable_parses_and_says_what_it_does(script: Path) -> None:
+    first, second, *_ = script.read_text("utf-8").splitlines()
+    assert (first[:2], second[:2]) == ("#!", "# ")
     assert os.access(script, os.X_OK)
     subprocess.run(["bash", "-n", script], check=True)
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_every_script_says_what_it_does(script: Path) -> None:
-    first, *others = script.read_text("utf-8").splitlines()
-    assert first.startswith("#!")
-    assert others[0].startswith("# ")
-    assert any(line and not line.startswith("#") for line in others)
-    assert os.access(script, os.X_OK)
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")
@@ -73,19 +66,21 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.stdout == ""
 
 
-def test_setup_without_a_compiler_names_what_to_install(clone: Path) -> None:
+@pytest.mark.parametrize(
+    ("programs", "remedy"),
+    [
+        ({}, r".*: (g\+\+|xcode-select --install)"),
+        ({"apt-get": "exit 9", "id": "echo 1000"}, r": sudo apt-get install g\+\+"),
+    ],
+    ids=["any system", "a user of Debian"],
+)
+def test_setup_without_a_compiler_names_what_to_install(clone: Path, programs: dict[str, str], remedy: str) -> None:
+    for name, body in programs.items():
+        program(clone / "path", name, body)
     done = run(clone / "bin/setup", path=clone / "path")
     assert done.returncode == 1
-    assert re.fullmatch(r"bin/setup: install what is missing first.*: (g\+\+|xcode-select --install)\n", done.stderr)
+    assert re.fullmatch(f"bin/setup: install what is missing first{remedy}\n", done.stderr)
     assert not (clone / ".venv").exists()
-
-
-def test_setup_as_a_user_of_debian_names_the_command_to_type(clone: Path) -> None:
-    program(clone / "path", "apt-get", "exit 9")
-    program(clone / "path", "id", "echo 1000")
-    done = run(clone / "bin/setup", path=clone / "path")
-    assert done.returncode == 1
-    assert done.stderr == "bin/setup: install what is missing first: sudo apt-get install g++\n"
 
 
 def test_setup_as_root_of_debian_installs_what_is_missing_and_says_so(clone: Path) -> None:

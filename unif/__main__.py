@@ -2,10 +2,10 @@
 
 ncs train unif --out RUN                        from the index's own comments and names, no labels
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
-ncs train translation --pairs FILE --out RUN    vectors, and which words of code answer which words of a question
-ncs train translation ... --answers FILE        and what the default ranker's lists lack, judged by known answers
+ncs train translation --pairs FILE --out RUN    vectors, and a translation of question words into code words
+ncs train translation ... --answers FILE        and then on the default ranker's lists, judged by known answers
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
-ncs build --add unif:head=RUN                   then: ncs query --ranker unif; torch is not needed any more
+ncs build --add unif:head=RUN                   then: ncs query --ranker unif; no torch needed
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRANSLATION = "translation"
 
 @main_program("ncs", interrupted="the same command resumes after the last epoch")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train; 0 done, 2 an error, in one line on stderr."""
+    """Train; 0 done, 2 error (one line on stderr)."""
     options = _parser().parse_args(arguments)
     try:
         trained = (_train_translation if options.encoder == TRANSLATION else _train)(options)
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--pairs", action="append", default=[], metavar="FILE[:WEIGHT]",
-        help="JSON lines, or CodeSearchNet's; drawn WEIGHT times an epoch; repeatable",
+        help="JSON lines, or CodeSearchNet's; drawn WEIGHT times per epoch; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--own", type=float, nargs="?", const=1.0, default=0.0, metavar="WEIGHT",
@@ -86,12 +86,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    """An option for every setting; those that are not given keep the default of `unif.config`."""
+    """An option for every setting; defaults are in `unif.config`."""
     default = TrainConfig()
     for name, kind in CHOICES.items():
         if name != "encoder":
-            known = get_args(kind)
-            parser.add_argument(f"--{name}", choices=known, help=f"(default {getattr(default, name)})")
+            choices = get_args(kind)
+            parser.add_argument(f"--{name}", choices=choices, help=f"(default {getattr(default, name)})")
     for name in (
         "epochs",
         "batch",
@@ -127,7 +127,7 @@ def _train(options: argparse.Namespace) -> Trained:
 
 
 def _train_translation(options: argparse.Namespace) -> Trained:
-    """From pairs alone, without an index; with --answers it learns from lists of one too."""
+    """Train on pairs alone; with --answers also on ranked lists of an index."""
     config = TranslationConfig(**settings_of(TranslationConfig, vars(options)))
     from unif.translation import train
 
@@ -138,11 +138,11 @@ def _train_translation(options: argparse.Namespace) -> Trained:
 
 
 def _summary(trained: Trained, out: Path) -> str:
-    read = trained.stats
+    stats = trained.stats
     lines = [
-        f"{read.rows:,} pairs of {read.questions:,} questions; skipped: {read.wordless:,} without known words, "
-        f"{read.left_out:,} to leave out, {read.bad:,} bad lines",
-        *read.bad_lines,
+        f"{stats.rows:,} pairs of {stats.questions:,} questions; skipped: {stats.wordless:,} without known words, "
+        f"{stats.left_out:,} to leave out, {stats.bad:,} bad lines",
+        *stats.bad_lines,
         "epoch   loss  validation MRR  pairs/s",
     ]
     for row in trained.curve:

@@ -1,4 +1,4 @@
-"""Settings of a training, without torch so that they can be shown anywhere."""
+"""Settings of trainings, without torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHOICES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of a curriculum: so many epochs over these sources (none named: all), at this rate (None: the run's)."""
+    """A part of a curriculum: epochs over some sources (none: all) at a learning rate (None: the run's)."""
 
     epochs: int
     sources: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class TrainConfig:
     of the batch. patience: epochs without a better validation MRR before it stops. valid: share of the questions, or
     of the repositories (split), that is validated on. stages: a curriculum in place of `epochs`; validated on are the
     sources of the last one. word_dropout: share of words left out of a batch at random.
-    mine_every: epochs after which hard negatives are mined from the pairs anew, 0 for never; mined: how many a row.
-    centre: subtract the mean of all functions' vectors, in training and where the head serves.
+    mine_every: epochs after which hard negatives are mined again, 0 for never; mined: how many per row.
+    centre: subtract the mean of all functions' vectors, in training and at search.
     accumulate: parts of a batch that are encoded one after the other; the loss is that of the whole batch.
     precision: auto is bfloat16 on CUDA devices that have it, float32 elsewhere.
     """
@@ -107,8 +107,8 @@ class TranslationConfig:
 
     dim: of the vectors. epochs: of the vectors; passes: of the translation after them, with half the batch at a third
     of the rate. word_dropout, query_dropout: share of the words of functions and questions left out of a batch.
-    alike: share of the pairs that are in a batch with others that share a word. power, half, same: where the
-    translation starts; power is not learned. rounds: over the lists that answers judge, where there are any.
+    alike: share of the pairs that are batched with others that share a word. power, half, same: initial values of
+    the translation; power is fixed. rounds: over the judged lists, if any.
     valid: share of the questions that is validated on.
     """
 
@@ -137,5 +137,5 @@ class TranslationConfig:
 
 
 def settings_of(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """Of these values those that are settings of this dataclass and not None."""
+    """The values that are fields of this dataclass and not None."""
     return {each.name: values[each.name] for each in fields(kind) if values.get(each.name) is not None}

@@ -1,4 +1,4 @@
-"""(question, code) pairs as memory-mapped word ids: written once, split by question or repository, drawn in batches.
+"""(question, code) pairs as memory-mapped word ids: written once, split by question or repository, sampled in batches.
 
 Ids are those of a head's tokens, 1 and above; 0 is padding.
 """
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     Encode = Callable[[Sequence[str]], Sequence[int]]
 
 BAD_LINES = 20
-"""Bad lines that are named; all are counted."""
+"""Bad lines that are listed; all are counted."""
 STATS = "reading.json"
 COLUMNS = ("question", "source", "repository")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The words of both sides, and keys of the question: pairs that share one are of one question.
+    """The words of both sides, and keys: pairs that share one belong to one question.
 
-    source: the place of its source in `unif.sources.Sources`. repository: empty where it is not known.
+    source: the index of its source in `unif.sources.Sources`. repository: empty if unknown.
     """
 
     query: Sequence[str]
@@ -48,7 +48,7 @@ class Pair:
 
 @dataclass(slots=True)
 class ReadStats:
-    """What became of the lines and functions that were read: counts, and the first bad lines with file and number."""
+    """Counts of the lines and functions that were read, and the first bad lines."""
 
     rows: int = 0
     questions: int = 0
@@ -73,15 +73,13 @@ class ReadStats:
         return cls(**{**values, "bad_lines": tuple(values["bad_lines"])})
 
     def empty(self, advice: str) -> BadInput:
-        """The error where nothing usable was read."""
+        """The error if nothing usable was read."""
         first = f"; the first bad line: {self.bad_lines[0]}" if self.bad_lines else ""
         return BadInput(advice + first)
 
 
 class QuestionNumbers:
-    """Numbers questions as their pairs come: those that share an id, a wording, or a chain of these, are one.
-
-    Memory holds twelve bytes of every key, not the key.
+    """Numbers questions: pairs connected by shared keys are one question. Memory: twelve bytes per key.
 
     >>> questions = QuestionNumbers()
     >>> questions.add("open a file", "id 1")
@@ -97,7 +95,7 @@ class QuestionNumbers:
         self._pair, self._key = array("i"), array("Q")
 
     def add(self, *keys: str) -> None:
-        """One more pair; a pair without keys is a question of its own."""
+        """Add a pair; a pair without keys is a question of its own."""
         for key in keys:
             digest = hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=8).digest()
             self._pair.append(self._pairs)
@@ -125,7 +123,7 @@ class QuestionNumbers:
 
 
 def mapped(path: Path, kind: type, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
-    """A file's numbers, memory-mapped; an empty file has none."""
+    """The array in a file, memory-mapped; empty for an empty file."""
     return np.memmap(path, kind, mode) if path.stat().st_size else np.zeros(0, kind)
 
 
@@ -140,9 +138,9 @@ class Texts:
 
     def cut(self, rows: Ids, longest: int) -> tuple[Ids, Ids]:
         """The first `longest` words of these rows: flat ids, and the length of each row."""
-        begins = np.asarray(self.offsets[rows])
-        lengths = np.minimum(np.asarray(self.offsets[rows + 1]) - begins, longest)
-        return np.asarray(self.ids[ranges(begins, lengths)]), lengths
+        starts = np.asarray(self.offsets[rows])
+        lengths = np.minimum(np.asarray(self.offsets[rows + 1]) - starts, longest)
+        return np.asarray(self.ids[ranges(starts, lengths)]), lengths
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Texts:
@@ -151,7 +149,7 @@ class Texts:
 
 
 class TextWriter:
-    """Writes texts to disk as they come: memory holds none of them."""
+    """Appends texts to files."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._ids: IO[bytes] = (folder / f"{name}.ids").open("wb")
@@ -160,7 +158,7 @@ class TextWriter:
         self._offsets.write(np.int64(0).tobytes())
 
     def add(self, ids: Sequence[int]) -> None:
-        """One more text."""
+        """Append a text."""
         self._ids.write(array("i", ids).tobytes())
         self._end += len(ids)
         self._offsets.write(self._end.to_bytes(8, "little"))
@@ -175,7 +173,7 @@ class TextWriter:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs, and of each: its question, numbered in the order of reading, its source and its repository, or -1."""
+    """All pairs with the numbers of their question, source and repository (-1: unknown)."""
 
     query: Texts
     code: Texts
@@ -188,21 +186,21 @@ class Pairs:
         return len(self.question)
 
     def split(self, share: float, seed: int, by: Split = "question") -> tuple[Ids, Ids]:
-        """Rows to train on and rows to validate on. No question is on both sides, with any of its rows.
+        """Training rows and validation rows, without a common question.
 
-        by repository: whole repositories are validated on; other rows of their questions are on neither side. Pairs
-        of no repository are trained on. Raises BadInput where one side would be empty.
+        by repository: whole repositories are held out; other rows of their questions are on neither side. Pairs
+        without a repository are for training. Raises BadInput if one side would be empty.
         """
         group = self.question if by == "question" else self.repository
         n = int(group.max(initial=-1)) + 1
         if n < 2:
             raise BadInput(f"the pairs are of one {by}; give more, or split them by something else")
-        held = np.zeros(n + 1, bool)  # the last place is that of -1
-        held[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        valid = held[group]
-        validated = np.zeros(int(self.question.max()) + 1, bool)
-        validated[self.question[valid]] = True
-        train = np.flatnonzero(~valid & ~validated[self.question])
+        is_held_out = np.zeros(n + 1, bool)  # the last entry is for -1
+        is_held_out[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
+        valid = is_held_out[group]
+        validated_questions = np.zeros(int(self.question.max()) + 1, bool)
+        validated_questions[self.question[valid]] = True
+        train = np.flatnonzero(~valid & ~validated_questions[self.question])
         if not len(train):
             raise BadInput(f"no pairs to train on are left when they are split by {by}; give more pairs")
         return train, np.flatnonzero(valid)
@@ -245,11 +243,11 @@ def write_pairs(pairs: Iterable[Pair], folder: Path, stats: ReadStats, query_ids
 
 
 def one_per_question(question: NDArray[np.int32], rows: Ids, draw: np.random.Generator) -> Ids:
-    """Of these rows one of each question, drawn; the questions shuffled. question: [n], of all rows."""
-    mixed = draw.permutation(rows)
-    _, first = np.unique(question[mixed], return_index=True)
-    drawn: Ids = mixed[draw.permutation(first)]
-    return drawn
+    """One random row of each question, questions shuffled. question: [n], of all rows."""
+    shuffled = draw.permutation(rows)
+    _, first = np.unique(question[shuffled], return_index=True)
+    first_rows: Ids = shuffled[draw.permutation(first)]
+    return first_rows
 
 
 def epoch_order(
@@ -259,41 +257,41 @@ def epoch_order(
     weights: Sequence[float],
     draw: np.random.Generator,
 ) -> Ids:
-    """The rows of an epoch in their order: one row of each question, as often as the weight of its source says.
+    """The rows of an epoch in order: one row per question, as often as the weight of its source.
 
-    A weight of 2.5 draws a question twice, and half of the questions a third time, each time another row where it has
-    some; 0 leaves a source out. A question of several sources counts with that of the row that was drawn first.
+    A weight of 2.5 draws every question twice and half of them a third time, each time a random row; 0 skips a source.
+    A question of several sources has the weight of the row drawn first.
     """
     by_source = np.asarray(weights, np.float64)
     rows = rows[by_source[source[rows]] > 0]
-    chosen = one_per_question(question, rows, draw)
-    wanted = by_source[source[chosen]]
-    times = np.floor(wanted) + (draw.random(len(chosen)) < wanted % 1)
-    passes = [chosen[times >= 1]]
+    rows_drawn = one_per_question(question, rows, draw)
+    weight = by_source[source[rows_drawn]]
+    times = np.floor(weight) + (draw.random(len(rows_drawn)) < weight % 1)
+    passes = [rows_drawn[times >= 1]]
     for count in range(2, int(times.max(initial=0)) + 1):
-        again = np.isin(question[rows], question[chosen[times >= count]])
-        passes.append(one_per_question(question, rows[again], draw))
+        has_more = np.isin(question[rows], question[rows_drawn[times >= count]])
+        passes.append(one_per_question(question, rows[has_more], draw))
     return passes[0] if len(passes) == 1 else draw.permutation(np.concatenate(passes))
 
 
 def batches(question: NDArray[np.int32], order: Ids, size: int) -> Iterator[Ids]:
-    """The rows in order, a question once in a batch: a second row of it waits for the next one.
+    """Batches of rows in order, a question at most once in each: repeats are deferred to the next batch.
 
-    A last batch of a single row, which has no negatives, is left out, and so are rows that only repeat its question.
+    A last batch of one question, which has no negatives, is dropped.
     """
-    waiting, at = order[:0], 0
-    while len(waiting) or at < len(order):
-        batch, later = waiting[:size], waiting[size:]
+    queue, at = order[:0], 0
+    while len(queue) or at < len(order):
+        batch, next_queue = queue[:size], queue[size:]
         while True:
             _, first = np.unique(question[batch], return_index=True)
-            again = np.ones(len(batch), bool)
-            again[first] = False
-            later, batch = np.concatenate([batch[again], later]), batch[~again]
+            is_repeat = np.ones(len(batch), bool)
+            is_repeat[first] = False
+            next_queue, batch = np.concatenate([batch[is_repeat], next_queue]), batch[~is_repeat]
             missing = min(size - len(batch), len(order) - at)
             if missing <= 0:
                 break
             batch, at = np.concatenate([batch, order[at : at + missing]]), at + missing
-        waiting = later
+        queue = next_queue
         if len(batch) > 1:
             yield batch
         elif at >= len(order):

@@ -1,14 +1,14 @@
-"""The default ranker's lists judged by known answers, and the last stage of a translation, which learns what they lack.
+"""Ranked lists of the default ranker judged by known answers, and the last training stage of a translation on them.
 
-Questions with answers (a Stack Exchange dump) label the functions of any index: a function answers as far as it holds
-the structural features of the answer (ncs.search.aroma; Cambronero et al. 2019). Each list has the default ranker's
-scores s and the share h of an answer that each function holds. The head is trained where it will serve, added to s with
-the weight that it will have (ncs.search.signals.head):
+Questions with answers (a Stack Exchange dump) label the functions of any index: a function is relevant by the share it
+holds of the answer's structural features (ncs.search.aroma; Cambronero et al. 2019). Each list has the default ranker's
+scores s and the share h of an answer that each function holds. The head is trained as it is
+used, added to s with its weight (ncs.search.signals.head); standing is its z-score:
 
     loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), random functions of the index among them
 
-so a list that is right already has no gradient, and the second term keeps the head good alone.
+so a list that is right already has no gradient, and the second term trains the head alone.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 DEPTH, MIN_HITS = 200, 20
-"""Functions of a list that are judged, and how many it needs."""
+"""Most and least functions of a list."""
 MIN_FEATURES = 25
-"""Of an answer: what has fewer, as `finish();`, stands in functions of all kinds."""
+"""Least features of an answer: shorter ones, as `finish();`, occur in all kinds of functions."""
 MAX_ANSWERS = 3
-"""Of a question, the first of the file; a function counts by the nearest."""
+"""Most answers per question; a function's share is that of its nearest answer."""
 SHARE = 0.25
-"""Of an answer that a function holds which answers; a list needs one that does, and one that does not."""
+"""The share of an answer from which on a function is relevant; a list needs relevant and irrelevant ones."""
 WEIGHT = 0.3
 SOFT, LOOSE, ALONE = 0.1, 0.7, 0.3
 NO_GAIN, FULL_GAIN = 0.15, 0.6
-"""Shares of an answer that are worth nothing (what random functions hold) and as much as all of it."""
+"""Shares with gain 0 (those of random functions) and gain 1."""
 FIRST, DRAWN, RANDOM, BATCH = 16, 32, 512, 16
-"""Of a list the first and of its rest the drawn ones in a step; random functions of the index; lists."""
+"""Per step: first hits of each list, sampled other hits, random functions of the index, lists."""
 RATE, DROPOUT = 1e-3, 0.1
 
 
@@ -83,7 +83,7 @@ class JudgedList:
     shares: NDArray[np.float64]
 
 
-def read_answers(files: Iterable[Path], left_out: frozenset[str] = frozenset()) -> list[AnsweredQuestion]:
+def read_answers(files: Iterable[Path], exclude: frozenset[str] = frozenset()) -> list[AnsweredQuestion]:
     """The questions of JSON lines with query, code and language, in the order of the files.
 
     Answers of MIN_FEATURES only. left_out: normalized questions. Raises BadInput for a bad file or line.
@@ -97,7 +97,7 @@ def read_answers(files: Iterable[Path], left_out: frozenset[str] = frozenset()) 
             row = parse_row(line, f"{path}:{number}")
             text, code, language = row.text("query"), row.text("code"), row.text("language", "")
             key = normalized(text)
-            if not key or key in left_out or not readable(language):
+            if not key or key in exclude or not readable(language):
                 continue
             if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:
                 texts.setdefault(key, text)
@@ -107,9 +107,9 @@ def read_answers(files: Iterable[Path], left_out: frozenset[str] = frozenset()) 
 
 
 def judge_lists(index: Index, questions: Sequence[AnsweredQuestion], *, track: Track = silent) -> list[JudgedList]:
-    """The default ranker's lists without a head, judged; those that show no difference are left out.
+    """The judged lists of the default ranker without a head; lists without a difference are dropped.
 
-    About 20 milliseconds a question. Raises BadInput for an index without code, and where nothing is left.
+    About 20 milliseconds per question. Raises BadInput for an index without code, and if no list is left.
     """
     if not index.description.config.get("store_code", True):
         raise BadInput(f"{index.folder} stores no code to judge; build it without --no-store-code")
@@ -119,7 +119,7 @@ def judge_lists(index: Index, questions: Sequence[AnsweredQuestion], *, track: T
     lists = (_judge(ranker, judge, each, allowed) for each in track(questions, "judging", unit="questions"))
     useful = [each for each in lists if each is not None]
     if not useful:
-        raise BadInput(f"no list of {len(questions)} questions holds both what answers and what does not; give others")
+        raise BadInput(f"no list of {len(questions)} questions has both relevant and irrelevant functions; give others")
     return useful
 
 
@@ -135,7 +135,7 @@ def _judge(ranker: HybridRanker, judge: _Judge, question: AnsweredQuestion, allo
 
 
 class _Judge:
-    """Functions are read once; of each the features that any answer has are cached, by number, some 300 bytes."""
+    """Computes shares; caches for each function its features that any answer has, about 300 bytes."""
 
     def __init__(self, index: Index, questions: Sequence[AnsweredQuestion]) -> None:
         self._store = index.documents
@@ -148,22 +148,25 @@ class _Judge:
 
     def shares(self, rows: Sequence[int], question: AnsweredQuestion) -> NDArray[np.float64]:
         """The share of the nearest answer that each function holds (ncs.search.aroma.similarity), [len(rows)]."""
-        fresh = [row for row in rows if row not in self._rows]
-        for row, document in zip(fresh, self._store.documents(fresh), strict=True):
-            own = features(document.code, document.language) if readable(document.language) else {}
-            self._rows[row] = self._known(own)
+        uncached = [row for row in rows if row not in self._rows]
+        for row, document in zip(uncached, self._store.documents(uncached), strict=True):
+            row_features = features(document.code, document.language) if readable(document.language) else {}
+            self._rows[row] = self._known_features(row_features)
         best = np.zeros(len(rows))
-        wanted = np.zeros(len(self._numbers), np.int32)
+        answer_counts = np.zeros(len(self._numbers), np.int32)
         for code, language in question.answers:
-            ids, counts = self._known(features(code, language))
-            wanted[ids] = counts
-            shared = [np.minimum(wanted[own], times).sum() for own, times in map(self._rows.__getitem__, rows)]
-            best = np.maximum(best, np.array(shared) / max(1, int(counts.sum())))
-            wanted[ids] = 0
+            ids, counts = self._known_features(features(code, language))
+            answer_counts[ids] = counts
+            overlaps = [
+                np.minimum(answer_counts[row_features], times).sum()
+                for row_features, times in map(self._rows.__getitem__, rows)
+            ]
+            best = np.maximum(best, np.array(overlaps) / max(1, int(counts.sum())))
+            answer_counts[ids] = 0
         return best
 
-    def _known(self, own: Features) -> tuple[Ids, Ids]:
-        """Numbers and counts of those features that an answer has."""
+    def _known_features(self, own: Features) -> tuple[Ids, Ids]:
+        """Numbers and counts of the features that some answer has."""
         known = [(number, count) for each, count in own.items() if (number := self._numbers.get(each)) is not None]
         ids, counts = np.array(known, np.int32).reshape(-1, 2).T
         return ids, counts
@@ -171,8 +174,8 @@ class _Judge:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is learned from. queries: the stems of each list's question, CSR [lists, V]; impacts: of all functions of
-    the index, CSR [n, V]; functions: rows that are no classes and no top-level code."""
+    """The training data. queries: the stems of each list's question, CSR [lists, V]; impacts: of all functions of the
+    index, CSR [n, V]; functions: rows that are no classes and no top-level code."""
 
     lists: Sequence[JudgedList]
     queries: Any
@@ -186,29 +189,29 @@ class Material:
         """Lists without a known stem in their question are left out."""
         tokens = StemTokenizer(stems)
         impacts, _ = impacts_of(words, token_counts([tokens.ids([word]) for word in words.vocabulary], len(tokens)))
-        spelled = [sorted(set(tokens.ids(content_words(tokenize(each.text))))) for each in lists]
-        known = [at for at, ids in enumerate(spelled) if ids]
-        queries = token_counts([spelled[at] for at in known], len(tokens))
-        return cls([lists[at] for at in known], queries, impacts, functions)
+        stems_of = [sorted(set(tokens.ids(content_words(tokenize(each.text))))) for each in lists]
+        usable = [at for at, ids in enumerate(stems_of) if ids]
+        queries = token_counts([stems_of[at] for at in usable], len(tokens))
+        return cls([lists[at] for at in usable], queries, impacts, functions)
 
 
 def drop_entries(rows: Any, share: float, draw: np.random.Generator) -> Any:
-    """CSR with a share of its entries left out at random."""
+    """CSR without a random share of its entries."""
     from scipy.sparse import csr_matrix
 
-    kept = draw.random(rows.nnz) >= share
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[kept]
+    mask = draw.random(rows.nnz) >= share
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[mask]
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    return csr_matrix((rows.data[kept].astype(np.float32), rows.indices[kept], ends), rows.shape)
+    return csr_matrix((rows.data[mask].astype(np.float32), rows.indices[mask], ends), rows.shape)
 
 
 def train_on_lists(
     networks: Sequence[nn.Module], material: Material, rounds: int, draw: np.random.Generator
 ) -> Iterator[dict[str, float]]:
-    """Rounds over the lists, of each its loss and speed.
+    """Train for some rounds over the lists; yields the loss and speed of each.
 
-    networks: each scores functions, CSR [b, V], to queries, CSR [a, V], as [a, b]; the head's score is the sum of how
-    far each stands above random functions, in standard deviations.
+    networks: each scores functions, CSR [b, V], for queries, CSR [a, V], as [a, b]; the head's score is the sum of
+    their z-scores against random functions.
     """
     tables = [m.weight for network in networks for m in network.modules() if isinstance(m, nn.Embedding)]
     optimizer = torch.optim.SparseAdam(tables, lr=RATE)
@@ -229,24 +232,24 @@ def _loss(
 ) -> Tensor:
     lists = [material.lists[at] for at in batch]
     picked = [_pick(len(each.rows), draw) for each in lists]
-    others = draw.choice(material.functions, RANDOM)
-    rows = np.concatenate([*(each.rows[at] for each, at in zip(lists, picked, strict=True)), others])
-    standing = _standing(networks, material.queries[batch], drop_entries(material.impacts[rows], DROPOUT, draw))
-    total, start = standing.new_zeros(()), 0
+    random_rows = draw.choice(material.functions, RANDOM)
+    rows = np.concatenate([*(each.rows[at] for each, at in zip(lists, picked, strict=True)), random_rows])
+    z_scores = _z_scores(networks, material.queries[batch], drop_entries(material.impacts[rows], DROPOUT, draw))
+    total, start = z_scores.new_zeros(()), 0
     for place, (each, at) in enumerate(zip(lists, picked, strict=True)):
-        own, rest = standing[place, start : start + len(at)], standing[place, -RANDOM:]
+        own_scores, random_scores = z_scores[place, start : start + len(at)], z_scores[place, -RANDOM:]
         start += len(at)
         gains = torch.from_numpy(np.clip((each.shares[at] - NO_GAIN) / (FULL_GAIN - NO_GAIN), 0, 1)).float()
         if gains.sum() > 0:
             gains = gains / gains.sum()
-            fused = (torch.from_numpy(each.scores[at]).float() + WEIGHT * own / FAR) / SOFT
-            alone = F.log_softmax(torch.cat([own, rest]) * LOOSE, 0)[: len(at)]
+            fused = (torch.from_numpy(each.scores[at]).float() + WEIGHT * own_scores / FAR) / SOFT
+            alone = F.log_softmax(torch.cat([own_scores, random_scores]) * LOOSE, 0)[: len(at)]
             total = total - (gains * F.log_softmax(fused, 0)).sum() - ALONE * (gains * alone).sum()
     return total / len(lists)
 
 
-def _standing(networks: Sequence[nn.Module], queries: Any, impacts: Any) -> Tensor:
-    """[lists, rows]; the last RANDOM rows stand for all functions."""
+def _z_scores(networks: Sequence[nn.Module], queries: Any, impacts: Any) -> Tensor:
+    """z-scores [lists, rows] against the last RANDOM rows."""
     total = torch.zeros(())
     for network in networks:
         scores = network(queries, impacts)

@@ -1,7 +1,7 @@
 """Losses: in-batch softmax (CodeSearchNet's) and the margin of UNIF's paper.
 
 Both take scores [m, k] of m questions with k codes, `own`: [m], the place of each question's code, and `twins`, bool
-[m, k]: codes that are no negatives of a question, because they are its own once more, or answer the same question.
+[m, k]: codes that are no negatives of a question: equal to its own, or of the same question.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 def softmax_loss(scores: Tensor, own: Tensor, twins: Tensor) -> Tensor:
     """Choosing the right code among all: the cross entropy of each question, [m]."""
-    mine = torch.zeros_like(twins).scatter_(1, own[:, None], True)
-    return F.cross_entropy(scores.masked_fill(twins & ~mine, -torch.inf), own, reduction="none")
+    is_own = torch.zeros_like(twins).scatter_(1, own[:, None], True)
+    return F.cross_entropy(scores.masked_fill(twins & ~is_own, -torch.inf), own, reduction="none")
 
 
 def margin_loss(cosines: Tensor, own: Tensor, other: Tensor, margin: float) -> Tensor:
     """max(0, margin - cos(q, c+) + cos(q, c-)) of each question, [m]; other: [m], the places of c-."""
-    right, wrong = (cosines.gather(1, place[:, None])[:, 0] for place in (own, other))
-    return (margin - right + wrong).clamp(min=0)
+    positive, negative = (cosines.gather(1, place[:, None])[:, 0] for place in (own, other))
+    return (margin - positive + negative).clamp(min=0)
 
 
 def find_twins(query: Tensor, code: Tensor, negatives: Tensor | None = None) -> Tensor:
@@ -43,11 +43,11 @@ def row_hashes(ids: Tensor) -> Tensor:
     (True, False)
     """
     places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
-    factors = _mixed(places * -7046029254386353131) | 1  # odd: no bit of an id is lost
-    return _mixed((ids * factors).sum(dim=1))
+    factors = _mix_bits(places * -7046029254386353131) | 1  # odd: no bit of an id is lost
+    return _mix_bits((ids * factors).sum(dim=1))
 
 
-def _mixed(numbers: Tensor) -> Tensor:
-    """Every bit spread over all: multiplications modulo 2^64 and shifts."""
+def _mix_bits(numbers: Tensor) -> Tensor:
+    """Mix the bits: multiplications modulo 2^64 and shifts."""
     numbers = (numbers ^ (numbers >> 30)) * -4658895280553007687
     return numbers ^ (numbers >> 27)

@@ -1,8 +1,8 @@
-"""The networks: two towers of one kind, UNIF's and those of CodeSearchNet, and their export to plain arrays.
+"""The networks of UNIF and CodeSearchNet, as pairs of towers, and their export to plain arrays.
 
-Tokens come as ids [n, l]; id 0 is padding, wherever it stands; a row without tokens gives zeros. A new encoder is a
+Tokens are ids [n, l]; id 0 is padding, at any position; a row without tokens gives zeros. A new encoder is a
 module here, its numpy function in `ncs.learn.encoders.BODIES`, and a row in ENCODERS.
-Shapes stand at line ends: n texts, l tokens a text, V tokens, d dimensions, h attention heads.
+Shapes are at line ends: n texts, l tokens a text, V tokens, d dimensions, h attention heads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unif.tokenization import DIM, Inputs
 LONGEST_QUERY, LONGEST_CODE = 30, 200
 """Tokens of a text that CodeSearchNet's encoders read."""
 GROUP = 32
-"""Texts of like length that a CPU encodes at a time: of a random batch of 200 tokens more than half is padding."""
+"""Texts of like length that a CPU encodes at a time: random batches of 200 tokens are more than half padding."""
 
 
 class Bag(nn.Module):
@@ -175,8 +175,8 @@ class Convolutions(nn.Module):
 class Recurrent(nn.Module):
     """Bidirectional GRU (Cho et al. 2014); the second layer reads both directions of the first.
 
-    Each direction of a layer is run by itself over rows whose tokens stand in front, reversed for the backward one:
-    packed sequences take three times as long to train on a CPU.
+    Each direction of a layer runs by itself over left-aligned rows, reversed for the backward one: packed sequences
+    take three times as long to train on a CPU.
     """
 
     def __init__(self, dim: int, longest: int, dropout: float, *, layers: int = 2) -> None:
@@ -185,7 +185,7 @@ class Recurrent(nn.Module):
         self.gru = nn.GRU(dim, dim // 2, layers, batch_first=True, dropout=2 * dropout, bidirectional=True)
 
     def forward(self, vectors: Tensor, present: Tensor) -> Tensor:
-        """[n, l, d] -> [n, l, d]; what stands behind a row's tokens does not reach them."""
+        """[n, l, d] -> [n, l, d]; padding does not affect tokens."""
         lengths = present.sum(dim=1, keepdim=True)  # [n, 1]
         places = torch.arange(vectors.shape[1], device=vectors.device).expand_as(present)  # [n, l]
         back = torch.where(present, lengths - 1 - places, places).unsqueeze(2).expand_as(vectors)  # [n, l, d]
@@ -219,10 +219,10 @@ class SelfAttention(nn.Module):
     def forward(self, vectors: Tensor, present: Tensor) -> Tensor:
         """[n, l, d] -> [n, l, d]; the tokens of a row see each other and no padding."""
         x = self.dropout(self.norm(vectors + self.positions[: vectors.shape[1]]))  # [n, l, d]
-        seen = present.clone()  # [n, l]
-        seen[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
+        visible = present.clone()  # [n, l]
+        visible[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
         for layer in self.layers:
-            x = layer(x, seen[:, None, None, :])
+            x = layer(x, visible[:, None, None, :])
         return cast(Tensor, x)
 
 
@@ -236,13 +236,13 @@ class AttentionLayer(nn.Module):
         self.wide, self.narrow = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
         self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
-    def forward(self, x: Tensor, seen: Tensor) -> Tensor:
+    def forward(self, x: Tensor, visible: Tensor) -> Tensor:
         """[n, l, d] -> [n, l, d]; seen: [n, 1, 1, l]."""
         n, length, dim = x.shape
         split = self.inputs(x).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # [3, n, h, l, d / h]
         query, key, value = split.unbind()
         mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=seen, dropout_p=self.dropout.p * self.training
+            query, key, value, attn_mask=visible, dropout_p=self.dropout.p * self.training
         )
         mixed = mixed.transpose(1, 2).reshape(n, length, dim)  # [n, l, d]
         x = self.norm1(x + self.dropout(self.output(mixed)))
@@ -325,11 +325,11 @@ ENCODERS: Mapping[Encoder, tuple[Maker, Maker] | None] = {
 
 
 def create(config: TrainConfig, inputs: Inputs) -> Towers:
-    """The network before training; the seed decides what is random in it."""
+    """The network before training, initialized by the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         makers = ENCODERS[config.encoder]
-        if makers is None:  # T_query and T_code start from the same matrix and part from there
+        if makers is None:  # T_query and T_code start from the same matrix
             start = torch.from_numpy(np.array(inputs.vectors))
             return Towers(Bag(start), Bag(start, "attention"))
         query, code = makers

@@ -1,6 +1,6 @@
-"""Where a training's pairs come from: JSON lines of questions and code, and the functions of an index.
+"""The sources of training pairs: JSON lines of queries and code, and the functions of an index.
 
-A function of an index is a pair without labels: what its doc comment or its name says, and the rest of it.
+A function of an index is a pair without labels: its doc comment or name, and the rest of it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from ncs.types import Matrix
 
 Reads = Literal["fields", "source"]
-"""What the code tower reads: the words of a function's NCS_FIELDS, or the sub-tokens of its source in their order."""
+"""Input of the code tower: words of a function's NCS_FIELDS, or the sub-tokens of its source in order."""
 CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")
 BODY: tuple[Field, ...] = tuple(field for field in CODE if field != "name")
 MIN_DOC, MIN_NAME, MIN_BODY = 3, 2, 2
-"""Words that a comment, a name and the rest need to be a pair."""
+"""Least words of a comment, a name and the rest."""
 BLOCK = 1_000
-"""Documents that are taken from the store at once."""
+"""Documents read at once."""
 OWN = "own"
 """What a stage calls the index's own functions."""
 
@@ -57,11 +57,11 @@ class IndexSource:
     def of(cls, index: Index) -> IndexSource:
         """Raises BadInput for an index whose words have no vectors, or that has been updated since its build."""
         words, vectors = index.word_table(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
-        has = np.asarray(vectors.any(axis=1))
-        if not has.any():
+        has_vector = np.asarray(vectors.any(axis=1))
+        if not has_vector.any():
             raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")
-        vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has[at])
-        return cls(words, index.documents, vocabulary, vectors[has])
+        vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has_vector[at])
+        return cls(words, index.documents, vocabulary, vectors[has_vector])
 
     def digest(self) -> str:
         """Of the words and their vectors."""
@@ -112,30 +112,32 @@ class Sources:
     leave_out: Path | None = None
     answers: Sequence[Path] = ()
 
-    def weights(self, chosen: Sequence[str] = ()) -> list[float]:
-        """Of every source, 0 for those that are not chosen (none chosen: all). Raises BadInput for an unknown name.
+    def weights(self, selected: Sequence[str] = ()) -> list[float]:
+        """The weight of every source, 0 if not selected (none selected: all); a pair's `source` indexes this list.
 
-        A pair's `source` is a place in this list.
+        Raises BadInput for an unknown name.
         """
-        named = [(file.name, file.weight) for file in self.files] + ([(OWN, float(self.own))] if self.own else [])
-        names = [name for name, _ in named]
-        if unknown := sorted(set(chosen) - set(names)):
+        weights_by_name = [(file.name, file.weight) for file in self.files] + (
+            [(OWN, float(self.own))] if self.own else []
+        )
+        names = [name for name, _ in weights_by_name]
+        if unknown := sorted(set(selected) - set(names)):
             raise BadInput(f"a stage names {unknown[0]!r}; the sources are {', '.join(names)}")
-        weights = [weight if not chosen or name in chosen else 0.0 for name, weight in named]
+        weights = [weight if not selected or name in selected else 0.0 for name, weight in weights_by_name]
         if not any(weights):
             raise BadInput("every source of a stage has the weight 0; give one of them another")
         return weights
 
     @property
-    def unwanted(self) -> frozenset[str]:
+    def excluded(self) -> frozenset[str]:
         """The questions to leave out, normalized."""
         return frozenset(map(normalized, read_questions(self.leave_out))) if self.leave_out else frozenset()
 
     def pairs(self, index: IndexSource, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
         """All pairs, files first."""
-        unwanted = self.unwanted
+        excluded = self.excluded
         for source, file in enumerate(self.files):
-            yield from pairs_of_file(file.path, stats, reads, source, unwanted, track)
+            yield from pairs_of_file(file.path, stats, reads, source, excluded, track)
         if self.own:
             own = own_sources if reads == "source" else own_pairs
             yield from own(index, len(self.files), track)
@@ -164,7 +166,7 @@ class Line:
         return str(self.row.values.get("repo", "") or "")
 
     def keys(self, path: Path) -> list[str]:
-        """Of its question: the wording, and an id. Stack Overflow's numbers are the same in every file."""
+        """Keys of its question: its normalized text and its id; Stack Overflow's ids are global, others per file."""
         id = self.row.values.get("question_id")
         if isinstance(id, int) or (isinstance(id, str) and id.isdecimal()):
             return [normalized(self.query), f"\n{id}"]
@@ -172,7 +174,7 @@ class Line:
 
 
 def lines_of_file(path: Path, stats: ReadStats, left_out: frozenset[str], track: Track) -> Iterator[Line]:
-    """The pairs of a `.jsonl` or `.jsonl.gz` file; bad lines and those to leave out are counted and skipped.
+    """The pairs of a `.jsonl` or `.jsonl.gz` file; bad and excluded lines are counted and skipped.
 
     A line has query and code (and question_id, split), or is one of CodeSearchNet's, with docstring and code (and repo,
     partition); those of the split `test` are left out. left_out: normalized questions.
@@ -219,12 +221,12 @@ def code_words(code: str, language: str, *, doc: bool = True) -> list[str]:
 
 
 def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
-    """Of the functions of an index the doc comment with the rest, and the name with the body, as one question."""
-    words, spelled = index.words, list(index.words.vocabulary)
+    """Pairs of each function: its doc comment with the rest, and its name with the body, as one question."""
+    words, vocabulary = index.words, list(index.words.vocabulary)
     repositories = track(_repositories(index.documents), "own pairs", total=len(words), unit="functions")
     for row, repository in enumerate(repositories):
-        doc, name = ([spelled[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
-        body = [spelled[id] for field in BODY for id in words.ids_of(row, field)]
+        doc, name = ([vocabulary[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
+        body = [vocabulary[id] for field in BODY for id in words.ids_of(row, field)]
         if len(body) < MIN_BODY:
             continue
         for query, code, least in ((doc, [*name, *body], MIN_DOC), (name, body, MIN_NAME)):

@@ -1,6 +1,6 @@
 """One step of training: a batch into its loss, over the rows of the token tables that the batch needs.
 
-The loss is that of the whole batch, however many parts it is encoded in and however many processes share it.
+The loss is that of the whole batch, whatever the number of parts and processes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from unif.networks import Towers
 
 DEVICE_SHARE = 0.25
-"""Of a CUDA device's free memory that texts may take."""
+"""Share of a CUDA device's free memory for texts."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 TABLE = "table.weight"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Which of how many processes this is; each encodes its share of every batch."""
+    """This process's rank and the number of processes; each encodes its share of every batch."""
 
     rank: int = 0
     size: int = 1
@@ -46,7 +46,7 @@ class World:
         return self.rank == 0
 
     def share(self, n: int) -> tuple[int, int, int]:
-        """Of n rows this process's first and last, and how many a process has where there are enough."""
+        """The first and last of n rows for this process, and the size of a full share."""
         each = -(-n // self.size)
         return min(n, self.rank * each), min(n, (self.rank + 1) * each), each
 
@@ -72,13 +72,13 @@ class World:
         return numbers[0]
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait for all processes."""
         if self.size > 1:
             dist.barrier()
 
 
 class _Gather(torch.autograd.Function):
-    """Every process's rows one after the other; back goes the sum of the gradients of this process's rows."""
+    """All-gather of rows; backward sums the gradients of this process's rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, world: World) -> Tensor:
@@ -109,7 +109,7 @@ def join_world(device: torch.device) -> Iterator[World]:
 
 
 def choose_device(device: str) -> torch.device:
-    """The device of a name; auto: cuda, else mps, else cpu. Raises BadInput for one that is not here.
+    """The device of a name; auto: cuda, else mps, else cpu. Raises BadInput if it is not available.
 
     Of several CUDA devices each process of torchrun takes its own.
     """
@@ -125,7 +125,7 @@ def choose_device(device: str) -> torch.device:
 
 
 class PaddedTexts:
-    """Texts as tensors: on CUDA where they fit, else where they are mapped; nothing is read before it is used."""
+    """Texts as tensors: on CUDA if they fit, else memory-mapped."""
 
     def __init__(self, texts: Texts, device: torch.device) -> None:
         size = texts.ids.nbytes + texts.offsets.nbytes
@@ -169,9 +169,9 @@ class Batches:
         if draw is None or self.hard is None:
             return Batch(query, code)
         mined = np.asarray(self.hard[rows], np.int64)
-        chosen = mined[np.arange(len(rows)), draw.integers(0, mined.shape[1], len(rows))]
-        negatives = self.code(np.maximum(chosen, 0), self.config.code_words)
-        negatives[torch.from_numpy(chosen < 0).to(negatives.device)] = 0
+        negative_rows = mined[np.arange(len(rows)), draw.integers(0, mined.shape[1], len(rows))]
+        negatives = self.code(np.maximum(negative_rows, 0), self.config.code_words)
+        negatives[torch.from_numpy(negative_rows < 0).to(negatives.device)] = 0
         return Batch(query, code, negatives)
 
 
@@ -183,13 +183,13 @@ def drop_words(ids: Tensor, share: float, random: torch.Generator) -> Tensor:
 
 
 def seeded(device: torch.device, *seed: int) -> torch.Generator:
-    """A source of random numbers on a device, decided by these numbers."""
+    """A random generator on a device, seeded by these numbers."""
     number = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
     return torch.Generator(device).manual_seed(number)
 
 
 def compact(size: int, *ids: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The distinct ids of all, ascending, 0 always first; and all ids as places among them."""
+    """The distinct ids, ascending with 0 first, and all ids as indices into them."""
     present = torch.zeros(size, dtype=torch.bool, device=ids[0].device)
     present[0] = True
     for each in ids:
@@ -201,7 +201,7 @@ def compact(size: int, *ids: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 class RowAdam:
-    """Adam (Kingma and Ba 2015) over the rows of a table that a step touched: taken out, trained, put back.
+    """Adam (Kingma and Ba 2015) over only those rows of a table that a step uses.
 
     A batch of 256 pairs has some 3,000 of 20,000 to 1,000,000 words; dense Adam would read and write all rows of the
     table, its gradient and both moments. The moments of a row that was not touched for k steps decay by beta^k when it
@@ -221,7 +221,7 @@ class RowAdam:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Move the rows that were taken by their gradient; row 0, the padding, stays."""
+        """Update the rows in use by their gradient; row 0, the padding, stays zero."""
         self.steps += 1
         if (gradient := self.leaf.grad) is None:
             return
@@ -249,7 +249,7 @@ class RowAdam:
 
 
 class Learner:
-    """A network with its optimizers: `learn` moves it by a batch."""
+    """A network with its optimizers; `learn` is one step on a batch."""
 
     def __init__(self, towers: Towers, config: TrainConfig, world: World) -> None:
         self.towers, self.config, self.world, self.rate = towers, config, world, config.rate
@@ -297,11 +297,11 @@ class Learner:
         if self.config.loss == "softmax":
             return softmax_loss(self.towers.scale * cosines, own, twins[own]).sum() / n
         every = torch.arange(n, device=own.device)
-        other = every.roll(-1)  # the next code of the batch, whose order is random
+        negatives = every.roll(-1)  # the next code of the batch, whose order is random
         if twins.shape[1] > n:
-            other = torch.where(twins[every, n + every], other, n + every)  # or the hard negative
-        valid = ~twins[every, other]
-        losses = margin_loss(cosines, own, other[own], self.config.margin) * valid[own]
+            negatives = torch.where(twins[every, n + every], negatives, n + every)  # or the hard negative
+        valid = ~twins[every, negatives]
+        losses = margin_loss(cosines, own, negatives[own], self.config.margin) * valid[own]
         return losses.sum() / valid.sum().clamp(min=1)
 
     def _encode_shared(self, tables: Mapping[str, Tensor], ids: Tensor) -> Tensor:
@@ -310,7 +310,7 @@ class Learner:
         return self.world.gather(self._encode("code", tables, ids[begin:end]), len(ids), each)
 
     def _encode(self, side: str, tables: Mapping[str, Tensor], ids: Tensor) -> Tensor:
-        """Unit vectors [n, d]; of several parts one is in memory at a time, and encoded once more going back."""
+        """Unit vectors [n, d]; with several parts, activations are recomputed in the backward pass."""
         tower = self.towers.get_submodule(side)
         table = tables[side].to(torch.bfloat16) if self.half else tables[side]  # trained and stored in float32
 
@@ -324,7 +324,7 @@ class Learner:
         return torch.cat([checkpoint(encode, part, use_reentrant=False) for part in parts if len(part)])
 
     def state(self) -> dict[str, Any]:
-        """Everything that training depends on and that is not in the network."""
+        """The state of the optimizers."""
         return {"dense": self.dense.state_dict(), **{side: rows.state_dict() for side, rows in self.rows.items()}}
 
     def load(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the two towers of a network read: the words of an index, or byte pairs and sub-tokens learned from the pairs."""
+"""Tokenizers of the two towers: the words of an index, or byte pairs and sub-tokens learned from the pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DIM = 128
 """Dimensions of CodeSearchNet's encoders."""
 SIZE, MIN_COUNT = 10_000, 10
-"""Tokens at most, and how often the rarest of them stands in the training pairs: CodeSearchNet's."""
+"""Tokens at most, and least occurrences in the training pairs: CodeSearchNet's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Training, read from top to bottom: open the run, read the pairs, repeat epochs, keep the best, export it.
+"""Training: open the run, read the pairs, repeat epochs, keep the best network, export it.
 
-RUN/config.json     settings and a digest of the index; the same training resumes, another one is refused
+RUN/config.json     settings and a digest of the index; the same training resumes, another one is an error
 RUN/pairs/          word ids of the pairs, memory-mapped
 RUN/checkpoint.pt   replaced after every epoch
-RUN/curve.jsonl     an epoch a line; RUN/curve.svg shows it, where matplotlib is installed
+RUN/curve.jsonl     one epoch per line; RUN/curve.svg plots it, where matplotlib is installed
 RUN/mined-N.npy     hard negatives that epoch N mined
 RUN/head/           plain arrays, when the training is over
 """
@@ -51,16 +51,16 @@ CHECKPOINT = "checkpoint.pt"
 CANDIDATES = 1_000
 """Codes among which a validation question has to find its own, as in CodeSearchNet."""
 MINING_POOL = 200_000
-"""Codes that are searched for hard negatives at most, drawn anew each time."""
+"""Most codes that are searched for hard negatives, sampled each time."""
 MINING_DEPTH = 4
-"""So many times the negatives wanted are looked at: some are answers, or nearly."""
+"""Candidates per negative: some are answers or near duplicates."""
 MINING_BLOCK = 256
-"""Texts at once: of questions their cosines with all codes are in memory."""
+"""Texts encoded at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The result of a training; `curve` has an epoch a row, epoch 0 being the network before training."""
+    """The result of a training; `curve` has one row per epoch; epoch 0 is the network before training."""
 
     head: Head
     curve: list[dict[str, float]]
@@ -74,9 +74,8 @@ def train(
 ) -> Trained:
     """Train a head over the words of an index into the folder `out`; the same call resumes a killed one.
 
-    The result does not depend on where it was killed, bit by bit, on one machine and device. Under `torchrun` every
-    process has its share of each batch; the first one writes.
-    Raises BadInput for pairs that are none, and a folder that holds something else.
+    Resuming gives the same bits on one machine and device. Under `torchrun` every process has its share of each batch;
+    the first one writes. Raises BadInput for unusable pairs, and for a folder that holds something else.
     """
     place = choose_device(device)
     with join_world(place) as world:
@@ -108,7 +107,7 @@ def _read_pairs(folder: Path, sources: Sources, source: IndexSource, inputs: Inp
 
 
 class Training:
-    """The epochs of a run. What one of them draws depends on the seed and its number alone."""
+    """The epochs of a run; random choices depend only on the seed and the epoch."""
 
     def __init__(
         self, out: Path, sources: Sources, config: TrainConfig, pairs: Pairs, towers: Towers, world: World
@@ -124,7 +123,7 @@ class Training:
         self.learner = Learner(towers, config, world)
 
     def run(self, track: Track) -> dict[str, Any]:
-        """All epochs that are still to come; leaves the best network in place."""
+        """Run the remaining epochs and load the best network."""
         state = self._resume() or self._initial_state()
         while state["stage"] < len(self.stages):
             stage, weights = self.stages[state["stage"]]
@@ -138,39 +137,41 @@ class Training:
             state["curve"] = [*state["curve"], row]
             if self._is_over(state, stage):
                 state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
-                self.towers.load_state_dict(state["best"])  # what follows continues from the best so far
+                self.towers.load_state_dict(state["best"])  # the next stage continues from the best network
             self._save(state)
-        if self.world.first:  # once more: a kill may have come between the last checkpoint and its curve
+        if self.world.first:  # again: a kill may have come between the last checkpoint and its curve
             write_curve(self.out, state["curve"], state["best_epoch"], plot=True)
         return state
 
     def _is_over(self, state: dict[str, Any], stage: Stage) -> bool:
-        """Whether a stage has had its epochs, or is not getting better."""
+        """Whether a stage has run all epochs or stopped improving."""
         since = state["epoch"] - max(state["best_epoch"], state["began"])
         return bool(state["epoch"] - state["began"] >= stage.epochs or since >= self.config.patience)
 
     def _epoch(self, epoch: int, weights: list[float], track: Track) -> dict[str, float]:
-        """Every question as often as its source weighs; the mean loss and the speed."""
+        """Train one epoch; its mean loss and speed."""
         draw, random = np.random.default_rng((self.config.seed, epoch)), seeded(self.device, self.config.seed, epoch)
         order = epoch_order(self.pairs.question, self.pairs.source, self.train, weights, draw)
         self.towers.train()
-        began, total, seen = time.perf_counter(), torch.zeros((), device=self.device), 0
-        drawn = batches(self.pairs.question, order, self.config.batch)
+        start, total, rows_seen = time.perf_counter(), torch.zeros((), device=self.device), 0
+        epoch_batches = batches(self.pairs.question, order, self.config.batch)
         with torch.random.fork_rng():
             torch.manual_seed(random.initial_seed())  # of the networks' own dropout
-            for rows in track(drawn, f"epoch {epoch}", total=-(-len(order) // self.config.batch), unit="batches"):
+            for rows in track(
+                epoch_batches, f"epoch {epoch}", total=-(-len(order) // self.config.batch), unit="batches"
+            ):
                 total += self.learner.learn(self.batches.batch(rows, draw), random) * len(rows)
-                seen += len(rows)
+                rows_seen += len(rows)
         self.world.sum([total])
-        loss, seconds = float(total) / max(1, seen), time.perf_counter() - began
-        return {"epoch": epoch, "loss": loss, "seconds": round(seconds, 3), "pairs_per_s": seen / seconds}
+        loss, seconds = float(total) / max(1, rows_seen), time.perf_counter() - start
+        return {"epoch": epoch, "loss": loss, "seconds": round(seconds, 3), "pairs_per_s": rows_seen / seconds}
 
     def _validate(self) -> float:
         self.towers.eval()
         return self.world.agree(validation_mrr(self.towers, self.batches, self.pairs, self.valid))
 
     def _mine(self, state: dict[str, Any]) -> None:
-        """Before every `mine_every` epochs but the first, mine hard negatives; else use those at hand."""
+        """Mine hard negatives every `mine_every` epochs; else use the last ones."""
         epoch, every = state["epoch"], self.config.mine_every
         if every and epoch > 1 and (epoch - 1) % every == 0:
             state["mined"] = epoch
@@ -187,13 +188,13 @@ class Training:
         return self.out / f"mined-{state['mined']}.npy"
 
     def _initial_state(self) -> dict[str, Any]:
-        """Before the first epoch: the untrained network's MRR is the first to beat."""
+        """The state before the first epoch, with the untrained network's MRR."""
         mrr = self._validate()
         state = {"epoch": 0, "stage": 0, "began": 0, "mined": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
         return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_state(self.towers)}
 
     def _save(self, state: dict[str, Any]) -> None:
-        """The checkpoint, then the curve; older hard negatives are not needed any more."""
+        """Write checkpoint and curve, and remove older hard negatives."""
         if self.world.first:
             networks = {"towers": self.towers.state_dict(), "learner": self.learner.state()}
             save_checkpoint(self.out / CHECKPOINT, {**state, **networks})
@@ -204,7 +205,7 @@ class Training:
         self.world.wait()
 
     def _resume(self) -> dict[str, Any] | None:
-        """Put network and optimizers where the checkpoint was; None where there is none."""
+        """Load network and optimizers from the checkpoint; None without one."""
         state = load_checkpoint(self.out / CHECKPOINT, self.device)
         if state is not None:
             with checkpoint_errors(self.out / CHECKPOINT):
@@ -215,7 +216,7 @@ class Training:
 
 @torch.no_grad()
 def validation_mrr(towers: Towers, source: Batches, pairs: Pairs, rows: Ids) -> float:
-    """Mean reciprocal rank of a question's code among at most CANDIDATES; ties count against it, twins do not."""
+    """Mean reciprocal rank of a question's code among at most CANDIDATES; ties count against it, twins are ignored."""
     ranks = []
     order = one_per_question(pairs.question, rows, np.random.default_rng(source.config.seed))
     for part in np.array_split(order, max(1, round(len(order) / CANDIDATES))):
@@ -242,26 +243,26 @@ def mine(towers: Towers, source: Batches, pairs: Pairs, rows: Ids, draw: np.rand
     negatives = np.full((len(pairs), mined), -1, np.int32)
     for block in (rows[start : start + MINING_BLOCK] for start in range(0, len(rows), MINING_BLOCK)):
         queries = towers.query(source.query(block, source.config.query_words))
-        near = (queries @ vectors.T).topk(min(len(pool), MINING_DEPTH * mined), dim=1).indices.cpu().numpy()
-        near = pool[near]  # [block, depth]
-        same = pairs.question[block][:, None] == pairs.question[near.reshape(-1)].reshape(near.shape)
-        wrong = ~(same | (jaccard(pairs.code, block, near, longest) >= ALIKE))
-        order = np.argsort(~wrong, axis=1, kind="stable")[:, :mined]
-        best = np.where(np.take_along_axis(wrong, order, 1), np.take_along_axis(near, order, 1), -1)
+        nearest = (queries @ vectors.T).topk(min(len(pool), MINING_DEPTH * mined), dim=1).indices.cpu().numpy()
+        nearest = pool[nearest]  # [block, depth]
+        same = pairs.question[block][:, None] == pairs.question[nearest.reshape(-1)].reshape(nearest.shape)
+        is_negative = ~(same | (jaccard(pairs.code, block, nearest, longest) >= ALIKE))
+        order = np.argsort(~is_negative, axis=1, kind="stable")[:, :mined]
+        best = np.where(np.take_along_axis(is_negative, order, 1), np.take_along_axis(nearest, order, 1), -1)
         negatives[block, : best.shape[1]] = best
     return negatives
 
 
 def jaccard(texts: Texts, rows: Ids, others: Ids, longest: int) -> NDArray[np.float64]:
     """Jaccard similarities [n, k] of the word sets of rows [n] with those of rows [n, k]."""
-    mine, theirs = _word_sets(*texts.cut(rows, longest)), _word_sets(*texts.cut(others.reshape(-1), longest))
-    size = max(mine.shape[1], theirs.shape[1])
-    mine.resize(len(rows), size)
-    theirs.resize(others.size, size)
+    left, right = _word_sets(*texts.cut(rows, longest)), _word_sets(*texts.cut(others.reshape(-1), longest))
+    size = max(left.shape[1], right.shape[1])
+    left.resize(len(rows), size)
+    right.resize(others.size, size)
     at = np.repeat(np.arange(len(rows)), others.shape[1])
-    both = np.asarray(mine[at].multiply(theirs).sum(axis=1)).reshape(-1)
-    either = np.diff(mine.indptr)[at] + np.diff(theirs.indptr) - both
-    return np.asarray(both / np.maximum(either, 1)).reshape(others.shape)
+    intersection = np.asarray(left[at].multiply(right).sum(axis=1)).reshape(-1)
+    union = np.diff(left.indptr)[at] + np.diff(right.indptr) - intersection
+    return np.asarray(intersection / np.maximum(union, 1)).reshape(others.shape)
 
 
 def _word_sets(ids: Ids, lengths: Ids) -> csr_array:
@@ -281,7 +282,7 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
             return
         if (folder / CHECKPOINT).exists():
             raise BadInput(f"{folder} holds a training with other settings, pairs or index; name another folder")
-        shutil.rmtree(folder / "pairs", ignore_errors=True)  # nothing was trained yet: its pairs were refused
+        shutil.rmtree(folder / "pairs", ignore_errors=True)  # nothing was trained yet
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} exists and holds no training; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -301,13 +302,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Tensors, numbers and texts in dicts and lists."""
+    """Save nested dicts and lists of tensors, numbers and strings."""
     with replacing(path) as file:
         torch.save(dict(state), file)
 
 
 def load_checkpoint(path: Path, device: torch.device) -> dict[str, Any] | None:
-    """What `save_checkpoint` wrote; None where there is nothing. Raises BadInput for a damaged one."""
+    """Load a checkpoint; None without one. Raises BadInput for a damaged one."""
     if not path.is_file():
         return None
     with checkpoint_errors(path):
@@ -317,7 +318,7 @@ def load_checkpoint(path: Path, device: torch.device) -> dict[str, Any] | None:
 
 @contextmanager
 def checkpoint_errors(path: Path) -> Iterator[None]:
-    """Whatever is raised inside means that the checkpoint is damaged: BadInput."""
+    """Convert any error into BadInput: the checkpoint is damaged."""
     try:
         yield
     except Exception as error:
@@ -326,12 +327,12 @@ def checkpoint_errors(path: Path) -> Iterator[None]:
 
 
 def copy_state(network: nn.Module) -> dict[str, Tensor]:
-    """The parameters of a network as they are now, in the CPU's memory."""
+    """A copy of a network's parameters in CPU memory."""
     return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
 
 
 def write_curve(out: Path, curve: Iterable[Mapping[str, float]], best_epoch: int, *, plot: bool = False) -> None:
-    """An epoch a line; plot: as a picture too, where matplotlib is installed."""
+    """Write one epoch per line; plot: also as SVG if matplotlib is installed."""
     rows = list(curve)
     with replacing(out / "curve.jsonl") as file:
         file.write("".join(json.dumps(row) + "\n" for row in rows).encode())

@@ -1,11 +1,11 @@
 """Training of a head with a translation: vectors of queries and functions, then the tables of `ncs.learn.translation`.
 
 First UNIF's form over impacts: T_q and T_c, a learned weight of every word on both sides, cosine of the weighted sums;
-they start from the singular vectors of how much more often a word of questions meets a word of functions than by
-chance. Then, from these, the translation. Trained apart and added they find more than either, and more than both
-trained as one. Both by in-batch softmax; half of a batch are questions that share a word, so that its negatives are
-hard. Where an index and questions with answers are given, both then learn what the default ranker's lists lack
-(unif.judged_lists). Rows of pairs are CSR on the CPU; the tables may be on another device.
+they start from singular vectors of the pointwise mutual information of question words and function words. Then the
+translation, from these. Trained separately and added they rank better than either, and better than trained jointly.
+Both by in-batch softmax; half of a batch are questions that share a word, as hard negatives. With an index and
+questions with answers, both are trained last on the default ranker's judged lists (unif.judged_lists).
+Rows of pairs are CSR on the CPU; the tables may be on another device.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from unif.translation_data import SparsePairs
 
 UNDOCUMENTED = 0.5
-"""Share of the pairs without a doc comment that the second part is trained on: people search documented functions."""
+"""Share of the pairs without a doc comment in the second part: people search documented functions."""
 VALID = 5_000
-"""Pairs at most that are validated on."""
-MIN_MET, SHIFT = 2, float(np.log(2))
-"""How often two words meet to count; what is subtracted from the pointwise mutual information."""
+"""Most validation pairs."""
+MIN_COUNT, SHIFT = 2, float(np.log(2))
+"""Least co-occurrences, and the shift of the pointwise mutual information."""
 MIN_LENGTH = 0.3
-"""A vector as short as this at the start stays short: little is known of its word."""
-LIGHT, HEAVY = -6.0, 4.0
+"""Initial vectors are divided by at least this length, so that vectors of rare words stay short."""
+MIN_LOG_WEIGHT, MAX_LOG_WEIGHT = -6.0, 4.0
 """Bounds of the logarithm of a word's weight."""
-MET_IN = 1_000_000
-"""Pairs in which meetings of words are counted, spread evenly where there are more."""
+MAX_COUNTED_PAIRS = 1_000_000
+"""Most pairs for counting co-occurrences, evenly spaced."""
 
 
 def start_vectors(pairs: SparsePairs, rows: Ids, config: TranslationConfig) -> tuple[Tensor, Tensor]:
@@ -74,29 +74,38 @@ def start_vectors(pairs: SparsePairs, rows: Ids, config: TranslationConfig) -> t
     from sklearn.utils.extmath import randomized_svd
 
     rows = rows[~pairs.documented[rows]]
-    rows = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(MET_IN, len(rows))).astype(np.int64))]
-    met = (pairs.query[rows].T @ (pairs.code[rows] > 0).astype(np.float32)).tocoo()
-    if met.shape[0] <= config.dim or not met.nnz:
-        raise BadInput(f"the pairs have {met.shape[0]} words; more than {config.dim}, of undocumented code, are needed")
-    query, code = (np.bincount(ids, met.data, met.shape[0]) for ids in (met.row, met.col))
-    information = np.log(met.data * met.data.sum() / (query[met.row] * code[met.col])) - SHIFT
-    kept = (information > 0) & (met.data >= MIN_MET)
-    table = csr_matrix((information[kept].astype(np.float32), (met.row[kept], met.col[kept])), met.shape)
-    left, values, right = randomized_svd(table, config.dim, n_iter=2, random_state=config.seed)
+    rows = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(MAX_COUNTED_PAIRS, len(rows))).astype(np.int64))]
+    cooccurrences = (pairs.query[rows].T @ (pairs.code[rows] > 0).astype(np.float32)).tocoo()
+    if cooccurrences.shape[0] <= config.dim or not cooccurrences.nnz:
+        raise BadInput(
+            f"the pairs have {cooccurrences.shape[0]} words; more than {config.dim}, of undocumented code, are needed"
+        )
+    query, code = (
+        np.bincount(ids, cooccurrences.data, cooccurrences.shape[0]) for ids in (cooccurrences.row, cooccurrences.col)
+    )
+    information = (
+        np.log(cooccurrences.data * cooccurrences.data.sum() / (query[cooccurrences.row] * code[cooccurrences.col]))
+        - SHIFT
+    )
+    mask = (information > 0) & (cooccurrences.data >= MIN_COUNT)
+    table = csr_matrix(
+        (information[mask].astype(np.float32), (cooccurrences.row[mask], cooccurrences.col[mask])), cooccurrences.shape
+    )
+    left_vectors, values, right_vectors = randomized_svd(table, config.dim, n_iter=2, random_state=config.seed)
     draw = np.random.default_rng(config.seed)
     tables = []
-    for each in (left * np.sqrt(values), right.T * np.sqrt(values)):
+    for each in (left_vectors * np.sqrt(values), right_vectors.T * np.sqrt(values)):
         each = each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), MIN_LENGTH)
         tables.append(torch.from_numpy(each + draw.normal(size=each.shape, scale=0.02 * config.dim**-0.5)).float())
     return tables[0], tables[1]
 
 
 def _table(start: Tensor) -> nn.Embedding:
-    """Rows that start from these, of which a step moves those of its words."""
+    """A sparse embedding table with these initial rows."""
     return nn.Embedding(len(start), start.shape[1], sparse=True, _weight=start)
 
 
-def _on(ids: NDArray[Any], device: torch.device) -> Tensor:
+def _to_device(ids: NDArray[Any], device: torch.device) -> Tensor:
     return torch.from_numpy(ids.astype(np.int64)).to(device)
 
 
@@ -123,14 +132,14 @@ class VectorModel(nn.Module):
 def _encode(rows: Any, table: nn.Embedding, weight: nn.Embedding) -> Tensor:
     """Unit vectors [n, d]; zeros for an empty row."""
     device = table.weight.device
-    ids, starts = _on(rows.indices, device), _on(rows.indptr[:-1], device)
-    weights = torch.from_numpy(rows.data).to(device) * weight(ids)[:, 0].clamp(LIGHT, HEAVY).exp()
+    ids, starts = _to_device(rows.indices, device), _to_device(rows.indptr[:-1], device)
+    weights = torch.from_numpy(rows.data).to(device) * weight(ids)[:, 0].clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT).exp()
     summed = F.embedding_bag(ids, table.weight, starts, mode="sum", per_sample_weights=weights, sparse=True)
     return F.normalize(summed, dim=1)
 
 
 class TranslationModel(nn.Module):
-    """The translation of `ncs.learn.translation`, from where the vectors of words have come to."""
+    """The translation of `ncs.learn.translation`, initialized from word vectors."""
 
     def __init__(self, start: VectorModel, config: TranslationConfig) -> None:
         super().__init__()
@@ -141,20 +150,22 @@ class TranslationModel(nn.Module):
         self.log_scale, self.power = nn.Parameter(torch.tensor(3.0)), config.power
 
     def forward(self, query: Any, code: Any) -> Tensor:
-        """Scores [a, b]; the table is made once for every word of the batch, not for every place where it stands."""
+        """Scores [a, b]; the table is computed once per distinct word of the batch."""
         device = self.query.weight.device
         query_words, at = np.unique(query.indices, return_inverse=True)
         code_words, places = np.unique(code.indices, return_inverse=True)
-        t, u, place = _on(query_words, device), _on(code_words, device), _on(at, device)
+        t, u, place = _to_device(query_words, device), _to_device(code_words, device), _to_device(at, device)
         table = F.relu(self.query(t) @ self.code(u).T) ** self.power  # [t, u]
         table = table + self.same.exp() * (t[:, None] == u[None])
-        weights = torch.from_numpy(code.data).to(device) * self.code_weights(_on(code.indices, device))[:, 0].exp()
-        cells = _on(np.stack([_rows(code), places]), device)
+        weights = (
+            torch.from_numpy(code.data).to(device) * self.code_weights(_to_device(code.indices, device))[:, 0].exp()
+        )
+        cells = _to_device(np.stack([_rows(code), places]), device)
         sparse = torch.sparse_coo_tensor(cells, weights, (code.shape[0], len(u)), check_invariants=False)
         match = torch.sparse.mm(sparse, table.T)  # [b, t]
-        weighted = self.query_weights(t)[:, 0].clamp(LIGHT, HEAVY).exp()[place]
+        weighted = self.query_weights(t)[:, 0].clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT).exp()[place]
         shares = torch.zeros(query.shape[0], len(t), device=device)
-        shares = shares.index_put((_on(_rows(query), device), place), weighted)  # [a, t]
+        shares = shares.index_put((_to_device(_rows(query), device), place), weighted)  # [a, t]
         shares = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-6)
         scores: Tensor = shares @ (match / (match + self.limit.exp())).T * self.log_scale.exp()
         return scores
@@ -175,7 +186,7 @@ def export(
         return np.asarray(F.pad(change(table.weight.detach().cpu()), (0, 0, 1, 0)).numpy(), np.float32)
 
     def weights(table: nn.Embedding) -> NDArray[np.float32]:
-        return array(table, lambda each: each.clamp(LIGHT, HEAVY))
+        return array(table, lambda each: each.clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT))
 
     query, code = (
         Tower("bag", tokens, {"table": array(table), "scores": weights(weight)}, settings)
@@ -198,9 +209,8 @@ def train(
 ) -> Trained:
     """Train into the folder of a run; the same call resumes a killed one, bit by bit on one machine.
 
-    index: whose lists are judged by the answers of `sources`, where it names any. The curve has an epoch a row, epoch 0
-    being the vectors before training. Raises BadInput for pairs that are none, and for a folder that holds something
-    else.
+    index: whose lists are judged by the answers of `sources`, if any. The curve has one row per epoch; epoch 0
+    is the vectors before training. Raises BadInput for unusable pairs and for a folder that holds something else.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise BadInput("a translation is trained by one process; start it without torchrun")
@@ -211,7 +221,7 @@ def train(
     training = Training(out, pairs, config, torch.device("cpu") if place.type == "mps" else place)  # no sparse there
     state = training.run(track)
     if index is not None and sources.answers and not state["lists"]:
-        lists = judge_lists(index, read_answers(sources.answers, sources.unwanted), track=track)
+        lists = judge_lists(index, read_answers(sources.answers, sources.excluded), track=track)
         functions = np.flatnonzero(index.functions())
         training.run_lists(state, Material.of(lists, index.word_table(), pairs.stems, functions))
     write_curve(out, state["curve"], state["best_epoch"], plot=True)
@@ -222,7 +232,7 @@ def train(
 
 
 class Training:
-    """Two parts of some epochs. What one of them draws depends on the seed and its number alone."""
+    """The epochs of both parts; random choices depend only on the seed and the epoch."""
 
     def __init__(self, out: Path, pairs: SparsePairs, config: TranslationConfig, device: torch.device) -> None:
         self.out, self.pairs, self.config, self.device = out, pairs, config, device
@@ -235,7 +245,7 @@ class Training:
         self._make_optimizers(0)
 
     def run(self, track: Track = silent) -> dict[str, Any]:
-        """All epochs that are still to come; leaves both networks at their best."""
+        """Run the remaining epochs and load the best networks."""
         state = self._resume() or self._initial_state()
         while state["epoch"] < self.config.epochs + self.config.passes:
             if state["epoch"] >= self.config.epochs and state["part"] == 0:
@@ -275,7 +285,7 @@ class Training:
         return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_state(self.vectors)}
 
     def _begin_translation(self, state: dict[str, Any]) -> None:
-        """The best vectors stay as they are; the translation starts from them, and has both added to beat."""
+        """Freeze the best vectors and initialize the translation from them; the MRR of their sum is the baseline."""
         self.vectors.load_state_dict(state["best"])
         self.translation = TranslationModel(self.vectors, self.config).to(self.device)
         self._make_optimizers(1)
@@ -283,7 +293,7 @@ class Training:
         state |= {"part": 1, "best_mrr": self._validate(1), "best_epoch": state["epoch"], "best": best}
 
     def _make_optimizers(self, part: int) -> None:
-        """Sparse rows of the tables, and the few numbers beside them."""
+        """SparseAdam for the tables, Adam for the scalars."""
         network = self.translation if part else self.vectors
         tables = [each.weight for each in network.modules() if isinstance(each, nn.Embedding)]
         others = [each for each in network.parameters() if not any(each is table for table in tables)]
@@ -291,7 +301,7 @@ class Training:
         self.optimizers = [torch.optim.SparseAdam(tables, lr=rate), torch.optim.Adam(others, lr=0.01)]
 
     def _epoch(self, epoch: int, track: Track) -> dict[str, float]:
-        """Over the pairs, each as often as its file weighs; the mean loss and the speed."""
+        """Train one epoch over the weighted pairs; its mean loss and speed."""
         pairs, config, second = self.pairs, self.config, epoch > self.config.epochs
         network: nn.Module = self.translation if second else self.vectors
         size, share = (config.batch // 2, UNDOCUMENTED) if second else (config.batch, 1.0)
@@ -316,13 +326,13 @@ class Training:
     def _validate(self, part: int) -> float:
         """Mean reciprocal rank of a question's function among CANDIDATES.
 
-        In the second part both standings are added, as they are served (ncs.search.signals.head).
+        In the second part the z-scores of both are added, as in search (ncs.search.signals.head).
         """
         pairs, ranks = self.pairs, []
         for rows in np.array_split(self.valid, max(1, round(len(self.valid) / CANDIDATES))):
             query, code = pairs.query[rows], pairs.code_of(rows, np.random.default_rng((self.config.seed, 2)))
-            scores = _standing(self.vectors(query, code))
-            scores = scores + _standing(self.translation(query, code)) if part else scores
+            scores = _z_scores(self.vectors(query, code))
+            scores = scores + _z_scores(self.translation(query, code)) if part else scores
             same = torch.from_numpy(pairs.not_negatives(rows, questions=True)).to(self.device)
             above = (scores >= scores.diagonal()[:, None]) & ~same
             ranks.append(1 / above.sum(dim=1).clamp(min=1).double())
@@ -335,7 +345,7 @@ class Training:
         write_curve(self.out, state["curve"], state["best_epoch"])
 
     def _resume(self) -> dict[str, Any] | None:
-        """Put all where the checkpoint was; None where there is none. Raises BadInput for a damaged one."""
+        """Load the checkpoint; None without one. Raises BadInput for a damaged one."""
         state = load_checkpoint(self.out / CHECKPOINT, self.device)
         if state is not None:
             with checkpoint_errors(self.out / CHECKPOINT):
@@ -347,6 +357,6 @@ class Training:
         return state
 
 
-def _standing(scores: Tensor) -> Tensor:
-    """Scores [a, b] of each query in standard deviations of all."""
+def _z_scores(scores: Tensor) -> Tensor:
+    """z-scores of the scores [a, b] of each query."""
     return (scores - scores.mean(dim=1, keepdim=True)) / scores.std(dim=1, correction=0, keepdim=True).clamp(min=1e-9)

@@ -1,8 +1,8 @@
 """Pairs for a head with a translation, as sparse rows on disk: stems of questions, impacts of words in functions.
 
-A question is the first sentence of what a file has there, without stop words. A function that comes with its own doc
-comment, as a namesake does (corpora.codesearchnet), is stored without its name too: else the name alone would be the
-answer. Rows are written in pieces and memory-mapped.
+A question is the first sentence of a query, without stop words. A function with its own doc comment, as a namesake
+(corpora.codesearchnet), is also stored without its name, which alone would give the answer away. Rows are written in
+chunks and memory-mapped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LONGEST_QUERY, LONGEST_FIELD = 25, 200
 """Words that are read."""
 MIN_QUERY, MIN_NAME = 2, 2
-"""Words that a question needs; words that a name needs to say what a function does."""
+"""Least words of a question and of a descriptive name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
 MIN_SENTENCE = 12
 """Letters."""
@@ -51,7 +51,7 @@ SPARSE, COLUMNS = ("query", "code", "nameless"), ("name", "documented", "times",
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The question's words, the function's, how often an epoch draws it; keys: pairs that share one ask the same."""
+    """Words of the question and the function; weight: draws per epoch; keys: pairs that share one are one question."""
 
     query: list[str]
     fields: Mapping[Field, Sequence[str]]
@@ -71,9 +71,9 @@ def first_sentence(text: str) -> str:
 
 def read_rows(sources: Sources, stats: ReadStats, track: Track = silent) -> Iterator[Row]:
     """The pairs of `unif.sources.lines_of_file`, of all files; rows without words are counted and skipped."""
-    unwanted = sources.unwanted
+    excluded = sources.excluded
     for file in sources.files:
-        for line in lines_of_file(file.path, stats, unwanted, track):
+        for line in lines_of_file(file.path, stats, excluded, track):
             words = read_program(line.code, line.language, id="").words
             query = content_words(tokenize(first_sentence(line.query)))[:LONGEST_QUERY]
             fields = {f: field_tokens(f, words[f])[:LONGEST_FIELD] for f in READ if f in words}
@@ -109,30 +109,32 @@ class SparsePairs:
         return len(self.name)
 
     def split(self, share: float, seed: int) -> tuple[Ids, Ids]:
-        """Rows to train on and rows to validate on, which share no question and no name.
+        """Training and validation rows, without a common question or name.
 
-        Raises BadInput where one side would be empty.
+        Raises BadInput if one side would be empty.
         """
         n = int(self.question.max()) + 1
-        held = np.zeros(n, bool)
-        held[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        valid = held[self.question]
-        named = np.unique(self.name[valid])
-        train = np.flatnonzero(~valid & ~np.isin(self.name, named[named >= 0]))
+        is_held_out = np.zeros(n, bool)
+        is_held_out[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
+        valid = is_held_out[self.question]
+        names = np.unique(self.name[valid])
+        train = np.flatnonzero(~valid & ~np.isin(self.name, names[names >= 0]))
         if not len(train):
             raise BadInput("nothing is left to train on beside the questions to validate on; give more pairs")
         return train, np.flatnonzero(valid)
 
     def code_of(self, rows: Ids, draw: np.random.Generator) -> Any:
-        """Impacts of these rows; of half of the functions that have a doc comment, without the name."""
+        """Impacts of these rows, without the name for a random half of the documented functions."""
         from scipy.sparse import vstack
 
         bare = self.documented[rows] & (draw.random(len(rows)) < 0.5)
         back = np.argsort(np.concatenate([np.flatnonzero(~bare), np.flatnonzero(bare)]))
         return vstack([self.code[rows[~bare]], self.nameless[rows[bare]]], format="csr")[back]
 
-    def batches(self, rows: Ids, size: int, alike: float, share: float, draw: np.random.Generator) -> Iterator[Ids]:
-        """The [size] rows of each batch, batches in random order; `alike` of them are with others that share a word.
+    def batches(
+        self, rows: Ids, size: int, grouped_share: float, share: float, draw: np.random.Generator
+    ) -> Iterator[Ids]:
+        """Batches of `size` rows in random order; a `grouped_share` of the rows is batched by a shared word.
 
         share: of the pairs without a doc comment.
         """
@@ -140,14 +142,14 @@ class SparsePairs:
         rows = np.repeat(rows, np.floor(times + draw.random(len(rows))).astype(np.int64))
         n_words = np.diff(self.query.indptr)[rows]
         word = self.query.indices[self.query.indptr[rows] + (draw.random(len(rows)) * n_words).astype(np.int64)]
-        together = draw.random(len(rows)) < alike
-        ordered = rows[together][np.argsort(draw.permutation(len(self.stems))[word[together]], kind="stable")]
-        mixed = np.concatenate([draw.permutation(rows[~together]), ordered])
+        is_grouped = draw.random(len(rows)) < grouped_share
+        ordered = rows[is_grouped][np.argsort(draw.permutation(len(self.stems))[word[is_grouped]], kind="stable")]
+        mixed = np.concatenate([draw.permutation(rows[~is_grouped]), ordered])
         for at in draw.permutation(len(mixed) // size):
             yield mixed[at * size : (at + 1) * size]
 
     def not_negatives(self, rows: Ids, *, questions: bool = False) -> NDArray[np.bool_]:
-        """Which functions of a batch have the same name, and `questions`: the same question, [n, n], false for i, i."""
+        """Which functions of a batch share the name (`questions`: or the question), [n, n], false at i, i."""
         name, question = self.name[rows], np.asarray(self.question[rows])
         same: NDArray[np.bool_] = (name[:, None] == name) & (name >= 0)[:, None]
         if questions:
@@ -194,7 +196,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
 
 
 def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparsePairs:
-    """The pairs of a run: read now, or as they were read before."""
+    """The pairs of a run, read once."""
     if (folder / STATS).is_file():
         return SparsePairs.load(folder)
     stats = ReadStats()
@@ -202,9 +204,9 @@ def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparseP
 
 
 def _write_impacts(folder: Path, places: Ids) -> tuple[Ids, NDArray[np.bool_], NDArray[np.float64]]:
-    """Names, which are documented, and idf; the sparse rows go to disk.
+    """Write the sparse rows; returns names, documented flags and idf.
 
-    Two passes over what was read: impacts need the mean length of all functions.
+    Two passes, as impacts need the mean length of all functions.
     """
     df, whole, rest, n = np.zeros(len(places), np.int64), 0.0, 0.0, 0
     for counts in _counts(folder, places):
@@ -270,7 +272,7 @@ class _StemNumbers:
         return number
 
     def vocabulary(self) -> tuple[Vocabulary, Ids]:
-        """All stems, and the place of each number among them."""
+        """The stems in order, and the index of each number among them."""
         stems = Vocabulary.of(self._stems)
         places = np.zeros(len(stems), np.int64)
         for place, stem in enumerate(stems):
@@ -279,7 +281,7 @@ class _StemNumbers:
 
 
 class _SparseWriter:
-    """CSR rows to disk as they come: `<name>.data` float32, `.indices` int32, `.indptr` int64."""
+    """Appends CSR rows to `<name>.data` float32, `.indices` int32, `.indptr` int64."""
 
     PARTS: Sequence[tuple[str, type]] = (("data", np.float32), ("indices", np.int32), ("indptr", np.int64))
 

@@ -1,4 +1,4 @@
-"""The Challenge: annotated queries over any corpus whose URLs match, and the CSV that a system hands in.
+"""The Challenge: annotated queries over any corpus whose URLs match, and the CSV of a submission.
 
 queries.csv has 99 queries, annotationStore.csv people's judgments (0 to 3) of functions that are named by their URL.
 """
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from ncs.index import Index
 
 DEPTH = 300
-"""Functions a query: what CodeSearchNet's script looks at."""
+"""Functions per query, as in CodeSearchNet's script."""
 COLUMNS = ("language", "query", "GitHubUrl", "url")
-"""Of an answer: the URL is called as in the annotations, and once more as CodeSearchNet's own script reads it."""
+"""Columns of a submission: the URL under the annotations' name, and under that of CodeSearchNet's script."""
 Grades = Mapping[str, Mapping[str, float]]
 """query -> URL of a function -> mean of the annotators' grades."""
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """One language of the Challenge. grades: the means as such, where the qrels of the corpus are whole numbers.
+    """One language of the Challenge. grades: mean grades, which the corpus's qrels round.
 
-    absent: annotated functions that are not in the corpus given; they are not in the qrels.
+    absent: annotated functions that are not in the corpus, nor in the qrels.
     """
 
     corpus: Corpus
@@ -43,7 +43,7 @@ class Challenge:
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
-    """queries.csv, a header and one query a line; their ids are their places: 1, 2, ..."""
+    """queries.csv, a header and one query a line; their ids are 1, 2, ..."""
     rows = list(csv.reader(read_lines(path)))
     if not rows or [name.strip() for name in rows[0]] != ["query"]:
         raise BadInput(f"{path}:1: the only column must be called query; name CodeSearchNet's queries.csv")
@@ -60,7 +60,9 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     naming the line, for an unknown query or language and for a grade that is not 0 to 3.
     """
     ids = {query.text.casefold(): query.id for query in queries}
-    given: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    annotations: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
     table = csv.DictReader(list(read_lines(path)))
     if list(table.fieldnames or ())[:4] != ["Language", "Query", "GitHubUrl", "Relevance"]:
         raise BadInput(f"{path}:1: the columns must be Language,Query,GitHubUrl,Relevance,Notes; correct it")
@@ -70,35 +72,37 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
         if text.casefold() not in ids:
             raise BadInput(f"{place}: {text!r} is not among the queries; give the queries.csv that belongs to it")
         if language.lower() not in LANGUAGES:
-            raise BadInput(f"{place}: no language {language!r}; there are: {', '.join(LANGUAGES)}")
+            raise BadInput(f"{place}: no language {language!r}; choose from {', '.join(LANGUAGES)}")
         if grade not in ("0", "1", "2", "3"):
             raise BadInput(f"{place}: the grade {grade!r} is not 0, 1, 2 or 3; correct that line")
-        given[language.lower()][ids[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
-    if not given:
+        annotations[language.lower()][ids[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
+    if not annotations:
         raise BadInput(f"{path} holds no annotations")
     return {
         language: {
             id: {url: sum(grades) / len(grades) for url, grades in urls.items()} for id, urls in by_query.items()
         }
-        for language, by_query in given.items()
+        for language, by_query in annotations.items()
     }
 
 
 def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Challenge:
-    """The Challenge in one language, over the functions of the corpus given, joined by URL.
+    """The Challenge in one language over the functions of a corpus, joined by URL.
 
-    A URL that comes twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
+    A URL that occurs twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
     CodeSearchNet's own NDCG use `grades`. Raises BadInput where no annotated function is in the corpus.
     """
     all_queries = read_queries(queries)
     graded = read_annotations(annotations, all_queries).get(language, {})
-    wanted = {url for grades in graded.values() for url in grades}
+    annotated = {url for grades in graded.values() for url in grades}
     present: set[str] = set()
     for function in read_functions(functions):
-        if function.language == language and function.url in wanted:
+        if function.language == language and function.url in annotated:
             present.add(function.url)
     if not present:
-        raise BadInput(f"none of the {len(wanted)} functions annotated for {language!r} is in the corpus given")
+        raise BadInput(
+            f"none of the {len(annotated)} functions annotated for {language!r} is in the corpus; name another one"
+        )
 
     def source() -> Iterator[Document]:
         seen: set[str] = set()
@@ -110,19 +114,19 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
     present_grades = {id: {url: grade for url, grade in urls.items() if url in present} for id, urls in graded.items()}
     grades = {id: urls for id, urls in present_grades.items() if urls}
     qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
-    judged = tuple(query for query in all_queries if query.id in qrels)
-    corpus = Corpus(f"codesearchnet-{language}", judged, qrels, source, grades=grades)
-    return Challenge(corpus, grades, tuple(sorted(wanted - present)))
+    judged_queries = tuple(query for query in all_queries if query.id in qrels)
+    corpus = Corpus(f"codesearchnet-{language}", judged_queries, qrels, source, grades=grades)
+    return Challenge(corpus, grades, tuple(sorted(annotated - present)))
 
 
 def challenges(data: Path) -> list[Corpus]:
     """The Challenge in every language whose `<language>.zip`, or folder, lies in `data`/codesearchnet, beside
-    queries.csv and annotationStore.csv. Of a corpus made here the functions without documentation are searched too."""
+    queries.csv and annotationStore.csv. A corpus made here is searched with its undocumented functions."""
     folder = data / "codesearchnet"
     present = [language for language in corpus_languages(folder) if language in LANGUAGES]
     if not present:
         java = folder / "java.zip"
-        raise BadInput(f"there is no {java}; get it with: python -m corpora fetch codesearchnet DATA")
+        raise BadInput(f"there is no {java}; fetch it with: python -m corpora fetch codesearchnet DATA")
     files = folder / "queries.csv", folder / "annotationStore.csv"
     return [
         read_challenge(*files, corpus_files(folder, language, undocumented=True), language).corpus
@@ -138,21 +142,22 @@ def runs_of(
     languages: all of the Challenge's that the index has. Raises BadInput where it has none, or its ids are no URLs.
     """
     counts = cast("Mapping[str, int]", index.description.counts["languages"])
-    wanted = [language for language in languages or LANGUAGES if language in counts]
-    if not wanted:
+    present = [language for language in languages or LANGUAGES if language in counts]
+    if not present:
         raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(counts)}")
-    asked_of = ranker or DEFAULT_RANKER
+    ranker_name = ranker or DEFAULT_RANKER
     runs: dict[str, Run] = {}
-    for language in wanted:
+    for language in present:
         hits = {
-            query.id: index.search(query.text, k, ranker=asked_of, language=language, unfold=True) for query in queries
+            query.id: index.search(query.text, k, ranker=ranker_name, language=language, unfold=True)
+            for query in queries
         }
-        runs[language] = {id: {hit.document.id: hit.score for hit in ranked} for id, ranked in hits.items()}
+        runs[language] = {id: {hit.document.id: hit.score for hit in ranked_hits} for id, ranked_hits in hits.items()}
     return runs
 
 
 def write_submission(runs: Mapping[str, Run], queries: Sequence[Query], path: Path, *, k: int = DEPTH) -> int:
-    """The CSV that the Challenge takes: a function a row (COLUMNS), best first; how many rows.
+    """Write a submission, one function per row (COLUMNS), best first; returns the number of rows.
 
     Raises BadInput for a query that is not among the queries, and a document whose id is no URL of a function.
     """
@@ -181,9 +186,9 @@ def read_submission(path: Path, queries: Sequence[Query]) -> dict[str, Run]:
     ids = {query.text.casefold(): query.id for query in queries}
     runs: dict[str, dict[str, dict[str, float]]] = {}
     table = csv.DictReader(list(read_lines(path)))
-    named = set(table.fieldnames or ())
-    column = "url" if "url" in named else "GitHubUrl"
-    if not {"language", "query", column} <= named:
+    columns = set(table.fieldnames or ())
+    column = "url" if "url" in columns else "GitHubUrl"
+    if not {"language", "query", column} <= columns:
         raise BadInput(f"{path}:1: the columns must be language, query and url; correct it")
     for row in table:
         language, text, url = ((row[name] or "").strip() for name in ("language", "query", column))

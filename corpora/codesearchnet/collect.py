@@ -1,4 +1,4 @@
-"""One repository's functions into work files, a language a file, past every filter that looks at one function alone."""
+"""Collecting the functions of one repository that pass every per-function filter into work files, one per language."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from corpora.codesearchnet.filters import (
     unwanted,
 )
 from corpora.codesearchnet.functions import CodeFunction
-from corpora.codesearchnet.licences import UNKNOWN, permits
-from corpora.codesearchnet.repositories import Repository, commit_of, licence, read_files, url_of
+from corpora.codesearchnet.licenses import UNKNOWN, permits
+from corpora.codesearchnet.repositories import Repository, commit_of, find_license, read_files, url_of
 from ncs.errors import NcsError, SourceError
 from ncs.extract import readers
 from ncs.extract.languages import installed, language_of
@@ -45,13 +45,13 @@ ALL_FUNCTIONS = "functions"
 """Counted before any filter."""
 TWICE = "on the lines of another"
 
-
-NO_LICENCE, UNKNOWN_LICENCE, NOT_ALLOWED = "no licence file", "licence not recognised", "licence not allowed"
+NO_LICENSE, UNKNOWN_LICENSE, NOT_ALLOWED = "no licence file", "licence not recognised", "licence not allowed"
+"""Reasons as statistics.json has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides a corpus's content. languages: all that are read where it is empty. licences: SPDX ids."""
+    """The settings of a corpus. languages: empty for all; licences: SPDX ids."""
 
     languages: tuple[str, ...] = ()
     licences: tuple[str, ...] = ()
@@ -59,15 +59,15 @@ class Rules:
     seed: int = 0
 
     def refusal(self, expression: str) -> str | None:
-        """Why a repository under this licence is left out."""
+        """Why a repository under this license is left out."""
         if self.any_licence:
             return None
         if expression in ("", UNKNOWN):
-            return UNKNOWN_LICENCE if expression else NO_LICENCE
+            return UNKNOWN_LICENSE if expression else NO_LICENSE
         return None if permits(expression, frozenset(self.licences)) else NOT_ALLOWED
 
     def wanted(self, path: str) -> bool:
-        """Whether a file is read, by its name."""
+        """Whether a file is read, by its path."""
         language = language_of(path)
         return language is not None and (not self.languages or language in self.languages) and installed(language)
 
@@ -110,17 +110,17 @@ class Collected:
 
 
 def collect(repository: Repository, folder: Path, rules: Rules) -> Collected:
-    """Write the functions of a repository below `folder`, which is there when all of it is written.
+    """Write the functions of a repository below `folder`, which exists only once all of it is written.
 
     For each language `<language>.jsonl.gz` (lines of the corpus), `.rows` and `.names` (corpora.codesearchnet.
-    duplicates); `repository.json` has the outcome. What cannot be read is noted in `error`, not raised.
+    duplicates); `repository.json` has the outcome. A repository that cannot be read sets `error`; nothing is raised.
     """
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     collected = Collected(repository.name, partition=partition_of(repository.name, rules.seed))
     try:
-        collected.commit, collected.license = commit_of(repository), licence(repository)
+        collected.commit, collected.license = commit_of(repository), find_license(repository)
         collected.refused = rules.refusal(collected.license)
         if collected.refused is None:
             _write(repository, part, rules, collected)
@@ -158,9 +158,9 @@ def _write(repository: Repository, part: Path, rules: Rules, collected: Collecte
 def _functions(
     repository: Repository, file: SourceFile, documents: Sequence[Document], collected: Collected, tally: Counter[str]
 ) -> Iterator[tuple[CodeFunction, bytes]]:
-    """The functions of a file that pass, with their digests; what does not pass is counted."""
+    """The functions of a file that pass, with their digests; the others are counted by reason."""
     lines = as_utf8(file.data).decode("utf-8", "replace").split("\n")
-    seen: set[tuple[int, int]] = set()
+    spans: set[tuple[int, int]] = set()
     tally[ALL_FUNCTIONS] += len(documents)
     for document in documents:
         if reason := unwanted(document.language, document.kind, document.name, document.qualified_name):
@@ -168,10 +168,10 @@ def _functions(
             continue
         code = read_code(document.code, document.language, document.kind)
         place = (document.start_line, document.end_line)
-        if lines_of(code.text) < LEAST_LINES or place in seen:
-            tally[TWICE if place in seen else SHORT] += 1
+        if lines_of(code.text) < LEAST_LINES or place in spans:
+            tally[TWICE if place in spans else SHORT] += 1
             continue
-        seen.add(place)
+        spans.add(place)
         documentation = _documentation(document, code.docstring, lines)
         function = _function(repository, document, code, first_paragraph(documentation), collected)
         if not function.docstring:
@@ -182,7 +182,7 @@ def _functions(
 def _function(
     repository: Repository, document: Document, code: Code, paragraph: str, collected: Collected
 ) -> CodeFunction:
-    """In the published fields; a paragraph of too few tokens is none."""
+    """A function in the published fields; a paragraph of too few tokens is dropped."""
     tokens = documentation_tokens(paragraph)
     if len(tokens) < LEAST_TOKENS:
         paragraph, tokens = "", ()
@@ -204,7 +204,7 @@ def _function(
 
 
 def _documentation(document: Document, docstring: str, lines: Sequence[str]) -> str:
-    """By the language's own convention: Python's docstring, elsewhere the comment above, as it stands in the file."""
+    """The docstring in Python, elsewhere the comment above the function."""
     if docstring or document.language == "python":
         return docstring
     if not document.words.get("doc"):

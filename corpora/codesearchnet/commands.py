@@ -1,4 +1,4 @@
-"""What is typed about CodeSearchNet: its corpus made, read back as pairs and as an index, the Challenge's CSV.
+"""The commands about CodeSearchNet: make a corpus, read it as pairs or as an index, write the Challenge's CSV.
 
 ncs corpus codesearchnet SRC OUT                           the corpus of repositories
 python -m corpora codesearchnet pairs CORPUS FILE          pairs for: ncs train unif -i INDEX --pairs FILE
@@ -19,7 +19,7 @@ from typing import Any
 from corpora.codesearchnet import challenge, pairs
 from corpora.codesearchnet.collect import Rules
 from corpora.codesearchnet.duplicates import HeldOutFunctions
-from corpora.codesearchnet.licences import ALLOWED
+from corpora.codesearchnet.licenses import ALLOWED
 from corpora.codesearchnet.pipeline import make_corpus, table_1, table_removed
 from corpora.jsonl import read_rows
 from corpora.pairs import Pair, write_pairs
@@ -46,14 +46,16 @@ def make(
     return make_corpus(sources, out, rules, workers=workers, track=track)
 
 
-def show(made: dict[str, Any]) -> None:
+def show(statistics: dict[str, Any]) -> None:
     """Table 1, what was removed, and the repositories, on stdout."""
-    about = made["repositories"]
-    show_table("functions kept (Table 1)", *table_1(made))
-    show_table("functions found and what removed them", *table_removed(made))
-    rows = [("found", f"{about['found']:,}"), ("read", f"{about['read']:,}")]
-    rows += [(f"left out: {reason}", f"{n:,}") for reason, n in about["left out"].items()]
-    rows += [(f"licence {name}", f"{n:,}") for name, n in sorted(about["licences"].items(), key=lambda each: -each[1])]
+    repositories = statistics["repositories"]
+    show_table("functions kept (Table 1)", *table_1(statistics))
+    show_table("functions found and what removed them", *table_removed(statistics))
+    rows = [("found", f"{repositories['found']:,}"), ("read", f"{repositories['read']:,}")]
+    rows += [(f"left out: {reason}", f"{n:,}") for reason, n in repositories["left out"].items()]
+    rows += [
+        (f"licence {name}", f"{n:,}") for name, n in sorted(repositories["licences"].items(), key=lambda each: -each[1])
+    ]
     show_table("repositories", rows)
 
 
@@ -63,13 +65,13 @@ def add_parser(commands: Any) -> None:
         "codesearchnet", help="a corpus read back; the Challenge's CSV", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    below = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, about, run in (
         ("pairs", "pairs as JSON lines, for training", _pairs),
         ("namesakes", "pairs of two functions of one name as JSON lines, for training", _namesakes),
         ("index", "an index of all functions", _index),
     ):
-        each = below.add_parser(name, help=about)
+        each = subparsers.add_parser(name, help=about)
         each.add_argument("corpus", type=Path, metavar="CORPUS", nargs="+" if name == "namesakes" else None)
         each.add_argument("out", type=Path, metavar="INDEX" if name == "index" else "FILE")
         each.add_argument("--language", action="append", default=[], help="only this one; repeatable")
@@ -82,7 +84,7 @@ def add_parser(commands: Any) -> None:
                 help="JSON lines with code, as cosqa's: no pair may have nearly the code or the words of one",
             )  # fmt: skip
         each.set_defaults(run=run)
-    submission = below.add_parser("submission", help="language,query,GitHubUrl of an index or of TREC runs")
+    submission = subparsers.add_parser("submission", help="language,query,GitHubUrl of an index or of TREC runs")
     submission.add_argument("queries", type=Path, metavar="QUERIES", help="queries.csv")
     submission.add_argument("out", type=Path, metavar="CSV")
     submission.add_argument("--index", type=Path, help="index whose ids are URLs")
@@ -114,10 +116,10 @@ def _write(rows: Iterator[Pair], options: argparse.Namespace) -> int:
         held_out = ((row.text("code"), row.text("language")) for row in read_rows(options.apart))
         rows = HeldOutFunctions(held_out).without(rows, dropped)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    written = write_pairs(tracker(options.quiet)(rows, "pairs", unit="pairs"), options.out)
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+    count = write_pairs(tracker(options.quiet)(rows, "pairs", unit="pairs"), options.out)
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(dropped.items()))
     sys.stdout.write(
-        f"{written:,} pairs" + (f"; left out as like {options.apart.name}: {reasons}" if reasons else "") + "\n"
+        f"{count:,} pairs" + (f"; left out as like {options.apart.name}: {reasons}" if reasons else "") + "\n"
     )
     return 0
 
@@ -136,14 +138,14 @@ def _submission(options: argparse.Namespace) -> int:
     if bool(options.runs) == (options.index is not None):
         raise BadInput("name an index with --index, or a run for each language with --run java=FILE")
     runs = {}
-    for named in options.runs:
-        language, _, file = named.partition("=")
+    for argument in options.runs:
+        language, _, file = argument.partition("=")
         runs[language] = read_run(Path(file))
     if options.index is not None:
         from ncs.index import Index
 
         with Index.load(options.index) as index:
             runs = challenge.runs_of(index, queries, options.language, k=options.k, ranker=options.ranker)
-    written = challenge.write_submission(runs, queries, options.out, k=options.k)
-    sys.stdout.write(f"{written:,} rows of {len(runs)} languages -> {options.out}\n")
+    count = challenge.write_submission(runs, queries, options.out, k=options.k)
+    sys.stdout.write(f"{count:,} rows of {len(runs)} languages -> {options.out}\n")
     return 0

@@ -1,9 +1,9 @@
-"""Exact and near duplicates of one language's functions, and pairs too like held-out functions to be trained on.
+"""Exact and near duplicates of one language's functions, and training pairs too similar to held-out functions.
 
 Two functions are near duplicates where the sets of their identifiers are at least .8 alike (Jaccard) and the multisets
 at least .7, both of at least 20 identifiers (Allamanis 2019, "The adverse effects of code duplication", section 2.1,
-after SourcererCC). Candidates share a band of their MinHash signatures (ncs.storage.minhash). A cluster is what hangs
-together (Allamanis takes the relation as transitive); its first pair, else its first function, stays. Functions are
+after SourcererCC). Candidates share a band of their MinHash signatures (ncs.storage.minhash). A cluster is a
+connected component; its first pair, else its first function, is kept. Functions are
 rows of files: memory holds one band's keys.
 """
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from corpora.pairs import Pair
 
 SET, MULTISET = 0.8, 0.7
-"""Jaccard similarities from which on two functions are near duplicates."""
+"""Least Jaccard similarities of near duplicates."""
 MIN_IDENTIFIERS = 20
-"""Repetitions counted; what has fewer has only exact duplicates."""
+"""Repetitions counted; shorter functions have exact duplicates only."""
 BANDS, WIDTH = 16, 5
 """Of two functions .8 alike 99.8 % share a band (1 - (1 - .8^5)^16), of two .5 alike 40 %."""
 ROW = np.dtype([("digest", "<u8", (2,)), ("keys", "<u8", (BANDS,)), ("identifiers", "<u4"), ("documented", "u1")])
 """A function on disk, beside its identifiers' hashes: `keys` are 0 where it has too few of them."""
 REPRESENTATIVES = 16
-"""Functions of a key that every further one is compared with, so that a key of thousands costs no square."""
+"""Functions per key that further ones are compared with, which bounds the cost of frequent keys."""
 KEPT, EXACT, NEAR = 0, 1, 2
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
@@ -58,7 +58,7 @@ def _hash(token: str) -> int:
 
 
 def rows_of(names: Sequence[Sequence[int]], digests: Sequence[bytes], documented: Sequence[bool]) -> NDArray[np.void]:
-    """ROWs of functions by their identifiers, 16-byte digests and whether they are pairs, [n]."""
+    """ROWs of functions from their identifiers, 16-byte digests and whether they are documented, [n]."""
     rows: NDArray[Any] = np.zeros(len(names), ROW)
     rows["digest"] = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
     rows["identifiers"] = [len(each) for each in names]
@@ -72,17 +72,17 @@ def rows_of(names: Sequence[Sequence[int]], digests: Sequence[bytes], documented
     return rows
 
 
-def alike(one: Counter[int], other: Counter[int]) -> bool:
+def alike(left: Counter[int], right: Counter[int]) -> bool:
     """Whether two multisets of identifiers are near duplicates.
 
     >>> alike(Counter("abcdefgh"), Counter("abcdefghi")), alike(Counter("aaaab"), Counter("ab"))
     (True, False)
     """
-    shared = one.keys() & other.keys()
-    if len(shared) < SET * (len(one) + len(other) - len(shared)):
+    shared = left.keys() & right.keys()
+    if len(shared) < SET * (len(left) + len(right) - len(shared)):
         return False
-    both = sum(min(one[name], other[name]) for name in shared)
-    return both >= MULTISET * (one.total() + other.total() - both)
+    common = sum(min(left[name], right[name]) for name in shared)
+    return common >= MULTISET * (left.total() + right.total() - common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ class Part:
 
 
 def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
-    """The fate of every function of the parts, in their order: KEPT, or a duplicate, EXACT or NEAR, of the kept one.
+    """KEPT, EXACT (duplicate) or NEAR for every function of the parts, in order.
 
     scratch: an empty folder for 149 bytes a function and 4 an identifier, while this runs.
     """
-    rows = _joined([part.rows for part in parts], scratch / "rows", ROW)
-    names = _joined([part.names for part in parts], scratch / "names", np.dtype("<u4"))
+    rows = _concatenate([part.rows for part in parts], scratch / "rows", ROW)
+    names = _concatenate([part.names for part in parts], scratch / "names", np.dtype("<u4"))
     ends = np.cumsum(rows["identifiers"], dtype=np.int64)
     digests = np.array(rows["digest"])
     clusters = _Clusters(np.array(rows["documented"], bool))
@@ -113,34 +113,38 @@ def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
                 clusters.join(first, row)
     for band in range(BANDS):
         for group in _groups(np.array(rows["keys"][:, band])):
-            seen: list[tuple[int, Counter[int]]] = []
+            representatives: list[tuple[int, Counter[int]]] = []
             for row in group:
                 cluster = clusters.first(row)
-                if any(clusters.first(other) == cluster for other, _ in seen):
+                if any(clusters.first(other) == cluster for other, _ in representatives):
                     continue
-                own = identifiers_of(row)
-                if (near := next((other for other, theirs in seen if alike(own, theirs)), None)) is not None:
-                    clusters.join(near, row)
-                elif len(seen) < REPRESENTATIVES:
-                    seen.append((row, own))
+                identifiers_of_row = identifiers_of(row)
+                if (
+                    match := next(
+                        (other for other, theirs in representatives if alike(identifiers_of_row, theirs)), None
+                    )
+                ) is not None:
+                    clusters.join(match, row)
+                elif len(representatives) < REPRESENTATIVES:
+                    representatives.append((row, identifiers_of_row))
     fates = np.zeros(len(rows), np.uint8)
     for row in range(len(rows)):
-        if (kept := clusters.first(row)) != row:
-            fates[row] = EXACT if (digests[row] == digests[kept]).all() else NEAR
+        if (original := clusters.first(row)) != row:
+            fates[row] = EXACT if (digests[row] == digests[original]).all() else NEAR
     return fates
 
 
-def _joined(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The arrays of these files one after the other, memory-mapped from a file of their own."""
-    with path.open("wb") as joined:
+def _concatenate(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
+    """The concatenated arrays of these files, memory-mapped."""
+    with path.open("wb") as target:
         for file in files:
             with file.open("rb") as part:
-                shutil.copyfileobj(part, joined)
+                shutil.copyfileobj(part, target)
     return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
 
 
 def _groups(keys: NDArray[np.uint64]) -> Iterator[list[int]]:
-    """Rows that share a key, ascending, keys of 0 left out; groups of one are none."""
+    """Groups of at least two rows that share a key other than 0, ascending."""
     rows = np.flatnonzero(keys)
     rows = rows[np.argsort(keys[rows], kind="stable")]
     same = np.flatnonzero(keys[rows[1:]] == keys[rows[:-1]])
@@ -197,7 +201,7 @@ class HeldOutFunctions:
                 self._places[name].append(place)
 
     def overlap(self, pair: Pair) -> Literal["code", "near duplicate", "documentation"] | None:
-        """Why a pair must not be trained on; None where it may be."""
+        """Why a pair must not be used for training; None if it may."""
         if normalized(first_paragraph(pair.query)) in self._documentation:
             return "documentation"
         if pair.language not in LANGUAGES:
@@ -206,8 +210,8 @@ class HeldOutFunctions:
         if tokens in self._tokens:
             return "code"
         names = Counter(identifiers(tokens, pair.language))
-        met = {place for name in self._rarest(names) for place in self._places.get(name, ())}
-        return "near duplicate" if any(alike(names, self._names[place]) for place in met) else None
+        candidates = {place for name in self._rarest(names) for place in self._places.get(name, ())}
+        return "near duplicate" if any(alike(names, self._names[place]) for place in candidates) else None
 
     def without(self, pairs: Iterable[Pair], dropped: Counter[str]) -> Iterator[Pair]:
         """The pairs that may be trained on; the others are counted by their reason."""
@@ -218,10 +222,7 @@ class HeldOutFunctions:
                 dropped[reason] += 1
 
     def _rarest(self, names: Counter[int]) -> list[int]:
-        """Of a function that is long enough, so many identifiers that two near duplicates have one of them in common.
-
-        Both share SET of the larger set at least, so leaving the rarest of these out leaves too few.
-        """
+        """The rarest identifiers of a long function, enough that near duplicates share one (prefix filter)."""
         if names.total() < MIN_IDENTIFIERS:
             return []
         ordered = sorted(names, key=lambda name: (self._frequency[name], name))

@@ -1,7 +1,6 @@
-"""How a function is taken apart, and which are left out (Husain et al. 2019, section 2).
+"""Splitting a function into code and documentation, and the filters by name and length (Husain et al. 2019, 2).
 
-By its name, kind and length; its documentation is the first paragraph of the comment above it, its code the leaves of
-tree-sitter's tree without comments and docstring.
+Documentation is the first paragraph of the comment above; code is the leaves of tree-sitter's tree without comments.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 LEAST_TOKENS = 3
-"""Of documentation; shorter comments say nothing."""
+"""Least tokens of documentation."""
 LEAST_LINES = 3
-"""Of code, comments and empty lines not counted: shorter ones are getters, setters, not implemented."""
+"""Least lines of code, without comments and empty lines."""
 _KINDS = frozenset(("constructor", "initializer"))
 _OPERATORS = "lt le eq ne gt ge add radd iadd sub rsub isub mul rmul imul matmul truediv rtruediv floordiv rfloordiv"
 _PYTHON = (
@@ -78,7 +77,7 @@ FEW_TOKENS = "under 3 tokens of documentation"
 
 
 def unwanted(language: str, kind: str, name: str, qualified_name: str) -> str | None:
-    """Why a function is left out by what it is called, None for one that stays; "test" may be in its class's name.
+    """The reason to leave out a function by its name, None to keep it; "test" may be in its class's name.
 
     >>> unwanted("java", "method", "toString", "A.toString"), unwanted("python", "function", "__str__", "A.__str__")
     ('standard method', 'standard method')
@@ -195,7 +194,7 @@ _AROUND: Mapping[tuple[str, str], tuple[bytes, bytes]] = {
     ("php", "method"): (b"<?php class X {\n", b"\n}"),
     ("php", "function"): (b"<?php\n", b""),
 }
-"""(language, kind) -> what a function needs around it to be a program."""
+"""(language, kind) -> what a function needs around it to parse."""
 _STRINGS = (
     "string string_literal raw_string_literal interpreted_string_literal template_string char_literal "
     "character_literal encapsed_string string_value heredoc nowdoc line_string_literal multi_line_string_literal "
@@ -214,7 +213,7 @@ class Code(NamedTuple):
 
 
 def read_code(function: str, language: str, kind: str = "function") -> Code:
-    """A function taken apart. The docstring is Python's: the first expression of the outermost body.
+    """Split a function. The docstring is Python's: the first expression of the outermost body.
 
     >>> code = read_code('def f(a):\\n    "Adds."\\n    # one\\n    return a + 1', "python")
     >>> code.tokens, code.docstring
@@ -224,21 +223,21 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
     """
     before, after = _AROUND.get((language, kind), (b"", b""))
     source = function.encode("utf-8", "replace")
-    whole = before + source + after
+    program = before + source + after
     first, last = len(before), len(before) + len(source)
     spans: list[tuple[int, int]] = []
     dropped: set[tuple[int, int]] = set()
     docstring = ""
-    for node in _nodes(_parser(language).parse(whole), dropped):
+    for node in _nodes(_parser(language).parse(program), dropped):
         if language == "python" and not docstring and node.type == "block":
             string = _docstring(node)
             language = ""  # the outermost body is this one
             if string is not None:
                 dropped.add((string.start_byte, string.end_byte))
-                docstring = _plain(whole[string.start_byte : string.end_byte].decode("utf-8", "replace"))
+                docstring = _plain(program[string.start_byte : string.end_byte].decode("utf-8", "replace"))
         elif _is_token(node) and first <= node.start_byte < node.end_byte <= last:
             spans.append((node.start_byte, node.end_byte))
-    tokens = tuple(whole[start:end].decode("utf-8", "replace") for start, end in spans)
+    tokens = tuple(program[start:end].decode("utf-8", "replace") for start, end in spans)
     return Code(tokens, _without(source, [(a - first, b - first) for a, b in dropped]), docstring)
 
 

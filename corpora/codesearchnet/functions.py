@@ -1,4 +1,4 @@
-"""A function of the corpus, and its files: one JSON object a line, gzip, as published or as made here.
+"""Functions of the corpus and their files: gzipped JSON lines, as published or as made here.
 
 As published a language is a folder (in a .zip) with `final/jsonl/<partition>/*.jsonl.gz`; a corpus that was made here
 has beside `final` a folder `undocumented`, with the functions that are no pairs.
@@ -25,10 +25,10 @@ _LINES = re.compile(r"#L(\d+)-L(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class CodeFunction:
-    """A line of the corpus, its keys as published (section 2), and the repository's licence where it is known.
+    """A line of the corpus, its keys as published (section 2), and the repository's license where it is known.
 
     docstring: the first paragraph of the comment where the corpus was made here; in the published files all of it, so
-    the paragraph is that of docstring_tokens there. func_name: with the names around it, parted by dots.
+    the paragraph is that of docstring_tokens there. func_name: with the names around it, separated by dots.
     """
 
     repo: str
@@ -47,24 +47,24 @@ class CodeFunction:
     license: str = ""
 
     def document(self, *, documented: bool = True) -> Document:
-        """The function as it stood in the file, its comment among its words; its id is its URL.
+        """The function as in the file, with the words of its comment; its id is its URL.
 
-        documented=False leaves out comment, docstring and path: then the comment can be the question.
+        documented=False leaves out comment, docstring and path: for queries made of the comment.
         """
         text = (self.original_string or self.code) if documented else self.code
-        read = read_program(text, self.language, id=self.url)
-        words = dict(read.words)
+        document_read = read_program(text, self.language, id=self.url)
+        words = dict(document_read.words)
         if documented:
             words["path"] = (self.path,)
             if self.docstring.strip():
                 words.setdefault("doc", (self.docstring,))
         lines = _LINES.search(self.url)
         return replace(
-            read,
+            document_read,
             repository=self.repo,
             path=self.path,
-            start_line=int(lines[1]) if lines else read.start_line,
-            end_line=int(lines[2]) if lines else read.end_line,
+            start_line=int(lines[1]) if lines else document_read.start_line,
+            end_line=int(lines[2]) if lines else document_read.end_line,
             kind="function",
             name=self.func_name.rpartition(".")[2],
             qualified_name=self.func_name,
@@ -72,14 +72,14 @@ class CodeFunction:
         )
 
     def row(self) -> dict[str, object]:
-        """As a JSON object in the published shape; without a licence the key is left out."""
+        """As a JSON object in the published shape; without a license the key is left out."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "license" or self.license}
 
 
 def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
     """Functions of .jsonl, .jsonl.gz and of published .zip files, which are read as they are, in name order.
 
-    Raises BadInput, naming the line, for what is no such function.
+    Raises BadInput, naming the line, for invalid functions.
     """
     for path in paths:
         rows = _archived_rows(path) if path.suffix == ".zip" else read_rows(path)
@@ -130,9 +130,9 @@ def _archived_rows(path: Path) -> Iterator[Row]:
                     for number, line in enumerate(lines, 1):
                         yield parse_row(line, f"{path}: {name}:{number}")
     except FileNotFoundError:
-        raise BadInput(f"there is no {path}; get it with: python -m corpora fetch codesearchnet DATA") from None
+        raise BadInput(f"there is no {path}; fetch it with: python -m corpora fetch codesearchnet DATA") from None
     except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+        raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
 
 
 def _function(row: Row) -> CodeFunction:

@@ -1,4 +1,4 @@
-"""A corpus read back, made here or published: documents for an index, pairs to train on, queries to evaluate with."""
+"""Reading a corpus, made here or published: documents for an index, training pairs, evaluation queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ncs.types import Document, Query
 
 SOURCE = "CodeSearchNet"
 MIN_WORDS, MAX_NAMESAKES = 2, 200
-"""Words of a name that says what a function does, and functions of a name that still does."""
+"""Least words of a descriptive name, and most functions that may share it."""
 
 
 def functions(
@@ -31,7 +31,7 @@ def functions(
 
     Raises BadInput where a language, or its partition, is not there.
     """
-    seen: set[bytes] = set()  # sixteen bytes of a URL are a third of it
+    seen: set[bytes] = set()  # a digest takes a third of a URL's memory
     for language in languages or corpus_languages(folder) or [""]:
         for function in read_functions(corpus_files(folder, language, partition, undocumented=undocumented)):
             key = blake2b(function.url.encode("utf-8", "replace"), digest_size=16).digest()
@@ -70,24 +70,23 @@ def name_of(function: CodeFunction) -> Name | None:
 def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: int = 0) -> Iterator[Pair]:
     """Pairs of two functions of one name: the documentation of one, and all of the other, with its own documentation.
 
-    People search functions that are documented in other words than they ask: two functions of one name, documented by
-    two people, are such a question and its answer, and need no labels. Of every name that several functions of these
-    corpora have, each asks once and answers once, in random order; two that say the same are no pair. Memory holds the
-    functions that have namesakes. Raises BadInput as `functions`.
+    Two functions of one name, documented by two people, are a query and an answer in other words, without labels. Each
+    function of a shared name is a query once and an answer once, in random order; equal documentation makes no pair.
+    Memory holds the functions with shared names. Raises BadInput as `functions`.
     """
     counts = Counter(name_of(function) for folder in folders for function in functions(folder, languages))
-    shared = {name for name, count in counts.items() if name is not None and 1 < count <= MAX_NAMESAKES}
+    common_names = {name for name, count in counts.items() if name is not None and 1 < count <= MAX_NAMESAKES}
     by_name: defaultdict[Name, dict[str, CodeFunction]] = defaultdict(dict)
     for folder in folders:
         for function in functions(folder, languages):
-            if (name := name_of(function)) is not None and name in shared:
+            if (name := name_of(function)) is not None and name in common_names:
                 by_name[name].setdefault(function.url, function)
     draw = np.random.default_rng(seed)
     for name in sorted(by_name):
-        same = list(by_name[name].values())
-        ring = [same[at] for at in draw.permutation(len(same))]
-        for asking, answer in pairwise([*ring, ring[0]]):
-            query, code = question(asking), answer.original_string
+        group = list(by_name[name].values())
+        ring = [group[at] for at in draw.permutation(len(group))]
+        for source, answer in pairwise([*ring, ring[0]]):
+            query, code = question(source), answer.original_string
             if query and code.strip() and normalized(query) != normalized(question(answer)):
                 yield _pair(query, code, answer)
 
@@ -99,8 +98,8 @@ def documents(folder: Path, languages: Sequence[str] = (), partition: str = "") 
 
 
 def corpora_of(folder: Path, partition: str = "test") -> list[Corpus]:
-    """A corpus a language: each pair's documentation asks for its function, which is searched without it (section 4.3:
-    rank it among 999 distractors). Raises BadInput where no language has pairs in that partition."""
+    """One corpus per language: each pair's documentation is a query for its function, which is indexed without it
+    (section 4.3). Raises BadInput where no language has pairs in that partition."""
     corpora = [_corpus(folder, language, partition) for language in corpus_languages(folder)]
     evaluable = [corpus for corpus in corpora if corpus is not None]
     if not evaluable:

@@ -2,9 +2,9 @@
 
 OUT/<language>/final/jsonl/<partition>/*.jsonl.gz   pairs, as published
 OUT/<language>/undocumented/*.jsonl.gz              the other functions, which a search finds too
-OUT/repositories.jsonl.gz                           name, commit, licence, partition and counts of every repository
-OUT/statistics.json                                 written last: without it the same command goes on
-OUT/.work/                                          what is done so far; gone when the corpus is complete
+OUT/repositories.jsonl.gz                           name, commit, license, partition and counts of every repository
+OUT/statistics.json                                 written last; without it the same command resumes
+OUT/.work/                                          intermediate files; removed when the corpus is complete
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 from corpora.codesearchnet.collect import ALL_FUNCTIONS, DONE, PARTITIONS, TWICE, Rules, collect
 from corpora.codesearchnet.duplicates import EXACT, KEPT, ROW, Part, duplicates
 from corpora.codesearchnet.filters import CONSTRUCTOR, FEW_TOKENS, METHOD, SHORT, TEST, UNDOCUMENTED
-from corpora.codesearchnet.licences import ALLOWED
+from corpora.codesearchnet.licenses import ALLOWED
 from corpora.codesearchnet.repositories import Repository, find_repositories
 from corpora.jsonl import write_rows
 from ncs.errors import BadInput, NcsError
@@ -42,18 +42,18 @@ T = TypeVar("T")
 WORK = ".work"
 REPOSITORIES = "repositories.jsonl.gz"
 AHEAD = 64
-"""Repositories that wait for a process."""
+"""Tasks in flight."""
 VERSION = 2
-"""Of the work files; those of another version are not resumed."""
+"""Version of the work files; others are not resumed."""
 LINES = 30_000
-"""Functions a file, as in the published corpus."""
+"""Functions per file, as in the published corpus."""
 EXACT_COPY, NEAR_COPY = "exact duplicate", "near duplicate"
 FILE = "statistics.json"
 ALL = "All"
 REMOVED = (TEST, CONSTRUCTOR, METHOD, SHORT, TWICE, EXACT_COPY, NEAR_COPY)
-"""What takes a function out of the corpus, in the order of the filters."""
+"""Reasons to remove a function, in the order of the filters."""
 NO_PAIR = (UNDOCUMENTED, FEW_TOKENS)
-"""What keeps a function without a pair: it stays among all functions. Counted before duplicates are removed."""
+"""Reasons why a kept function is no pair, counted before duplicates are removed."""
 
 
 def make_corpus(
@@ -66,20 +66,20 @@ def make_corpus(
 ) -> dict[str, Any]:
     """Make the corpus of all repositories below the sources in the folder `out`; its statistics.
 
-    The result is the same for any number of workers, and for a run that was killed and begun again. Where `out` holds
+    The result is the same for any number of workers, and for a resumed run. Where `out` holds
     the finished corpus of the same sources and rules, nothing is done.
     Raises BadInput for an unknown language, an `out` that holds something else, and where no function is left.
     """
     unknown = [name for name in rules.languages if name not in LANGUAGES]
     if unknown:
-        raise BadInput(f"there is no language {unknown[0]!r}; there are: {', '.join(LANGUAGES)}")
+        raise BadInput(f"there is no language {unknown[0]!r}; choose from {', '.join(LANGUAGES)}")
     repositories = find_repositories(sources)
     settings = _settings(repositories, rules)
     if (out / FILE).is_file():
-        made = read_statistics(out)
-        if made["settings"] != settings:
+        statistics = read_statistics(out)
+        if statistics["settings"] != settings:
             raise BadInput(f"{out} holds a corpus of other repositories or rules; name another folder")
-        return made
+        return statistics
     work = out / WORK
     _open_work(out, work, settings)
     lock = FileLock(work / "lock")
@@ -123,9 +123,9 @@ def _make(
     track: Track,
 ) -> dict[str, Any]:
     folders = [work / f"{number:06}" for number in range(len(repositories))]
-    waiting = [pair for pair in zip(repositories, folders, strict=True) if not (pair[1] / DONE).is_file()]
-    collecting = ((collect, (repository, folder, rules)) for repository, folder in waiting)
-    for _ in track(_all(collecting, pool), "repositories", total=len(waiting), unit="repositories"):
+    pending = [pair for pair in zip(repositories, folders, strict=True) if not (pair[1] / DONE).is_file()]
+    collecting = ((collect, (repository, folder, rules)) for repository, folder in pending)
+    for _ in track(_all(collecting, pool), "repositories", total=len(pending), unit="repositories"):
         pass
     collected = [json.loads((folder / DONE).read_bytes()) for folder in folders]
     languages = sorted({language for each in collected for language in each["counts"]})
@@ -133,12 +133,12 @@ def _make(
     if not any(counts.get("pairs") or counts.get("undocumented") for counts in finished.values()):
         raise BadInput(_nothing(collected))
     write_rows(out / REPOSITORIES, collected)
-    made = {"settings": dict(settings), **statistics(collected, finished, settings["rules"])}
+    statistics_ = {"settings": dict(settings), **statistics(collected, finished, settings["rules"])}
     part = out / f"{FILE}.part"
-    part.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    part.write_text(json.dumps(statistics_, indent=1) + "\n", encoding="utf-8")
     part.replace(out / FILE)
     shutil.rmtree(work)
-    return made
+    return statistics_
 
 
 def _finish(
@@ -149,20 +149,20 @@ def _finish(
     pool: ProcessPoolExecutor | None,
     track: Track,
 ) -> dict[str, dict[str, int]]:
-    """Counts of every language, those that are not finished yet finished now."""
-    waiting = []
+    """Counts of every language, after finishing those that are not yet."""
+    tasks = []
     for language in languages:
         parts = [(folder, each["partition"]) for folder, each in collected if (folder / f"{language}.rows").is_file()]
         if parts and not (work / f"{language}.json").is_file():
-            waiting.append((finish_one, (language, parts, out, work)))
-    for _ in track(_all(waiting, pool), "languages", total=len(waiting), unit="languages"):
+            tasks.append((finish_one, (language, parts, out, work)))
+    for _ in track(_all(tasks, pool), "languages", total=len(tasks), unit="languages"):
         pass
     finished = {language: work / f"{language}.json" for language in languages}
     return {language: json.loads(path.read_bytes()) for language, path in finished.items() if path.is_file()}
 
 
 def finish_one(language: str, parts: Sequence[tuple[Path, str]], out: Path, work: Path) -> None:
-    """Finish a language and say so in a file, in this order."""
+    """Finish a language, then write its counts."""
     counts = finish(language, parts, out, work / f"{language}.scratch")
     part = work / f"{language}.part"
     part.write_text(json.dumps(counts), encoding="utf-8")
@@ -172,13 +172,13 @@ def finish_one(language: str, parts: Sequence[tuple[Path, str]], out: Path, work
 def _nothing(collected: Sequence[Mapping[str, Any]]) -> str:
     refused = sum(each["refused"] is not None for each in collected)
     if collected and refused == len(collected):
-        return f"none of {len(collected):,} repositories has an allowed licence; take them all with --any-licence"
+        return f"none of {len(collected):,} repositories has an allowed license; take them all with --any-license"
     return f"no function of {len(collected):,} repositories passes the filters; name a folder of repositories"
 
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Fresh processes, which take the place of none with one worker; those that still work are waited for."""
+    """Worker processes; None with one worker. Waits for running tasks at the end."""
     if workers == 1:
         yield None
         return
@@ -187,14 +187,14 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
         yield pool
     except BrokenProcessPool:
         raise NcsError(
-            "a process was killed, perhaps for memory; the same command goes on, with --workers 1 in less memory"
+            "a process was killed, perhaps for memory; the same command resumes; --workers 1 needs less memory"
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _all(tasks: Iterable[tuple[Callable[..., T], tuple[Any, ...]]], pool: ProcessPoolExecutor | None) -> Iterator[T]:
-    """The results of tasks, in their order; few are in flight."""
+    """The results of tasks in order, with AHEAD in flight."""
     if pool is None:
         yield from (function(*arguments) for function, arguments in tasks)
         return
@@ -213,14 +213,14 @@ def _quiet() -> None:
 
 
 def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch: Path) -> dict[str, int]:
-    """Write `out`/<language>, which is there when all of it is written; counts of what it holds and lost.
+    """Write `out`/<language>, renamed into place at the end; returns counts of kept and removed functions.
 
     parts: folders of repositories in their order, each with its partition. Counts: kept, pairs, duplicates by kind,
     and of each the partition's (`pairs train`).
     """
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    folder, ready = scratch / "out", out / language
+    folder, target = scratch / "out", out / language
     stems = [path / language for path, _ in parts]
     fates = duplicates([Part(stem.with_suffix(".rows"), stem.with_suffix(".names")) for stem in stems], scratch)
     counts: Counter[str] = Counter()
@@ -234,16 +234,16 @@ def finish(language: str, parts: Sequence[tuple[Path, str]], out: Path, scratch:
                     at += 1
                     if fate == KEPT:
                         shards.write(line, partition if documented else "")
-                    name = _counted(fate, documented)
+                    name = _count_name(fate, documented)
                     counts.update((name, f"{name} {partition}"))
-    if ready.exists():
-        shutil.rmtree(ready)
-    folder.replace(ready)
+    if target.exists():
+        shutil.rmtree(target)
+    folder.replace(target)
     shutil.rmtree(scratch)
     return dict(sorted(counts.items()))
 
 
-def _counted(fate: int, documented: int) -> str:
+def _count_name(fate: int, documented: int) -> str:
     if fate != KEPT:
         return EXACT_COPY if fate == EXACT else NEAR_COPY
     return "pairs" if documented else "undocumented"
@@ -266,7 +266,7 @@ class _Shards:
             file.close()
 
     def write(self, line: bytes, partition: str) -> None:
-        """Append a pair to its partition's file, a function without documentation ("") to theirs."""
+        """Append a line to its partition's file ("": undocumented functions)."""
         number, place = divmod(self._written[partition], LINES)
         if place == 0:
             self._next(partition, number)
@@ -297,7 +297,7 @@ class _GzipFile(gzip.GzipFile):
 def statistics(
     repositories: Sequence[Mapping[str, Any]], finished: Mapping[str, Mapping[str, int]], rules: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything counted: of repositories, and by language what was found, removed and kept.
+    """All counts: of repositories, and by language of functions found, removed and kept.
 
     repositories: `collect.Collected` as dicts. finished: language -> counts of `finish`.
     """
@@ -368,27 +368,27 @@ def _repositories(collected: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def read_statistics(folder: Path) -> dict[str, Any]:
     """The statistics of a corpus; BadInput where there are none."""
     try:
-        read: dict[str, Any] = json.loads((folder / FILE).read_bytes())
+        statistics_read: dict[str, Any] = json.loads((folder / FILE).read_bytes())
     except (FileNotFoundError, json.JSONDecodeError):
         raise BadInput(
-            f"{folder} has no sound {FILE}; make the corpus: ncs corpus codesearchnet SRC {folder}"
+            f"{folder} has no valid {FILE}; make the corpus: ncs corpus codesearchnet SRC {folder}"
         ) from None
-    return read
+    return statistics_read
 
 
-def table_1(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+def table_1(corpus_statistics: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Rows and columns of the paper's Table 1, with the pairs of each partition."""
     columns = ("language", "w/ documentation", "all", *(f"pairs {name}" for name in PARTITIONS))
     rows = []
-    for name, each in counted["languages"].items():
+    for name, each in corpus_statistics["languages"].items():
         pairs = [each["partitions"][partition]["pairs"] for partition in PARTITIONS]
         rows.append((name, *(f"{n:,}" for n in (each["with documentation"], each["all"], *pairs))))
     return rows, columns
 
 
-def table_removed(counted: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+def table_removed(corpus_statistics: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """A column a language: functions found, a row for what each filter removed and for what makes the rest no pairs."""
-    languages = counted["languages"]
+    languages = corpus_statistics["languages"]
     rows = [("found", [each["functions found"] for each in languages.values()])]
     rows += [(reason, [each["removed"][reason] for each in languages.values()]) for reason in REMOVED]
     rows += [(f"no pair: {reason}", [each["no pair"][reason] for each in languages.values()]) for reason in NO_PAIR]

@@ -1,8 +1,8 @@
 """The repositories of a folder: git ones (bare too), archives, plain trees, and the packages that Python has installed.
 
 A name is owner/name where git's origin or a folder's name (`owner+name`) says so, else the path below the folder. A
-folder with `*.dist-info` in it is Python's: every distribution is a repository, its version stands for the commit.
-Repositories inside a repository (submodules) are other people's code and left out, like vendored folders.
+folder with `*.dist-info` in it is Python's: every distribution is a repository, its version is the commit.
+Repositories inside a repository (submodules) are skipped, like vendored folders.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
-from corpora.codesearchnet.licences import FILE, UNKNOWN, licence_of, named
+from corpora.codesearchnet.licenses import FILE, UNKNOWN, license_expression, spdx_id
 from ncs.errors import SourceError
 from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
@@ -32,10 +32,10 @@ _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/](
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where code of one owner lies. path: a folder, a git directory, an archive or a `.dist-info`.
+    """A repository on this machine. path: a folder, a git directory, an archive or a `.dist-info`.
 
-    address: the page on the web that `blob/<commit>/<file>` continues, "" where it has none. apart: folders of Python's
-    packages below a plain tree, which are not its own.
+    address: the page on the web that `blob/<commit>/<file>` continues, "" where it has none. apart: folders of Python
+    packages below a plain tree, which are repositories of their own.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Repository:
 
 
 def find_repositories(sources: Sequence[Path]) -> list[Repository]:
-    """All repositories below the sources, by the bytes of their names; a name that comes twice is numbered.
+    """All repositories below the sources, by the bytes of their names; repeated names are numbered.
 
     Raises SourceError for a source that is missing.
     """
@@ -56,42 +56,42 @@ def find_repositories(sources: Sequence[Path]) -> list[Repository]:
         for repository in _below(source.resolve()):
             by_path.setdefault(repository.path, repository)
     ordered = sorted(by_path.values(), key=lambda repository: (os.fsencode(repository.name), str(repository.path)))
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     numbered = []
     for repository in ordered:
-        seen[repository.name] = times = seen.get(repository.name, 0) + 1
+        counts[repository.name] = times = counts.get(repository.name, 0) + 1
         numbered.append(repository if times == 1 else replace(repository, name=f"{repository.name}~{times}"))
     return numbered
 
 
 def _below(root: Path) -> Iterator[Repository]:
     if root.is_file():
-        yield _named(root, root.name[: -len(archive_suffix(root.name)) or None], root)
+        yield _named_repository(root, root.name[: -len(archive_suffix(root.name)) or None], root)
         return
     outside = False
-    apart = []
+    package_folders = []
     for folder, folders, files in os.walk(root):
         path = Path(folder)
         if distributions := [name for name in folders if name.endswith(DIST_INFO)]:
             yield from (_distribution(path / name) for name in distributions)
-            apart.append(path.relative_to(root).as_posix() + "/")
+            package_folders.append(path.relative_to(root).as_posix() + "/")
             folders.clear()
             continue
         below = path.relative_to(root).as_posix()
         if repository_at(path, [*folders, *files], "", NO_IGNORES):
-            yield _named(path, root.name if below == "." else below, root)
+            yield _named_repository(path, root.name if below == "." else below, root)
             folders.clear()
             continue
         outside = outside or any(language_of(name) is not None for name in files)
         if path == root:
             archives = [name for name in files if archive_suffix(name)]
-            yield from (_named(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
+            yield from (_named_repository(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
         folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
     if outside:
-        yield replace(_named(root, root.name, root), apart=tuple(apart))
+        yield replace(_named_repository(root, root.name, root), apart=tuple(package_folders))
 
 
-def _named(path: Path, below: str, root: Path) -> Repository:
+def _named_repository(path: Path, below: str, root: Path) -> Repository:
     """With the name that git's origin, or `owner+name` in its path from the root on, gives it."""
     if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
         host, owner, name = origin.groups()
@@ -108,14 +108,14 @@ def _distribution(path: Path) -> Repository:
 
 
 def commit_of(repository: Repository) -> str:
-    """The commit that is read, of a distribution its version; "" where nobody knows."""
+    """The commit, or the version of a distribution; "" if unknown."""
     if repository.path.name.endswith(DIST_INFO):
         return PathDistribution(repository.path).version
     return _git_line(repository.path, "rev-parse", "--verify", "HEAD")
 
 
 def url_of(repository: Repository, commit: str, path: str, first: int, last: int) -> str:
-    """Where a function stands, in the published form; without a web address a name that is as unique.
+    """The URL of a function in the published form; without a web address a unique name.
 
     >>> url_of(Repository("o/n", Path("."), "https://github.com/o/n"), "c0ffee", "a/B.java", 3, 9)
     'https://github.com/o/n/blob/c0ffee/a/B.java#L3-L9'
@@ -127,20 +127,20 @@ def url_of(repository: Repository, commit: str, path: str, first: int, last: int
     return f"{repository.name}{'@' + commit if commit else ''}/{path}#L{first}-L{last}"
 
 
-def licence(repository: Repository) -> str:
-    """SPDX ids, licences.UNKNOWN, or "" (`licence_of`); a distribution's own SPDX expression goes before its files."""
+def find_license(repository: Repository) -> str:
+    """SPDX ids, UNKNOWN or "" (`license_expression`); a distribution's own SPDX expression comes first."""
     if not repository.path.name.endswith(DIST_INFO):
         files = read_files(repository, wanted=lambda path: "/" not in path and FILE.fullmatch(path) is not None)
-        return licence_of(file.data.decode("utf-8", "replace") for file in files)
+        return license_expression(file.data.decode("utf-8", "replace") for file in files)
     about = PathDistribution(repository.path).metadata
     if expression := about.get_all("License-Expression"):
         return str(expression[0])
     files_here = sorted(path for path in repository.path.rglob("*") if FILE.fullmatch(path.name) and path.is_file())
-    by_file = licence_of(path.read_bytes().decode("utf-8", "replace") for path in files_here)
+    by_file = license_expression(path.read_bytes().decode("utf-8", "replace") for path in files_here)
     if by_file not in ("", UNKNOWN):
         return by_file
     texts = [*(about.get_all("License") or []), *(about.get_all("Classifier") or [])]
-    return next((id for text in texts if (id := named(text))), by_file)
+    return next((id for text in texts if (id := spdx_id(text))), by_file)
 
 
 def read_files(

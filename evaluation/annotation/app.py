@@ -44,7 +44,7 @@ def _unicode(text: str) -> str:
 
 
 class Turn(BaseModel):
-    """Whose turn it is. language: only pairs of this one."""
+    """The annotator, and optionally the language of the pairs."""
 
     model_config = ConfigDict(extra="forbid")
     annotator: Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(normalized)]
@@ -80,7 +80,7 @@ def _json(state: State) -> Response:
 
 @router.get("/api/pool")
 def overview(request: Request) -> Response:
-    """What there is to judge, and who has judged how much."""
+    """Counts of pairs, and of judgments by annotator."""
     return _json(_session(request).overview())
 
 
@@ -91,21 +91,21 @@ def next_one(request: Request, turn: Annotated[Turn, Query()]) -> Response:
 
 
 @router.post("/api/answer")
-def answer(request: Request, given: Judgment) -> Response:
+def answer(request: Request, judgment: Judgment) -> Response:
     """Store an answer; it is on disk when the next pair comes back."""
     try:
-        _session(request).answer(given.annotator, given.pair, given.grade, given.notes)
+        _session(request).answer(judgment.annotator, judgment.pair, judgment.grade, judgment.notes)
     except JudgedAlready as error:
         message, _, remedy = str(error).partition("; ")
         raise HttpError(409, "judged_already", message, remedy) from None
-    return _json(_session(request).state(given.annotator, given.language))
+    return _json(_session(request).state(judgment.annotator, judgment.language))
 
 
 @router.post("/api/undo")
 def undo(request: Request, turn: Turn) -> Response:
     """Delete the last answer; its pair comes back."""
     session = _session(request)
-    return _json(session.state(turn.annotator, turn.language, again=session.undo(turn.annotator)))
+    return _json(session.state(turn.annotator, turn.language, undone=session.undo(turn.annotator)))
 
 
 @router.get("/health")

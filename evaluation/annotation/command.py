@@ -1,4 +1,4 @@
-"""`ncs annotate`: the pool is made once, then people judge, or their judgments are exported and compared."""
+"""`ncs annotate`: makes the pool, serves the page, and exports and compares judgments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SPELLED = {"javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to judge, and where the judgments lie; what is None is as it was when the pool was made.
+    """What to judge, and the database; None: as when the pool was made.
 
     database: else QUERIES.judgments.sqlite beside the queries.
     """
@@ -65,7 +65,7 @@ def ranker_names(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened(request: Request, *, make: bool, track: Track = silent) -> Iterator[tuple[Session, Index]]:
+def open_session(request: Request, *, make: bool, track: Track = silent) -> Iterator[tuple[Session, Index]]:
     """The session and its index; with `make`, where there is no pool yet it is made.
 
     Raises BadInput where index, queries or options are not those of the database.
@@ -85,8 +85,8 @@ def opened(request: Request, *, make: bool, track: Track = silent) -> Iterator[t
 
 
 def _recipe(request: Request, default: Recipe = Recipe(DEFAULT_RANKERS, DEPTH)) -> Recipe:  # noqa: B008  (frozen)
-    given = {name: getattr(request, name) for name in ("rankers", "k", "languages", "seed")}
-    return replace(default, **{name: value for name, value in given.items() if value is not None})
+    options = {name: getattr(request, name) for name in ("rankers", "k", "languages", "seed")}
+    return replace(default, **{name: value for name, value in options.items() if value is not None})
 
 
 def _options(recipe: Recipe) -> str:
@@ -105,34 +105,34 @@ def serve(
         raise MissingExtra(f"ncs annotate needs {error.name}; pip install 'neural-code-search[server]'") from error
     settings = Settings({}, port=port, quiet=quiet)
     with (
-        opened(request, make=True, track=track) as (session, _),
+        open_session(request, make=True, track=track) as (session, _),
         closing(listen(settings.host, settings.port)) as listening,
     ):
         overview = session.overview()
-        judged = sum(overview["annotators"].values())
+        n_judgments = sum(overview["annotators"].values())
         size = f"{_count(overview['pairs'], 'function')} for {_count(overview['queries'], 'query', 'queries')}"
-        say(f"ncs: {size}, {_count(judged, 'judgment')} so far, all in {request.file}")
+        say(f"ncs: {size}, {_count(n_judgments, 'judgment')} so far, all in {request.file}")
         say(f"ncs: judge at http://{settings.host}:{listening.getsockname()[1]}")
         run(create_app(session, settings, token), listening, quiet=settings.quiet)
     say("ncs: stopped")
 
 
-def _count(n: int, one: str, many: str = "") -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+def _count(n: int, singular: str, plural: str = "") -> str:
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def write(request: Request, say: Callable[[str], None], *, to: Path | None, runs: Path | None) -> None:
     """Write judgments, and the rankers' runs."""
-    with opened(request, make=False) as (session, index):
+    with open_session(request, make=False) as (session, index):
         if to is not None:
             say(f"ncs: {export(session, index, to)}")
         if runs is not None:
             say(f"ncs: {', '.join(map(str, export_runs(session, runs)))}")
 
 
-def agreed(request: Request) -> str:
-    """How far annotators agree, a line each two."""
-    with opened(request, make=False) as (session, _):
+def agreement_report(request: Request) -> str:
+    """The agreement of annotators, one line per pair of them."""
+    with open_session(request, make=False) as (session, _):
         return agreement_text(agreements(session.judgments.answers()))
 
 
@@ -148,8 +148,8 @@ def export(session: Session, index: Index, path: Path) -> str:
     """
     answers = session.judgments.answers()
     qrels = qrels_of(session.judgments.pairs, answers)
-    judged = sum(map(len, qrels.values()))
-    if not judged:
+    n_judged = sum(map(len, qrels.values()))
+    if not n_judged:
         raise BadInput(f"nothing is judged in {session.judgments.path} yet; judge first, without --export")
     try:
         if path.is_dir():
@@ -160,23 +160,23 @@ def export(session: Session, index: Index, path: Path) -> str:
         raise BadInput(f"{path} cannot hold {error.object[:80]!r}, which is not Unicode; rename that file") from None
     except OSError as error:
         raise BadInput(f"cannot write {path} ({error.strerror}); name another file") from None
-    return f"{judged:,} of {len(session.judgments.pairs):,} pairs are judged, of {len(qrels):,} queries: {path}"
+    return f"{n_judged:,} of {len(session.judgments.pairs):,} pairs are judged, of {len(qrels):,} queries: {path}"
 
 
 def export_runs(session: Session, folder: Path) -> list[Path]:
     """A TREC run per ranker, of the queries with a judgment: what `bin/evaluate --compare` takes."""
-    judged = qrels_of(session.judgments.pairs, session.judgments.answers())
+    judged_qrels = qrels_of(session.judgments.pairs, session.judgments.answers())
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for ranker, run in runs(session.judgments.pairs, session.judgments.recipe).items():
-        written.append(folder / f"{ranker}.run")
-        of_judged = {query: scores for query, scores in run.items() if query in judged}
-        write_run(_trec_ids(of_judged), written[-1], tag=ranker)
-    return written
+        paths.append(folder / f"{ranker}.run")
+        of_judged = {query: scores for query, scores in run.items() if query in judged_qrels}
+        write_run(_trec_ids(of_judged), paths[-1], tag=ranker)
+    return paths
 
 
 def _write_whole(session: Session, qrels: Qrels, path: Path) -> None:
-    """The old file stays until the new one is complete."""
+    """Write a file atomically."""
     part = path.with_name(path.name + ".part")
     try:
         if path.suffix.lower() == ".csv":
@@ -189,7 +189,7 @@ def _write_whole(session: Session, qrels: Qrels, path: Path) -> None:
 
 
 def trec_id(id: str) -> str:
-    """An id as the TREC files written here have it: they cannot hold white space, which paths may.
+    """An id for TREC files, which cannot hold white space.
 
     >>> trec_id("my app/a.py:1"), trec_id("app/a%b.py:1")
     ('my%20app/a.py:1', 'app/a%b.py:1')

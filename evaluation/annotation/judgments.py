@@ -1,4 +1,4 @@
-"""Judgments: answers of people in SQLite, which pair comes next, grades as qrels, and how far annotators agree.
+"""Judgments: people's answers in SQLite, the next pair, grades as qrels, and annotator agreement.
 
 The database is not the index's: an index can be built again, people's judgments cannot. Every answer is a transaction
 of its own, on disk before it is confirmed (rollback journal, synchronous EXTRA): a kill loses nothing confirmed.
@@ -71,20 +71,20 @@ def grades_of(answers: Sequence[Answer]) -> dict[int, dict[str, int]]:
 
 
 def next_pair(pairs: Sequence[Pair], answers: Sequence[Answer], annotator: str, seed: int) -> Pair | None:
-    """What an annotator judges next; None when all is done.
+    """The next pair of an annotator; None when all are judged.
 
     "Randomized but weakly ordered by the number of annotations already collected" (section 3): of the pairs that the
     annotator has not judged those with the fewest judgments, and among these a draw that seed, annotator and pair
-    decide. So the order repeats, and two people who begin at once do not judge the same. Skipped ones come last.
+    decide. So the order is deterministic but differs by annotator. Skipped pairs come last.
     """
     judged = grades_of(answers)
     skips = Counter(answer.pair for answer in answers if answer.grade is None and answer.annotator == annotator)
-    open_ = [pair for pair in pairs if annotator not in judged.get(pair.number, ())]
+    candidates = [pair for pair in pairs if annotator not in judged.get(pair.number, ())]
 
     def place(pair: Pair) -> tuple[int, int, bytes]:
         return skips[pair.number], len(judged.get(pair.number, ())), _draw(seed, annotator, pair.number)
 
-    return min(open_, key=place, default=None)
+    return min(candidates, key=place, default=None)
 
 
 def _draw(seed: int, annotator: str, number: int) -> bytes:
@@ -96,8 +96,8 @@ def mean_grades(pairs: Sequence[Pair], answers: Sequence[Answer]) -> dict[str, d
     judged = grades_of(answers)
     means: dict[str, dict[str, float]] = {}
     for pair in pairs:
-        if given := judged.get(pair.number):
-            means.setdefault(pair.query, {})[pair.document] = sum(given.values()) / len(given)
+        if grades := judged.get(pair.number):
+            means.setdefault(pair.query, {})[pair.document] = sum(grades.values()) / len(grades)
     return means
 
 
@@ -108,11 +108,11 @@ def qrels_of(pairs: Sequence[Pair], answers: Sequence[Answer]) -> Qrels:
 
 
 class JudgedAlready(BadInput):
-    """The annotator has judged this pair otherwise, in another window."""
+    """The annotator has given this pair another grade, in another window."""
 
 
 class Judgments:
-    """A database of one pool and the answers to it. recipe, queries, pairs: as they were when it was made."""
+    """A database of one pool and the answers to it. recipe, queries and pairs never change."""
 
     def __init__(self, path: Path) -> None:
         """Open an existing one. Raises BadInput for a file that is none."""
@@ -142,7 +142,7 @@ class Judgments:
 
     @classmethod
     def create(cls, path: Path, recipe: Recipe, queries: Sequence[Query], pairs: Sequence[Pair]) -> Judgments:
-        """Write the pool, all of it or nothing, so that a creation that was killed can be repeated. Then open it."""
+        """Write the pool in one transaction, and open the database."""
         with _readable_errors(path):
             db = _connect(path)
             try:
@@ -174,20 +174,22 @@ class Judgments:
         return [Answer(*row) for row in rows]
 
     def add(self, annotator: str, pair: int, grade: int | None, notes: str) -> None:
-        """Store an answer; it is on disk when this returns. The same once more (a lost reply) changes nothing.
+        """Store an answer; it is on disk when this returns. A repeated request (after a lost reply) changes nothing.
 
         Raises JudgedAlready where the annotator gave this pair another grade.
         """
         at = datetime.now(timezone.utc).isoformat(timespec="seconds")
         with self._transaction():
-            given = self._db.execute(
+            previous = self._db.execute(
                 "SELECT grade, notes FROM answers WHERE annotator = ? AND pair = ? AND grade IS NOT NULL",
                 (annotator, pair),
             ).fetchone()
-            if given == (grade, notes):
+            if previous == (grade, notes):
                 return
-            if given is not None:
-                raise JudgedAlready(f"you gave this one a {given[0]} already, in another window; undo it there first")
+            if previous is not None:
+                raise JudgedAlready(
+                    f"you gave this one a {previous[0]} already, in another window; undo it there first"
+                )
             self._db.execute(INSERT_ANSWER, (annotator, pair, grade, notes, at))
 
     def undo(self, annotator: str) -> Answer | None:
@@ -201,7 +203,7 @@ class Judgments:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """One thread at a time, each change whole: another process may have the same file open."""
+        """A transaction of one thread; other processes may have the file open."""
         with self._lock, _readable_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -227,7 +229,7 @@ def is_new(path: Path) -> bool:
 
 
 def is_empty(path: Path, db: sqlite3.Connection) -> bool:
-    """Whether a database has no tables; SQLite first takes back what a killed process left half done."""
+    """Whether a database has no tables, after SQLite's rollback of a killed process."""
     return not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
 
 
@@ -274,56 +276,56 @@ class Agreement:
     kappa: float | None
 
 
-def kappa(ours: Sequence[int], theirs: Sequence[int]) -> float | None:
-    """Cohen's kappa with weights (i - j)^2: 1 agree, 0 as by chance; None where both always gave one same grade.
+def kappa(left: Sequence[int], right: Sequence[int]) -> float | None:
+    """Cohen's kappa with weights (i - j)^2: 1 agree, 0 as by chance; None where both always gave the same grade.
 
-    One minus the disagreement seen, over that of two who grade independently with the same frequencies.
+    One minus observed disagreement over expected disagreement of independent annotators with the same frequencies.
 
     >>> kappa([0, 1, 2, 3], [0, 1, 2, 3]), kappa([0, 3], [3, 0]), kappa([2, 2], [2, 2])
     (1.0, -1.0, None)
     """
-    seen = np.zeros((len(GRADES), len(GRADES)))
-    np.add.at(seen, (np.asarray(ours, np.intp), np.asarray(theirs, np.intp)), 1)
+    observed = np.zeros((len(GRADES), len(GRADES)))
+    np.add.at(observed, (np.asarray(left, np.intp), np.asarray(right, np.intp)), 1)
     weights = np.subtract.outer(GRADES, GRADES) ** 2
-    chance = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(seen.sum(), 1)
+    chance = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / max(observed.sum(), 1)
     expected = float((weights * chance).sum())
-    return 1 - float((weights * seen).sum()) / expected if expected else None
+    return 1 - float((weights * observed).sum()) / expected if expected else None
 
 
 def agreements(answers: Sequence[Answer]) -> list[Agreement]:
-    """Every two annotators who judged some pair both, by name; of more than two also everybody.
+    """The agreement of every two annotators with common pairs, by name; of more than two also of everybody.
 
-    Everybody: each two judgments of one pair count once in each order, so that the order of names does not matter.
+    Everybody: each two judgments of a pair count in both orders, so that the order of names does not matter.
     Raises BadInput where no pair was judged by two people.
     """
     judged = grades_of(answers)
     names = sorted({name for grades in judged.values() for name in grades})
-    result, ours, theirs = list[Agreement](), list[int](), list[int]()
+    result, left, right = list[Agreement](), list[int](), list[int]()
     for one, other in combinations(names, 2):
-        both = [(grades[one], grades[other]) for grades in judged.values() if one in grades and other in grades]
-        if both:
-            a, b = zip(*both, strict=True)
-            result.append(_agreement(one, other, a, b, len(both)))
-            ours += [*a, *b]
-            theirs += [*b, *a]
+        common = [(grades[one], grades[other]) for grades in judged.values() if one in grades and other in grades]
+        if common:
+            a, b = zip(*common, strict=True)
+            result.append(_agreement(one, other, a, b, len(common)))
+            left += [*a, *b]
+            right += [*b, *a]
     if not result:
         raise BadInput("no function was judged by two people for the same query; agreement needs a second annotator")
     if len(names) > 2:
         twice = sum(len(grades) > 1 for grades in judged.values())
-        result.append(_agreement(EVERYBODY, "", ours, theirs, twice))
+        result.append(_agreement(EVERYBODY, "", left, right, twice))
     return result
 
 
-def _agreement(one: str, other: str, ours: Sequence[int], theirs: Sequence[int], pairs: int) -> Agreement:
-    same = sum(a == b for a, b in zip(ours, theirs, strict=True)) / len(ours)
-    return Agreement(one, other, pairs, same, kappa(ours, theirs))
+def _agreement(one: str, other: str, left: Sequence[int], right: Sequence[int], pairs: int) -> Agreement:
+    same = sum(a == b for a, b in zip(left, right, strict=True)) / len(left)
+    return Agreement(one, other, pairs, same, kappa(left, right))
 
 
 def agreement_text(agreements: Sequence[Agreement]) -> str:
     """A line per agreement."""
     lines = []
     for each in agreements:
-        who = f"{each.one} and {each.other}" if each.other else each.one
+        names = f"{each.one} and {each.other}" if each.other else each.one
         value = "not defined (all grades are the same)" if each.kappa is None else f"{each.kappa:.3f}"
-        lines.append(f"{who}: {each.pairs:,} judged by both, {each.same:.0%} alike, squared Cohen's kappa {value}")
+        lines.append(f"{names}: {each.pairs:,} judged by both, {each.same:.0%} alike, squared Cohen's kappa {value}")
     return "\n".join(lines)

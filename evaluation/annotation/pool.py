@@ -1,4 +1,4 @@
-"""What is judged: queries, and for each the first functions of several rankers, merged (CodeSearchNet, section 3)."""
+"""The pool to judge: the merged first hits of several rankers for each query (CodeSearchNet, section 3)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pool(index: Index, queries: Sequence[Query], recipe: Recipe, track: Track = 
 
 
 def digest(document: Document) -> bytes:
-    """16 bytes that tell a function's code from every other."""
+    """A 16-byte digest of a function's code."""
     return blake2b(document.code.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -112,19 +112,19 @@ def read_queries(path: Path) -> tuple[Query, ...]:
     """
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     try:
-        placed = list(_READERS.get(ending, _of_lines)(path))
+        queries = list(_READERS.get(ending, _of_lines)(path))
     except OSError as error:
         raise BadInput(f"cannot read {path} ({error.strerror}); name a file of queries") from None
-    if not placed:
+    if not queries:
         raise BadInput(f"{path} has no queries; write one per line")
     ids, texts = dict[str, str](), dict[str, str]()
-    for place, query in placed:
+    for place, query in queries:
         _check_query(query, place)
-        for known, key, what in ((ids, query.id, "id"), (texts, query.text.casefold(), "query")):
-            if key in known:
-                raise BadInput(f"{place}: the {what} {key[:80]!r} is already at {known[key]}; keep one of them")
-            known[key] = place
-    return tuple(query for _, query in placed)
+        for places, key, label in ((ids, query.id, "id"), (texts, query.text.casefold(), "query")):
+            if key in places:
+                raise BadInput(f"{place}: the {label} {key[:80]!r} is already at {places[key]}; keep one of them")
+            places[key] = place
+    return tuple(query for _, query in queries)
 
 
 def _check_query(query: Query, place: str) -> None:

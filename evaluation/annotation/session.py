@@ -1,4 +1,4 @@
-"""An annotation session: what each annotator is shown, with highlighted code and links, and what they answer."""
+"""An annotation session: the pairs shown to each annotator, with highlighted code and links, and their answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_SECONDS = 0.5
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
-"""What cannot be seen or turns the order of letters (trojan source); tab and line end are not among it."""
+"""Invisible and bidirectional control characters (trojan source), except tab and line end."""
 _KINDS = (
     ("Comment", "comment"), ("Literal.String", "string"), ("Literal.Number", "number"), ("Keyword.Type", "type"),
     ("Keyword", "keyword"), ("Name.Function", "name"), ("Name.Class", "type"), ("Name.Builtin", "type"),
@@ -42,7 +42,7 @@ _FLAT = re.compile(r"([A-Za-z0-9][\w-]*)\+([\w.-]+)", re.ASCII)
 
 
 class Session:
-    """One pool, the answers to it, and the functions as they stand in the index."""
+    """One pool with its answers and the functions in the index."""
 
     def __init__(self, judgments: Judgments, index: Index) -> None:
         """Raises BadInput where a function of the pool is not in the index, or has other code there."""
@@ -59,7 +59,7 @@ class Session:
         return self._hidden
 
     def overview(self) -> State:
-        """What there is to judge, and who has judged: languages -> pairs, annotators -> judgments."""
+        """Counts of pairs by language and of judgments by annotator."""
         languages = Counter(pair.language for pair in self.judgments.pairs)
         judged = Counter(name for grades in grades_of(self.judgments.answers()).values() for name in grades)
         return {
@@ -69,18 +69,18 @@ class Session:
             "annotators": dict(sorted(judged.items())),
         }
 
-    def state(self, annotator: str, language: str | None, again: Answer | None = None) -> State:
-        """What an annotator sees: the next pair, or the one to be answered again, and the progress."""
+    def state(self, annotator: str, language: str | None, undone: Answer | None = None) -> State:
+        """The next pair of an annotator, or the one whose answer was undone, and the progress."""
         answers = self.judgments.answers()
-        mine = [answer for answer in answers if answer.annotator == annotator]
+        own_answers = [answer for answer in answers if answer.annotator == annotator]
         pairs = self._of(language)
         pair = next_pair(pairs, answers, annotator, self.judgments.recipe.seed)
-        if again is not None:
-            pair = self.judgments.pairs[again.pair - 1]
+        if undone is not None:
+            pair = self.judgments.pairs[undone.pair - 1]
         return {
-            "pair": None if pair is None else self._shown(pair, mine, again),
+            "pair": None if pair is None else self._pair_state(pair, own_answers, undone),
             "progress": _progress(pairs, answers, annotator),
-            "undo": bool(mine),
+            "undo": bool(own_answers),
         }
 
     def answer(self, annotator: str, pair: int, grade: int | None, notes: str) -> None:
@@ -107,12 +107,12 @@ class Session:
             raise BadInput(f"the pool has no {language}; it has: {languages}")
         return pairs
 
-    def _shown(self, pair: Pair, mine: Sequence[Answer], again: Answer | None) -> State:
+    def _pair_state(self, pair: Pair, own_answers: Sequence[Answer], undone: Answer | None) -> State:
         """A pair for the page; which ranker found it would bias and is not shown."""
         document = self.documents[pair.document]
-        code, cut = highlight(document)
-        whole = document.code.count("\n") == document.end_line - document.start_line
-        earlier = next((answer.notes for answer in reversed(mine) if answer.pair == pair.number), "")
+        code, is_cut = highlight(document)
+        is_complete = document.code.count("\n") == document.end_line - document.start_line
+        earlier = next((answer.notes for answer in reversed(own_answers) if answer.pair == pair.number), "")
         return {
             "number": pair.number,
             "query": self._texts[pair.query],
@@ -120,32 +120,37 @@ class Session:
             "name": document.qualified_name or document.name,
             "place": f"{document.repository}/{document.path}:{document.start_line}".lstrip("/"),
             "url": link(document, self._repositories),
-            "first_line": document.start_line if whole else None,
+            "first_line": document.start_line if is_complete else None,
             "code": code,
-            "cut": cut,
-            "notes": again.notes if again else earlier,
-            "grade": again.grade if again else None,
+            "cut": is_cut,
+            "notes": undone.notes if undone else earlier,
+            "grade": undone.grade if undone else None,
         }
 
 
 def _progress(pairs: Sequence[Pair], answers: Sequence[Answer], annotator: str) -> dict[str, int]:
     numbers = {pair.number for pair in pairs}
     judged = grades_of([answer for answer in answers if answer.pair in numbers])
-    mine = {number for number, grades in judged.items() if annotator in grades}
+    judged_by_annotator = {number for number, grades in judged.items() if annotator in grades}
     skipped = {a.pair for a in answers if a.annotator == annotator and a.grade is None and a.pair in numbers}
-    return {"judged": len(mine), "skipped": len(skipped - mine), "of": len(numbers), "by_anybody": len(judged)}
+    return {
+        "judged": len(judged_by_annotator),
+        "skipped": len(skipped - judged_by_annotator),
+        "of": len(numbers),
+        "by_anybody": len(judged),
+    }
 
 
 def _documents(judgments: Judgments, index: Index) -> dict[str, Document]:
-    """The functions of the pool; judgments hold for code, so it must be the code that people saw."""
+    """The functions of the pool; their code must be the code that people judged."""
     digests = {pair.document: pair.digest for pair in judgments.pairs}
     rows = {id: row for id in digests if (row := index.documents.row_of(id)) is not None}
     documents = dict(zip(rows, index.documents.documents(list(rows.values())), strict=True))
-    other = [id for id in digests if id not in documents or digest(documents[id]) != digests[id]]
-    if other:
+    mismatches = [id for id in digests if id not in documents or digest(documents[id]) != digests[id]]
+    if mismatches:
         raise BadInput(
-            f"{judgments.path} is of another index: {len(other):,} of its {len(digests):,} functions are not in "
-            f"{index.folder}, or changed (the first: {other[0]}); name that index, or a new file with --database"
+            f"{judgments.path} is of another index: {len(mismatches):,} of its {len(digests):,} functions are not in "
+            f"{index.folder}, or changed (the first: {mismatches[0]}); name that index, or a new file with --database"
         )
     return documents
 
@@ -183,19 +188,19 @@ def repositories_of(index: Index, names: Iterable[str]) -> dict[str, tuple[Repos
     """name -> repository and its commit now, of those whose place on this machine and address on the web are known.
 
     An index names a repository by its path below the root, or by the root's own name; a name that fits several
-    places is nobody's. A folder that is called owner+name is that repository of GitHub, as for corpora.codesearchnet.
+    places is ignored. A folder that is called owner+name is that repository of GitHub, as for corpora.codesearchnet.
     """
     sources = index.description.counts.get("sources")
     roots = [Path(root) for root in cast("list[str]", sources["roots"])] if isinstance(sources, dict) else []
-    known = {}
+    repositories = {}
     for name in sorted(set(names)):
         places = [root for root in roots if root.name.removesuffix(".git") == name]
         places += [place for root in roots for end in ("", ".git") if (place := root / f"{name}{end}").is_dir()]
         if len(places) == 1 and (repository := _at(places[0])) is not None:
-            known[name] = repository, commit_of(repository)
+            repositories[name] = repository, commit_of(repository)
         elif flat := next(filter(None, map(_FLAT.fullmatch, name.split("/"))), None):
-            known[name] = Repository(name, Path(name), f"https://github.com/{flat[1]}/{flat[2]}"), ""
-    return known
+            repositories[name] = Repository(name, Path(name), f"https://github.com/{flat[1]}/{flat[2]}"), ""
+    return repositories
 
 
 def _at(place: Path) -> Repository | None:
@@ -240,17 +245,17 @@ def _highlighted(code: str, language: str) -> Iterator[Piece]:
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    done, end = 0, time.monotonic() + MAX_SECONDS
+    position, end = 0, time.monotonic() + MAX_SECONDS
     try:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False, **_options(language))
         for token, text in lexer.get_tokens(code[:MAX_HIGHLIGHTED]):
-            if time.monotonic() > end or not code.startswith(text, done):
+            if time.monotonic() > end or not code.startswith(text, position):
                 break
             yield _kind(str(token)), text
-            done += len(text)
+            position += len(text)
     except (ClassNotFound, RecursionError):
         pass
-    yield "", code[done:]
+    yield "", code[position:]
 
 
 def _options(language: str) -> dict[str, bool]:

@@ -4,7 +4,7 @@
 
 Every part runs in a process of its own, one after the other. fastText reads the words of the build, bm25s tokenizes and
 indexes the code of its documents. PYTHON is an interpreter with semble installed; its model is replaced by zeros, which
-needs no download. While the index is built it is opened repeatedly: when could how many documents be searched?
+needs no download. While the index is built it is opened repeatedly: how many documents are searchable when?
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.experiments import all_documents
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import main_program
@@ -81,8 +81,8 @@ def measure(folders: Sequence[Path], index: Path, workers: int, semble: Path | N
             seconds["semble"] = _timed("semble", [str(semble), "-c", SEMBLE, *names])
         except BadInput as error:  # the other parts took an hour and are not lost for it
             sys.stderr.write(f"build: {error}\n")
-    with Index.load(index) as opened:
-        documents = len(opened)
+    with Index.load(index) as index_opened:
+        documents = len(index_opened)
     size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
     return {
         "workers": workers, "documents": documents, "index_bytes": size,
@@ -98,12 +98,12 @@ def _timed(part: str, command: Sequence[str]) -> Seconds:
 
 @contextmanager
 def searchable(folder: Path) -> Iterator[list[dict[str, float]]]:
-    """What could be searched while an index was built: seconds since the start, documents."""
+    """Searchable documents while the index is built, with seconds since the start."""
     states: list[dict[str, float]] = []
-    done, start = Event(), time.perf_counter()
+    finished, start = Event(), time.perf_counter()
 
     def watch() -> None:
-        while not done.wait(POLL):
+        while not finished.wait(POLL):
             try:
                 with Index.load(folder) as index:
                     documents = len(index)
@@ -113,12 +113,12 @@ def searchable(folder: Path) -> Iterator[list[dict[str, float]]]:
                 states.append({"after_s": round(time.perf_counter() - start, 1), "documents": documents})
 
     with ThreadPoolExecutor(1) as thread:
-        watching = thread.submit(watch)
+        watcher = thread.submit(watch)
         try:
             yield states
         finally:
-            done.set()
-            watching.result()
+            finished.set()
+            watcher.result()
 
 
 def table(report: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def table(report: Mapping[str, Any]) -> str:
     ]
     lines = [f"{report['documents']:,} documents, index of {report['index_bytes'] / 2**20:,.0f} MiB"]
     lines += [f"after {each['after_s']:,.1f} s: {each['documents']:,} searchable" for each in report["searchable"]]
-    return "\n".join([*lines, "", aligned(["part", "s", "CPU s", "ncs / part, CPU"], rows)])
+    return "\n".join([*lines, "", markdown_table(["part", "s", "CPU s", "ncs / part, CPU"], rows)])
 
 
 def _parse(folders: Sequence[Path], index: Path) -> None:
@@ -143,8 +143,8 @@ def _parse(folders: Sequence[Path], index: Path) -> None:
 def _fasttext(folders: Sequence[Path], index: Path) -> None:
     from ncs.learn.fasttext import train
 
-    with Index.load(index) as opened:
-        train(opened.word_table(), BuildConfig().fasttext, folder=index.parent)
+    with Index.load(index) as index_opened:
+        train(index_opened.word_table(), BuildConfig().fasttext, folder=index.parent)
 
 
 def _faiss(folders: Sequence[Path], index: Path) -> None:
@@ -152,8 +152,8 @@ def _faiss(folders: Sequence[Path], index: Path) -> None:
     import faiss
     import numpy as np
 
-    with Index.load(index) as opened:
-        rows, dim = len(opened), BuildConfig().fasttext.dim
+    with Index.load(index) as index_opened:
+        rows, dim = len(index_opened), BuildConfig().fasttext.dim
     flat, draw = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16), np.random.default_rng(0)
     for start in range(0, rows, 1 << 14):
         flat.add(draw.random((min(1 << 14, rows - start), dim), np.float32))
@@ -161,8 +161,8 @@ def _faiss(folders: Sequence[Path], index: Path) -> None:
 
 
 def _bm25s(folders: Sequence[Path], index: Path) -> None:
-    with Index.load(index) as opened:
-        bm25s_of(opened).save(str(index.parent / "bm25s"))
+    with Index.load(index) as index_opened:
+        bm25s_of(index_opened).save(str(index.parent / "bm25s"))
 
 
 def bm25s_of(index: Index) -> Any:

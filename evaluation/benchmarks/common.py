@@ -1,4 +1,4 @@
-"""What benchmarks share: commands and functions timed in processes of their own, queries, result files."""
+"""Helpers of the benchmarks: timing in subprocesses, queries, result files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Seconds(NamedTuple):
 def run_command(command: Sequence[str]) -> Seconds:
     """Time a command and the processes that it starts; raises BadInput where it fails."""
     before, start = os.times(), time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     wall, after = time.perf_counter() - start, os.times()
-    if done.returncode:
-        raise BadInput(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    if result.returncode:
+        raise BadInput(f"{' '.join(command[:4])} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Seconds(round(wall, 3), round(cpu, 3))
 
@@ -48,7 +48,7 @@ def in_process(function: Callable[..., T], *arguments: object) -> T:
 
 
 def fastest_ms(work: Callable[[], object], rounds: int = 5) -> float:
-    """Milliseconds of the fastest of several rounds, so that neighbors on the machine do not count."""
+    """Milliseconds of the fastest of several rounds, to exclude other load."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()

@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evaluation.benchmarks.common import about, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import MissingExtra, SourceError
 from ncs.exit_status import main_program
 from ncs.extract import LANGUAGES, extract, language_of
@@ -138,37 +138,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _version() -> str:
-    done = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.partition("\n")[0]
+    result = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=True)
+    return result.stdout.partition("\n")[0]
 
 
 def compare(files: Iterable[SourceFile], language: str) -> Count:
     """Both counters over the files of a language."""
-    count, known = Count(), KNOWN[language]
+    count, settings = Count(), KNOWN[language]
     with TemporaryDirectory() as folder:
         copies: dict[str, SourceFile] = {}
         for number, file in enumerate(files):
             name = f"{number}{LANGUAGES[language].extensions[0]}"
             (Path(folder) / name).write_bytes(file.data)
             copies[name] = file
-        tags = read_tags(folder, copies, known)
+        tags = read_tags(folder, copies, settings)
     for name, file in copies.items():
         _add(count, file, tags.get(name, []), language)
     return count
 
 
-def read_tags(folder: str, names: Iterable[str], known: Known) -> dict[str, list[Tag]]:
+def read_tags(folder: str, names: Iterable[str], settings: Known) -> dict[str, list[Tag]]:
     """File name -> functions, as ctags sees the files of a folder."""
-    options = [f"--languages={known.name}", f"--kinds-{known.name}={known.kinds}", f"--language-force={known.name}"]
-    if known.pattern:
-        options[:0] = [f"--langdef={known.name}", f"--kinddef-{known.name}=f,function,functions"]
-        options.append(f"--regex-{known.name}=!{known.pattern}!\\1!f!")
+    options = [
+        f"--languages={settings.name}",
+        f"--kinds-{settings.name}={settings.kinds}",
+        f"--language-force={settings.name}",
+    ]
+    if settings.pattern:
+        options[:0] = [f"--langdef={settings.name}", f"--kinddef-{settings.name}=f,function,functions"]
+        options.append(f"--regex-{settings.name}=!{settings.pattern}!\\1!f!")
     command = ["ctags", "--quiet", "--options=NONE", *options, "--output-format=json", "--fields=+nk", "-f-", "-L-"]
-    done = subprocess.run(command, input="\n".join(names), cwd=folder, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, input="\n".join(names), cwd=folder, capture_output=True, text=True, check=True)
     tags = defaultdict(list)
-    for line in done.stdout.splitlines():
+    for line in result.stdout.splitlines():
         tag = json.loads(line)
-        if not _ANONYMOUS.search(tag["name"]) and not (known.name == "Sh" and tag["name"].endswith("=")):
+        if not _ANONYMOUS.search(tag["name"]) and not (settings.name == "Sh" and tag["name"].endswith("=")):
             tags[tag["path"]].append(Tag(tag["name"], tag["line"], tag["kind"]))
     return tags
 
@@ -197,16 +201,16 @@ def _add(count: Count, file: SourceFile, tags: Iterable[Tag], language: str) -> 
             count.without_body += 1
 
 
-def is_function(lines: Sequence[str], tag: Tag, known: Known) -> bool:
+def is_function(lines: Sequence[str], tag: Tag, settings: Known) -> bool:
     """Whether a tag has a body and is code."""
-    if known.quotes and sum(line.count(known.quotes) for line in lines[: tag.line - 1]) % 2:
+    if settings.quotes and sum(line.count(settings.quotes) for line in lines[: tag.line - 1]) % 2:
         return False
-    if not re.search(known.mark, lines[tag.line - 1]):
+    if not re.search(settings.mark, lines[tag.line - 1]):
         return False
     text = "\n".join(lines[tag.line - 1 : tag.line + 60])
-    if known.body == "equation":
+    if settings.body == "equation":
         return re.search(rf"^\s*{re.escape(tag.name)}\b(?!\s*::)[^=\n]*[=|]", text, re.MULTILINE) is not None
-    return not known.body or has_body(text, tag.name, known.body != "{", known.body == "types")
+    return not settings.body or has_body(text, tag.name, settings.body != "{", settings.body == "types")
 
 
 def plain(name: str) -> str:
@@ -261,7 +265,7 @@ def table(counts: Mapping[str, Count], examples: int = 0) -> str:
         [name, f"{c.files}", f"{c.documents}", f"{c.tags}", f"{c.found}", f"{c.share:.1%}", f"{c.without_body}"]
         for name, c in counts.items()
     ]
-    lines = [aligned(head, rows)]
+    lines = [markdown_table(head, rows)]
     for count in counts.values():
         step = max(1, len(count.missed) // examples) if examples else 1
         lines += count.missed[::step][:examples]

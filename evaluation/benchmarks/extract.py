@@ -21,7 +21,7 @@ from pathlib import Path
 from tree_sitter import Language, Parser
 
 from evaluation.benchmarks.common import about, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract import LANGUAGES, extract_files, language_of
@@ -90,12 +90,12 @@ def measure(files: Iterable[SourceFile], rounds: int, limit: int = LIMIT) -> dic
 
 def sample(files: Sequence[SourceFile], limit: int) -> list[SourceFile]:
     """Files drawn with a fixed seed up to `limit` bytes, at least one."""
-    drawn: list[SourceFile] = []
+    sampled: list[SourceFile] = []
     for file in random.Random(0).sample(files, len(files)):  # noqa: S311
-        if not drawn or len(file.data) <= limit:
+        if not sampled or len(file.data) <= limit:
             limit -= len(file.data)
-            drawn.append(file)
-    return drawn
+            sampled.append(file)
+    return sampled
 
 
 def _speed(files: Sequence[SourceFile], rounds: int) -> Speed:
@@ -104,8 +104,8 @@ def _speed(files: Sequence[SourceFile], rounds: int) -> Speed:
     _extract(files[:1])  # compiles the query
     for group in filter(None, (files[number::GROUPS] for number in range(GROUPS))):
         times = [(_cpu(parse, group), _cpu(_extract, group)) for _ in range(rounds)]
-        parse_time += min(one for one, _ in times)
-        extract_time += min(other for _, other in times)
+        parse_time += min(parse_seconds for parse_seconds, _ in times)
+        extract_time += min(extract_seconds for _, extract_seconds in times)
         counts = _extract(group)
         documents, broken, failed = documents + counts[0], broken + counts[1], failed + counts[2]
     size = sum(len(file.data) for file in files)
@@ -146,7 +146,7 @@ def table(speeds: Mapping[str, Speed]) -> str:
     """A row per language and one for all."""
     head = ["language", "files", "documents", "MB", "MB/s parsed", "MB/s extracted", "ratio", "broken", "failed"]
     rows = {**speeds, "all": _total(list(speeds.values()))}
-    return aligned(
+    return markdown_table(
         head,
         [
             [

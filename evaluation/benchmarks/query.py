@@ -26,7 +26,7 @@ import numpy as np
 
 from evaluation.benchmarks.build import bm25s_of
 from evaluation.benchmarks.common import about, fastest_ms, one_core, percentiles, read_queries, run_command, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.exit_status import main_program
 from ncs.index import Index
 
@@ -100,7 +100,7 @@ def table(report: dict[str, Any]) -> str:
     rows = [
         [name, *(f"{p:.2f}" for p in percentiles(values).values())] for name, values in report["milliseconds"].items()
     ]
-    return "\n".join([*lines, "", aligned(["ms", "p50", "p95"], rows)])
+    return "\n".join([*lines, "", markdown_table(["ms", "p50", "p95"], rows)])
 
 
 if __name__ == "__main__":

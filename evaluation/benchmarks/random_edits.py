@@ -17,18 +17,18 @@ Undo = Callable[[], None]
 
 @contextmanager
 def edited(files: Sequence[Path], seed: int = 0) -> Iterator[dict[str, int]]:
-    """Each file is edited once, as the seed draws it; at the end all is as it was, times included.
+    """Edit each file once at random, and undo all edits at the end, times included.
 
-    Yields how many edits of each kind were made.
+    Yields the number of edits of each kind.
     """
     rng, undo = random.Random(seed), []  # noqa: S311
-    made = dict.fromkeys(KINDS, 0)
+    counts = dict.fromkeys(KINDS, 0)
     try:
         for path in files:
             kind = rng.choices(KINDS, SHARES)[0]
             undo.append(_edit(path, kind, rng))
-            made[kind] += 1
-        yield made
+            counts[kind] += 1
+        yield counts
     finally:
         for back in reversed(undo):
             back()
@@ -42,14 +42,14 @@ def _edit(path: Path, kind: str, rng: random.Random) -> Undo:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     if kind in ("rename", "copy"):
-        other = path.with_name(f"{path.stem}Moved{rng.randrange(10**9)}{path.suffix}")
+        new_path = path.with_name(f"{path.stem}Moved{rng.randrange(10**9)}{path.suffix}")
         if kind == "copy":
-            other.write_bytes(content)
-            return other.unlink
-        path.rename(other)
+            new_path.write_bytes(content)
+            return new_path.unlink
+        path.rename(new_path)
 
         def back() -> None:
-            other.unlink()
+            new_path.unlink()
             restore()
 
         return back
@@ -58,8 +58,8 @@ def _edit(path: Path, kind: str, rng: random.Random) -> Undo:
         return restore
     lines = content.splitlines(keepends=True)
     if kind == "line" and lines:
-        drawn = rng.randrange(len(lines))
-        lines[drawn] = lines[drawn].replace(b"get", b"fetch").replace(b"new", b"fresh") + b"\n"
+        line = rng.randrange(len(lines))
+        lines[line] = lines[line].replace(b"get", b"fetch").replace(b"new", b"fresh") + b"\n"
     else:  # what it holds stands in it twice
         lines += [b"\n", *lines]
     path.write_bytes(b"".join(lines))

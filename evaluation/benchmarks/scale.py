@@ -1,12 +1,12 @@
-"""An index of any size, of synthetic functions drawn from real ones: what building, opening and querying it costs.
+"""An index of any size, of synthetic functions drawn from real ones: the costs of building, opening and querying it.
 
     bin/benchmark scale FOLDER --functions 1000000 --out OUT --queries FILE [--build '--memory 2GiB'] [--json FILE]
     bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--scheduler local'    # Dask
     bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--store ./milvus.db'  # Milvus Lite
 
-FOLDER holds folders with Java files, one per repository. OUT/sources gets files with so many functions: real ones in
-which identifiers were exchanged for those of another function of the same repository, so that words keep their
-frequencies and code still parses; new words come as they do in real code (Heaps' law). Some functions are exact copies.
+FOLDER holds folders with Java files, one per repository. OUT/sources gets files with N functions: real ones with
+identifiers replaced by those of another function of the same repository, so that words keep their frequencies and code
+still parses; new words appear as in real code (Heaps' law). Some functions are exact copies.
 `ncs build` then indexes them, with the options of --build; an index that is already in OUT is queried again. FILE keeps
 one run per size and options.
 """
@@ -41,7 +41,7 @@ from evaluation.benchmarks.common import (
     resident_bytes,
     write_json,
 )
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import main_program
 from ncs.extract import extract_files
@@ -57,9 +57,9 @@ LEAST_LINES = 5
 COPIES = 0.18
 """Share of functions that are exact copies of an earlier one, as in 178 Android repositories."""
 NEW_WORDS = 0.15
-"""Words that nobody used before per function; they stay in their repository."""
+"""New words per function, unique to a repository."""
 KEEP_NAME = 0.2
-"""Share of functions that keep their name: there is many an `onCreate`."""
+"""Share of functions that keep their name, as `onCreate`."""
 HITS, QUERIES = 10, 100
 IDENTIFIER = re.compile(r"\b[^\W\d]\w{2,}\b")
 RESERVED = frozenset(
@@ -141,14 +141,14 @@ def query(folder: Path, queries: Path) -> dict[str, Any]:
     start = time.perf_counter()
     with Index.load(folder) as index:
         index.ranker()
-        opened = time.perf_counter() - start
+        open_seconds = time.perf_counter() - start
         index.search(texts[0], HITS)
         first = time.perf_counter() - start
         times = [fastest_ms(lambda text=text: index.search(text, HITS), rounds=3) for text in texts]  # type: ignore[misc]
         documents = len(index)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
-        "documents": documents, "index_bytes": size, "open_s": round(opened, 3), "first_s": round(first, 3),
+        "documents": documents, "index_bytes": size, "open_s": round(open_seconds, 3), "first_s": round(first, 3),
         "query_ms": percentiles(times), "resident_bytes": resident_bytes(),
     }  # fmt: skip
 
@@ -157,30 +157,30 @@ def write_sources(real: Path, folder: Path, functions: int, seed: int) -> None:
     """Write files with so many functions, copies among them; the same for the same arguments."""
     repositories = read_functions(real)
     rng = Random(seed)  # noqa: S311
-    written, earlier = 0, list[str]()
+    n_written, earlier = 0, list[str]()
     for number in range(functions):
-        if written >= functions:
+        if n_written >= functions:
             return
-        drawn = rng.choices(repositories, [len(each) for each in repositories])[0]
-        size = min(functions - written, len(drawn), max(1, int(rng.expovariate(1 / REPOSITORY))))
-        first = rng.randrange(len(drawn) - size + 1)
-        made = make(drawn[first : first + size], earlier, rng)
-        earlier = [*earlier, *made][-10_000:]
-        _write_classes(folder / f"made{number:06}", made)
-        written += size
+        repository = rng.choices(repositories, [len(each) for each in repositories])[0]
+        size = min(functions - n_written, len(repository), max(1, int(rng.expovariate(1 / REPOSITORY))))
+        first = rng.randrange(len(repository) - size + 1)
+        functions_made = make(repository[first : first + size], earlier, rng)
+        earlier = [*earlier, *functions_made][-10_000:]
+        _write_classes(folder / f"made{number:06}", functions_made)
+        n_written += size
 
 
 def read_functions(folder: Path) -> list[list[Document]]:
     """The Java methods below a folder that are long enough, a list per repository; BadInput for fewer than 100."""
     roots = [path for path in sorted(folder.iterdir()) if path.is_dir()] or [folder]
-    found: dict[str, list[Document]] = {}
+    functions: dict[str, list[Document]] = {}
     for chunk in extract_files(walk(roots, wanted=lambda path: path.endswith(".java")), workers=1, finish=list):
         for document in chunk.result:
             if document.kind == "method" and document.code.count("\n") + 1 >= LEAST_LINES:
-                found.setdefault(document.repository, []).append(document)
-    if sum(map(len, found.values())) < 100:
+                functions.setdefault(document.repository, []).append(document)
+    if sum(map(len, functions.values())) < 100:
         raise BadInput(f"{folder} has fewer than 100 Java methods to draw from; name a larger folder")
-    return list(found.values())
+    return list(functions.values())
 
 
 def make(real: Sequence[Document], earlier: Sequence[str], rng: Random) -> list[str]:
@@ -253,7 +253,7 @@ def table(report: Mapping[str, Any]) -> str:
     }
     head = f"{report['functions']:,} functions, {report['documents']:,} documents, load {report['load']:.1f}"
     options = f", ncs build {report['options']}" if report["options"] else ""
-    return f"{head}{options}\n\n{aligned(['figure', 'measured'], [[name, text] for name, text in rows.items()])}"
+    return f"{head}{options}\n\n{markdown_table(['figure', 'measured'], [[name, text] for name, text in rows.items()])}"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 Server and clients run on this machine, the clients in a process of their own. Each asks over its own connection, reads
 the answer, thinks for --think seconds on average (exponential) and asks again. Before and after the searches /health is
 asked the same way, and by one more client meanwhile, which shows whether searches starve it. Last the same clients
-without thinking: the most that the server can do.
+without thinking: the maximal throughput.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from urllib.parse import urlencode
 import httpx
 
 from evaluation.benchmarks.common import about, percentiles, read_queries, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import NcsError
 from ncs.exit_status import main_program
 from ncs.index import Index
@@ -88,8 +88,8 @@ def measure(index: Path, texts: Sequence[str], load: Load, workers: int | None) 
     """Every phase, on a server of its own."""
     searches = ["/api/search?" + urlencode({"query": text}) for text in texts]
     short = Load(load.clients, load.think, min(15.0, load.seconds))
-    with Index.load(index) as opened:
-        documents = len(opened)
+    with Index.load(index) as index_opened:
+        documents = len(index_opened)
     phases: dict[str, Any] = {}
     with running(index, workers) as url, get_context("spawn").Pool(2) as pool:
         pool.apply(ask, (url, searches, Load(load.clients, 0.2, min(5.0, load.seconds))))  # files are read
@@ -180,7 +180,7 @@ def table(report: dict[str, Any]) -> str:
         rows.append([name, str(phase["requests"]), f"{phase['requests_per_second']:.1f}", errors, *times])
     head = f"{report['documents']:,} documents, {report['clients']} clients, {report['think']:g} s of thinking"
     columns = ["phase", "requests", "per second", "errors", "p50 ms", "p95", "p99", "max"]
-    return f"{head}, load {report['load']:.1f}\n\n{aligned(columns, rows)}"
+    return f"{head}, load {report['load']:.1f}\n\n{markdown_table(columns, rows)}"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ TOKEN_BYTES bytes on every side, and neither what the agent writes nor descripti
 
 search     search_code with the question and default arguments; then the same with next_cursor, page by page. All text
            counts that stands before the end of the first hit that lies in a right file, the hit's code included.
-answers    the same, but the answer that holds this hit counts whole: what an agent pays, who reads it to its end.
+answers    the same, but the answer with this hit counts whole, as for an agent that reads it to its end.
 read       `rg --count-matches` with the question's content words (ncs.text.stopwords), as fixed strings, any case, any
            of them. The files in order of matches (ties by path) are read whole. The list of files costs nothing, and a
            right file counts as shown as soon as its turn comes: only the files before it cost.
@@ -34,7 +34,7 @@ import numpy as np
 from corpora import data_folder
 from corpora.repo_search import RepoTask, read
 from evaluation.benchmarks.common import about, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import main_program
 from ncs.index import Index
@@ -81,7 +81,10 @@ def measure(tasks: Sequence[RepoTask], mirror: Path) -> dict[str, Any]:
                 for query in task.corpus.queries:
                     spent = side(query, frozenset(task.files[query.id]))
                     values.setdefault(name, {})[query.id] = None if spent > MOST else spent
-    recall = {name: {str(budget): share(found, budget) for budget in BUDGETS} for name, found in values.items()}
+    recall = {
+        name: {str(budget): share(tokens_by_question, budget) for budget in BUDGETS}
+        for name, tokens_by_question in values.items()
+    }
     listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools()])
     return {
         **about(), "questions": len(next(iter(values.values()))),
@@ -90,13 +93,15 @@ def measure(tasks: Sequence[RepoTask], mirror: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def share(found: Mapping[str, float | None], budget: int) -> float:
+def share(tokens_by_question: Mapping[str, float | None], budget: int) -> float:
     """The share of questions with a right file shown within a budget.
 
     >>> share({"a": 10, "b": 2001, "c": None, "d": 2000}, 2000)
     0.5
     """
-    return round(sum(spent is not None and spent <= budget for spent in found.values()) / len(found), 4)
+    return round(
+        sum(spent is not None and spent <= budget for spent in tokens_by_question.values()) / len(tokens_by_question), 4
+    )
 
 
 def check_out(task: RepoTask, mirror: Path, tree: Path) -> None:
@@ -111,7 +116,7 @@ def check_out(task: RepoTask, mirror: Path, tree: Path) -> None:
 
 
 def sides(tree: Path) -> dict[str, Side]:
-    """What is compared, each a function of a question and its right files to tokens."""
+    """The compared methods: functions of a query and its relevant files to tokens."""
     Index.build(tree, tree / ".ncs").close()
     projects = Projects(Settings(roots=(tree,)))
     return {
@@ -126,8 +131,8 @@ def searched(projects: Projects, text: str, right: frozenset[str], *, whole: boo
     """Tokens of search_code's pages to the end of the first hit in a right file, or of its page; infinite for none."""
     spent, cursor = 0, None
     while spent <= MOST:
-        asked: dict[str, object] = {"query": text, **({"cursor": cursor} if cursor else {})}
-        page = answer(projects, None, "search_code", asked)
+        arguments: dict[str, object] = {"query": text, **({"cursor": cursor} if cursor else {})}
+        page = answer(projects, None, "search_code", arguments)
         hits = page.structured["hits"]
         for number, hit in enumerate(hits, 1):
             if str(hit["place"]).rpartition(":")[0] in right:
@@ -186,10 +191,10 @@ def patterns(text: str) -> list[str]:
 
 def ripgrep(tree: Path, options: Sequence[str]) -> list[str]:
     """Lines that ripgrep prints; it ends with 1 where there are none."""
-    found = subprocess.run(["rg", "--sort", "path", *options], cwd=tree, capture_output=True, check=False)
-    if found.returncode > 1:
-        raise BadInput(f"ripgrep failed: {found.stderr.decode('utf-8', 'replace').strip()}")
-    return found.stdout.decode("utf-8", "replace").splitlines()
+    result = subprocess.run(["rg", "--sort", "path", *options], cwd=tree, capture_output=True, check=False)
+    if result.returncode > 1:
+        raise BadInput(f"ripgrep failed: {result.stderr.decode('utf-8', 'replace').strip()}")
+    return result.stdout.decode("utf-8", "replace").splitlines()
 
 
 def table(report: Mapping[str, Any]) -> str:
@@ -199,7 +204,7 @@ def table(report: Mapping[str, Any]) -> str:
         spent = [MOST * 10 if value is None else value for value in report["tokens"][name].values()]
         median = float(np.median(spent))
         rows.append([name, *(f"{recall[str(budget)]:.3f}" for budget in BUDGETS), f"{median:,.0f}"])
-    return aligned(head, rows)
+    return markdown_table(head, rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Training a learnt head: pairs per second and validation MRR by variant of the training, then encoding all functions.
+"""Training a learned head: pairs per second and validation MRR by variant of the training, then encoding all functions.
 
     bin/benchmark unif INDEX [--device cpu] [--epochs 3] [--batch 256] [--json FILE]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.benchmarks.common import about, run_command, write_json
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.exit_status import main_program
 from ncs.index import Index
 
@@ -83,7 +83,7 @@ def table(report: Mapping[str, Any]) -> str:
     ]
     head = ["training", "pairs/s", "s", "CPU s", "validation MRR"]
     encoded = f"{report['documents']:,} documents, {report['encoded_per_minute']:,} encoded per minute"
-    return f"{aligned(head, rows)}\n\n{encoded}, load {report['load']:.1f}"
+    return f"{markdown_table(head, rows)}\n\n{encoded}, load {report['load']:.1f}"
 
 
 if __name__ == "__main__":

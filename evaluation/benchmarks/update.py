@@ -25,7 +25,7 @@ from typing import Any
 from evaluation.benchmarks.common import Seconds, about, run_command, write_json
 from evaluation.benchmarks.random_edits import edited
 from evaluation.experiments import all_documents
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract import language_of
@@ -60,32 +60,32 @@ def measure(folder: Path, roots: Sequence[Path], sizes: Sequence[int], rounds: i
     with Index.load(folder) as index:
         documents = len(index)
     seconds: dict[str, Seconds] = {}
-    drawn = random.Random(0).sample(files, min(max(sizes), len(files)))  # noqa: S311
-    with restored(drawn):
+    sampled = random.Random(0).sample(files, min(max(sizes), len(files)))  # noqa: S311
+    with restored(sampled):
         update(folder)  # whatever changed since the build
         for size in sizes:
             times = []
             for number in range(rounds):
-                append_line(drawn[:size], str(number))
+                append_line(sampled[:size], str(number))
                 times.append(update(folder))
             seconds[f"{size:,} changed"] = median(times)
     update(folder)
     seconds["nothing changed"] = median([update(folder) for _ in range(rounds)])
     report: dict[str, Any] = {"documents": documents, "files": len(files)}
     if edits:
-        chosen = random.Random(1).sample(files, min(edits, len(files)))  # noqa: S311
-        with edited(chosen) as kinds, tempfile.TemporaryDirectory(dir=folder.parent) as room:
-            seconds[f"{len(chosen):,} edits"] = update(folder)
+        edited_files = random.Random(1).sample(files, min(edits, len(files)))  # noqa: S311
+        with edited(edited_files) as kinds, tempfile.TemporaryDirectory(dir=folder.parent) as room:
+            seconds[f"{len(edited_files):,} edits"] = update(folder)
             command = [sys.executable, "-m", "ncs.cli", "build", *map(str, roots), "-i", f"{room}/index", "-q"]
             seconds["build"] = run_command(command)
-            with Index.load(folder) as updated, Index.load(f"{room}/index") as built:
-                report |= {"edits": dict(kinds), "same_documents": places(updated) == places(built)}
+            with Index.load(folder) as updated, Index.load(f"{room}/index") as rebuilt:
+                report |= {"edits": dict(kinds), "same_documents": places(updated) == places(rebuilt)}
     return {**report, "seconds": {name: each._asdict() for name, each in seconds.items()}}
 
 
 def source_files(roots: Sequence[Path]) -> list[Path]:
     """Files in known languages below the folders, hidden ones left out; BadInput for none."""
-    found = [
+    files = [
         path
         for root in roots
         for path in sorted(root.rglob("*"))
@@ -93,9 +93,9 @@ def source_files(roots: Sequence[Path]) -> list[Path]:
         and path.is_file()
         and not any(part[0] == "." for part in path.relative_to(root).parts)
     ]
-    if not found:
+    if not files:
         raise BadInput(f"no source files in {', '.join(map(str, roots))}; name the folders of the index")
-    return found
+    return files
 
 
 def places(index: Index) -> set[Location]:
@@ -146,7 +146,7 @@ def table(report: dict[str, Any]) -> str:
     """A row per measurement."""
     rows = [[name, f"{each['wall']:.2f}", f"{each['cpu']:.2f}"] for name, each in report["seconds"].items()]
     lines = [f"{report['documents']:,} documents of {report['files']:,} files, load {report['load']:.1f}", ""]
-    lines.append(aligned(["ncs update", "s", "CPU s"], rows))
+    lines.append(markdown_table(["ncs update", "s", "CPU s"], rows))
     if "edits" in report:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in report["edits"].items())
         same = "the same" if report["same_documents"] else "DIFFERENT"

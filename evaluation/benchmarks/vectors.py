@@ -35,7 +35,7 @@ from evaluation.benchmarks.common import (
     write_json,
 )
 from evaluation.machine import peak_memory
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.search.ncs import NcsRanker
@@ -67,21 +67,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(index: Path, queries: Path, rows: int | None, kinds: Sequence[str], work: Path) -> dict[str, Any]:
     """All kinds over the same vectors; exact search, always the first, tells what should be found."""
     prepared = in_process(prepare, index, queries, rows, work)
-    found = {}
+    results = {}
     for kind in dict.fromkeys(["exact", *kinds]):
-        built = in_process(build, kind, work)
+        build_figures = in_process(build, kind, work)
         drop_cache(work / kind)
-        found[kind] = {**built, **in_process(ask, kind, work)}
-    return {**prepared, "kinds": found}
+        results[kind] = {**build_figures, **in_process(ask, kind, work)}
+    return {**prepared, "kinds": results}
 
 
 def prepare(index: Path, queries: Path, rows: int | None, work: Path) -> dict[str, Any]:
     """Write vectors.npy [rows, dim] and queries.npy [queries, dim]."""
-    with Index.load(index) as opened:
-        ranker = cast(NcsRanker, opened.ranker("ncs_centred"))
-        asked = np.stack([ranker.encoder.query(text) for text in read_queries(queries)])
-        asked = asked[asked.any(axis=1)]
-        real, count = ranker.vectors, rows or len(opened.documents)
+    with Index.load(index) as index_opened:
+        ranker = cast(NcsRanker, index_opened.ranker("ncs_centred"))
+        query_vectors = np.stack([ranker.encoder.query(text) for text in read_queries(queries)])
+        query_vectors = query_vectors[query_vectors.any(axis=1)]
+        real, count = ranker.vectors, rows or len(index_opened.documents)
         vectors = np.lib.format.open_memmap(work / "vectors.npy", "w+", np.float32, (count, real.dim))
         draw = np.random.default_rng(0)
         for start in range(0, count, CHUNK):
@@ -91,16 +91,16 @@ def prepare(index: Path, queries: Path, rows: int | None, work: Path) -> dict[st
             else:
                 vectors[start : start + size] = mixed(real, size, draw)
         vectors.flush()
-    np.save(work / "queries.npy", asked)
-    return {"vectors": count, "dim": int(asked.shape[1]), "queries": len(asked)}
+    np.save(work / "queries.npy", query_vectors)
+    return {"vectors": count, "dim": int(query_vectors.shape[1]), "queries": len(query_vectors)}
 
 
 def mixed(real: Vectors, count: int, draw: np.random.Generator) -> Any:
     """Unit vectors between two that are there, [count, dim]: some near one of them, some halfway."""
     ends = [real.vectors(draw.integers(0, len(real), count)) for _ in range(2)]
     share = draw.random((count, 1), np.float32)
-    found = share * ends[0] + (1 - share) * ends[1]
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+    mixtures = share * ends[0] + (1 - share) * ends[1]
+    return mixtures / np.maximum(np.linalg.norm(mixtures, axis=1, keepdims=True), 1e-9)
 
 
 def build(kind: str, work: Path) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def build(kind: str, work: Path) -> dict[str, Any]:
     rows, dim = vectors.shape
     start = time.process_time()
     chunks: Iterator[Any] = (np.asarray(vectors[at : at + CHUNK]) for at in range(0, rows, CHUNK))
-    built = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
+    vector_index = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
     (work / kind).mkdir()
-    built.save(work / kind)
+    vector_index.save(work / kind)
     size = sum(path.stat().st_size for path in (work / kind).iterdir())
     cpu = time.process_time() - start
     return {"cpu_s": round(cpu, 1), "peak_bytes": peak_memory(), "bytes_per_vector": round(size / rows, 1)}
@@ -153,7 +153,7 @@ def table(report: dict[str, Any]) -> str:
         *(c for d in depths for c in (f"recall@{d}", "p50 ms", "p95 ms")),
     ]
     title = f"{report['vectors']:,} vectors x {report['dim']}, {report['queries']} queries, one core"
-    return f"{title}, load {report['load']:.1f}\n\n{aligned(head, rows)}"
+    return f"{title}, load {report['load']:.1f}\n\n{markdown_table(head, rows)}"
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Is this function an answer to that question? Judges that decide without people."""
+"""Automatic judges of whether a function answers a question."""

@@ -1,9 +1,9 @@
-"""The automatic judge: does a function hold enough of the answer's code to answer the question, too?
+"""The automatic judge: a function answers a question if it shares enough features with the answer's code.
 
 Similarity by Aroma's features (ncs.search.aroma): which share of the features of the answer's code the function has.
-Cambronero et al., "When deep learning met code search" (FSE 2019), section 4, take a hit for right from .25 on.
-Long functions pass that by holding everything, so the strict threshold is reported beside it
-(`python -m evaluation.judges.calibrate` shows what each lets pass).
+Cambronero et al., "When deep learning met code search" (FSE 2019), section 4, use a threshold of .25.
+Long functions pass it easily, so a strict threshold is reported, too (`python -m evaluation.judges.calibrate`
+measures both).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAPER_THRESHOLD = 0.25
 """UNIF (Cambronero et al. 2019), section 4: a hit answers where its similarity is at least this."""
 STRICT_THRESHOLD = 0.6
 VERSION = 2
-"""Which reading of the features decides: to be raised with every change that moves similarities."""
+"""Raised with every change of similarities."""
 
 
 class Judge(Protocol):
@@ -32,16 +32,16 @@ class Judge(Protocol):
 def judge(answer: str, language: str = "java") -> Judge:
     """A judge by this answer; functions are read in the answer's language where no other is named.
 
-    One in a language without a grammar holds nothing of the answer.
+    The score is 0 in a language without a grammar.
 
     >>> judge("imm.toggleSoftInput(SHOW, 0);")("void show() { imm.toggleSoftInput(SHOW, 1); log(); }")
     1.0
     """
-    wanted = cached_features(answer, language)
+    answer_features = cached_features(answer, language)
 
     def judged(code: str, written_in: str | None = None, /) -> float:
         own = written_in or language
-        return similarity(cached_features(code, own), wanted) if readable(own) else 0.0
+        return similarity(cached_features(code, own), answer_features) if readable(own) else 0.0
 
     return judged
 

@@ -2,9 +2,8 @@
 
     python -m evaluation.judges.calibrate QUESTIONS.json INDEX --clones FOLDER [--out FILE] [-q]
 
-Compared are functions that questions list as answers (they should pass) with functions drawn at random from an index
-and judged by every question (they should not), and with the first hits of bm25 that are none of the listed ones: some
-of these are right, so their share is what a judge decides about, not an error rate.
+Compares functions that questions list as answers (which should pass), random functions of an index judged by every
+question (which should not), and unlisted first hits of bm25, some of which are right.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from corpora.ncs287 import Question, read_questions
 from evaluation import machine
 from evaluation.judges.aroma import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, judge, passing
 from evaluation.judges.examples import Example, find_examples, listed_qrels
-from evaluation.reports import aligned
+from evaluation.reports import markdown_table
 from evaluation.stackoverflow import index_identity
 from ncs.console import tracker
 from ncs.errors import BadInput
@@ -87,10 +86,10 @@ def measure(
     listed = listed_qrels(index, examples)
     hits: list[float] = []
     for question in track(questions, "judging hits of bm25", total=len(questions), unit="questions"):
-        known = listed.get(question.query.id, {})
+        listed_ids = listed.get(question.query.id, {})
         rows_found = [row for row, _ in index.ranker("bm25").search(question.query.text, k) if is_function[row]]
-        found = [document for document in index.documents.documents(rows_found) if document.id not in known]
-        hits += _similarities(question.answer, found)
+        unlisted = [document for document in index.documents.documents(rows_found) if document.id not in listed_ids]
+        hits += _similarities(question.answer, unlisted)
     return Similarities(
         [_similarities(answers[example.question], [example.document])[0] for example in examples],
         [_similarities(answers[example.question], [now])[0] for example in examples if (now := example.current)],
@@ -121,7 +120,7 @@ def rates(similarities: Similarities, thresholds: Sequence[float] = THRESHOLDS) 
     ]
 
 
-def table(found: Sequence[Rates]) -> str:
+def table(results: Sequence[Rates]) -> str:
     """As Markdown."""
     head = ["threshold", "listed", "listed, at HEAD", "random", "random, no function", "bm25's first hits"]
     rows = [
@@ -129,9 +128,9 @@ def table(found: Sequence[Rates]) -> str:
             f"{row.threshold:.2f}", f"{row.listed:.1%}", f"{row.current:.1%}", f"{row.random:.3%}",
             "" if row.outlines is None else f"{row.outlines:.3%}", f"{row.bm25:.1%}",
         ]
-        for row in found
+        for row in results
     ]  # fmt: skip
-    return aligned(head, rows)
+    return markdown_table(head, rows)
 
 
 @main_program("calibrate")
@@ -172,16 +171,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "commit": machine.commit(),
             "machine": machine.machine(),
         }
-    found = rates(similarities)
+    results = rates(similarities)
     sys.stdout.write(
-        f"{table(found)}\n\n{about['listed']} listed functions of {about['questions_with_examples']} of "
+        f"{table(results)}\n\n{about['listed']} listed functions of {about['questions_with_examples']} of "
         f"{about['questions']} questions, {about['listed_current']} of them still at HEAD; {about['random_pairs']:,} "
         f"random (function, question) pairs from {about['documents']:,} documents; {about['bm25_hits']:,} functions "
         "among the hits of bm25.\n"
     )
     if options.out:
         similar = [round(value, 4) for value in similarities.listed]
-        record = {**about, "rates": [asdict(row) for row in found], "listed_similarities": similar}
+        record = {**about, "rates": [asdict(row) for row in results], "listed_similarities": similar}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 0

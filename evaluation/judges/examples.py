@@ -28,7 +28,7 @@ from ncs.sources.repositories import Repository, repository_at
 from ncs.types import Document, Qrels
 
 LEFT = 0.5
-"""Share of a listed function's lines that must be in what it has become."""
+"""Least share of a listed function's lines in its current version."""
 _LINK = re.compile(r"https?://github\.com/([^/]+/[^/]+)/blob/([^/]+)/([^#]+)#L(\d+)(?:-L(\d+))?")
 
 
@@ -50,9 +50,9 @@ class Example:
     question: str
     url: str
     document: Document
-    """As listed; where that commit is not at hand, as it stands at HEAD."""
+    """At the listed commit, or at HEAD without that commit."""
     current: Document | None
-    """What it has become at HEAD, None where it is gone; its repository is `owner/name`."""
+    """The function at HEAD, None if it is gone; its repository is `owner/name`."""
 
 
 def parse_link(url: str) -> Link:
@@ -71,20 +71,20 @@ def find_examples(questions: Sequence[Question], clones: Path, *, track: Track =
     """All listed functions that the clones below a folder have, in the order of the questions.
 
     clones: a folder with `owner/name`, `owner+name` or `owner+name/repo`, each a git repository, bare or not.
-    What is not there is left out: repositories, files, and functions of which no half is left.
+    Missing repositories, files and functions are skipped.
     """
     links = [(q.query.id, url, parse_link(url)) for q in questions for url in q.examples]
     by_repository = sorted(enumerate(links), key=lambda item: (item[1][2].repository, item[0]))
     groups = [(name, list(group)) for name, group in groupby(by_repository, key=lambda item: item[1][2].repository)]
-    found: dict[int, Example] = {}
+    examples: dict[int, Example] = {}
     for name, group in track(groups, "reading listed functions", total=len(groups), unit="repositories"):
         if (clone := clone_of(name, clones)) is None:
             continue
         with closing(ObjectReader(clone)) as objects:
             for number, (question, url, link) in group:
                 if (example := _example(objects, question, url, link)) is not None:
-                    found[number] = example
-    return [found[number] for number in sorted(found)]
+                    examples[number] = example
+    return [examples[number] for number in sorted(examples)]
 
 
 def clone_of(repository: str, clones: Path) -> Repository | None:
@@ -103,9 +103,9 @@ def _example(objects: ObjectReader, question: str, url: str, link: Link) -> Exam
     now = _functions(objects, "HEAD", link)
     if (listed := at_lines(then, link.first, link.last)) is not None:
         return Example(question, url, listed, _become(listed, now))
-    if then or (standing := at_lines(now, link.first, link.last)) is None:
+    if then or (at_head := at_lines(now, link.first, link.last)) is None:
         return None
-    return Example(question, url, standing, standing)
+    return Example(question, url, at_head, at_head)
 
 
 def _functions(objects: ObjectReader, revision: str, link: Link) -> list[Document]:
@@ -123,9 +123,9 @@ def at_lines(functions: Iterable[Document], first: int, last: int) -> Document |
     """The function that covers at least half of these lines and little else; None where there is none."""
 
     def fit(function: Document) -> tuple[float, int]:
-        shared = max(0, min(last, function.end_line) - max(first, function.start_line) + 1)
-        union = last - first + 1 + function.end_line - function.start_line + 1 - shared
-        return shared / union, shared
+        common = max(0, min(last, function.end_line) - max(first, function.start_line) + 1)
+        union = last - first + 1 + function.end_line - function.start_line + 1 - common
+        return common / union, common
 
     best = max(functions, key=fit, default=None)
     return best if best is not None and fit(best)[1] >= LEFT * (last - first + 1) else None
@@ -161,11 +161,11 @@ def rows_of(index: Index, examples: Iterable[Example]) -> Iterator[int | None]:
 
 def listed_qrels(index: Index, examples: Sequence[Example]) -> Qrels:
     """The listed functions that an index has, as judgments: question -> document id -> 1."""
-    found: dict[str, dict[str, int]] = {}
+    qrels: dict[str, dict[str, int]] = {}
     for example, row in zip(examples, rows_of(index, examples), strict=True):
         if row is not None:
-            found.setdefault(example.question, {})[index.documents.ids([row])[0]] = 1
-    return found
+            qrels.setdefault(example.question, {})[index.documents.ids([row])[0]] = 1
+    return qrels
 
 
 def _plain(repository: str) -> str:

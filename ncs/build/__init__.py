@@ -1,1 +1,1 @@
-"""To be written."""
+"""Building, updating, watching and tuning an index."""

@@ -1,4 +1,4 @@
-"""Rankers on request for an index that stands: only they are fitted, everything else is linked."""
+"""Fitting further rankers over an existing index; all other files are hard-linked into the new snapshot."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ncs.storage.words import WordTable
 def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = silent) -> dict[str, float]:
     """Fit rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each.
 
-    One that the index has already is fitted anew. The index answers as before until all are fitted, and stays as it
-    was if one fails. Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
+    A ranker that the index already has is fitted again. If one fails, the index is unchanged.
+    Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
     """
     folder = Path(folder)
-    open_snapshot(folder, Snapshot.close)  # before the lock: there is one to add to
+    open_snapshot(folder, Snapshot.close)  # fail before taking the lock if there is no index
     rankers = requested_rankers(texts)
     names, seconds = [ranker.name for ranker in rankers], {}
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
         copies = [writer.copy_folder(segment.path, without=names) for segment in snapshot.segments]
         statistics = writer.copy_folder(snapshot.statistics, copies[0].name, without=names)
         for ranker in rankers:
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             _fit(ranker, copies, statistics, track)
-            seconds[ranker.name] = round(time.perf_counter() - began, 2)
+            seconds[ranker.name] = round(time.perf_counter() - start_time, 2)
         parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
         tombstones = [
             np.stack([np.full(len(segment.dead_files), int(path.name)), segment.dead_files], axis=1)
@@ -47,12 +47,12 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
             with Snapshot(folder, draft(parts, statistics, counts)) as new:
                 counts["calibration"] = {**counts.get("calibration", {}), "head": weigh_head(new)}
         before: Sequence[str] = description.config.get("rankers", ())  # type: ignore[assignment]
-        kept = [text for text in before if read_ranker(text)[0] not in seconds]
+        others = [text for text in before if read_ranker(text)[0] not in seconds]
         writer.commit(
             parts,
             statistics,
             tombstones=np.concatenate(tombstones).astype(np.int64),
-            config={**description.config, "rankers": [*kept, *texts]},
+            config={**description.config, "rankers": [*others, *texts]},
             counts=counts,
             notes=description.notes,
             versions=description.versions,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from ncs.storage.files import FileEntry
     from ncs.storage.uses import BatchUses
 
-SPLIT, LONGEST_NAME = 100_000, 40
-"""Spellings whose words are kept in mind, up to so many letters each: 25 MB. Longer ones are prose."""
+SPLIT_CACHE, LONGEST_NAME = 100_000, 40
+"""Size of the cache of split names (25 MB), and the longest name it holds; longer ones are prose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Batch:
     uses: BatchUses
 
     def part(self, start: int, stop: int) -> Batch:
-        """Its documents start..stop."""
+        """The documents start..stop."""
         if (start, stop) == (0, len(self.packed)):
             return self
         keep = np.zeros(len(self.packed), np.bool_)
@@ -60,7 +61,7 @@ class Batch:
 
 
 def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
-    """Tokenise and compress, in the process that extracted."""
+    """Tokenize and compress documents, in the process that extracted them."""
     return Batch(
         [pack(document, code=code) for document in documents],
         [document.digest for document in documents],
@@ -73,35 +74,35 @@ def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
 def _words(documents: Iterable[Document]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
     """Words of every document and field, as `WordTableBuilder.add` takes them."""
     numbers: dict[str, int] = {}
-    found: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
+    ids_by_spelling: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
     ids: list[int] = []
     lengths: list[int] = []
     for document in documents:
         for name in FIELDS:
             before, literal = len(ids), name == "literals"
-            known = found[literal]
+            cache = ids_by_spelling[literal]
             for spelling in document.words.get(name, ()):
-                here = known.get(spelling)
-                if here is None:
+                token_ids = cache.get(spelling)
+                if token_ids is None:
                     tokens = literal_tokens(spelling) if literal else _tokens(spelling)
-                    here = known[spelling] = [numbers.setdefault(token, len(numbers)) for token in tokens]
-                ids += here
+                    token_ids = cache[spelling] = [numbers.setdefault(token, len(numbers)) for token in tokens]
+                ids += token_ids
             lengths.append(len(ids) - before)
     return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)
 
 
-_split: dict[str, list[str]] = {}
+_split_cache: dict[str, list[str]] = {}
 
 
 def _tokens(spelling: str) -> list[str]:
-    """Names come again in other files: they are split once."""
+    """The words of a name, from a cache: most names occur in many files."""
     if len(spelling) > LONGEST_NAME:
         return tokenize(spelling)
-    tokens = _split.get(spelling)
+    tokens = _split_cache.get(spelling)
     if tokens is None:
-        if len(_split) >= SPLIT:
-            _split.clear()
-        tokens = _split[spelling] = tokenize(spelling)
+        if len(_split_cache) >= SPLIT_CACHE:
+            _split_cache.clear()
+        tokens = _split_cache[spelling] = tokenize(spelling)
     return tokens
 
 
@@ -113,8 +114,8 @@ def chunks(documents: Iterable[Document], size: int) -> Iterator[list[Document]]
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """The documents of a new segment, written, with what is still in memory of them."""
+class CollectedDocuments:
+    """The documents of a new segment after they are written, with their words and counts in memory."""
 
     words: WordTable
     uses: NameUses
@@ -128,7 +129,7 @@ class Collected:
     tally: dict[str, Any] = field(default_factory=dict)
 
     def counts(self) -> dict[str, Any]:
-        """For the snapshot; of broken and failed files the first hundred are named."""
+        """Counts for the snapshot; they name the first hundred broken and failed files."""
         return {
             "documents": self.documents,
             "copies": self.copies,
@@ -148,7 +149,9 @@ class Collector:
     def __init__(self, folder: Path, code: bool, deduplicate: bool) -> None:
         self._writer = StoreWriter(folder / "documents.sqlite", code=code)
         self._folder = folder
-        self._builder = WordTableBuilder(None if os.name == "nt" else folder)  # there no folder with open files moves
+        self._builder = WordTableBuilder(
+            None if os.name == "nt" else folder
+        )  # Windows cannot move a folder with open files
         self._uses = UsesBuilder()
         self._sources = FileTableBuilder()
         self._hashes = SeenHashes()
@@ -166,7 +169,7 @@ class Collector:
         self._builder.close()
 
     def add(self, batch: Batch, entries: Sequence[FileEntry] = (), owners: NDArray[np.int64] | None = None) -> None:
-        """The next documents, in order; entries: the files they came from, owners [n]: which of them each did."""
+        """Add the next documents in order; entries: their files; owners [n]: the file of each document."""
         keep = np.ones(len(batch.packed), np.bool_)
         copies = []
         digests = batch.digests if self._deduplicate else [b""] * len(batch.packed)
@@ -175,17 +178,18 @@ class Collector:
                 self._documents += 1
             else:
                 keep[i] = False
-                copies.append((row, Location(*batch.locations[i])))
+                copies.append((int(owners[i]) if owners is not None else i, row, Location(*batch.locations[i])))
+        copies.sort(key=itemgetter(0))  # the file table counts them by file
         if owners is not None:
             self._sources.add(entries, owners, keep)
             self._note(entries)
         if owners is None:
             places = [(repository, path) for repository, path, *_ in batch.locations]
-        else:  # all of them: files have the same numbers in the database and in the file table
+        else:  # all files: the database and the file table number them alike
             places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
-        self._writer.add([packed for packed, kept in zip(batch.packed, keep, strict=True) if kept])
-        for row, location in copies:
+        self._writer.add([packed for packed, keep_it in zip(batch.packed, keep, strict=True) if keep_it])
+        for _, row, location in copies:
             self._writer.add_copy(row, location)
         self._copies += len(copies)
         self._repositories.update(location[0] for location in batch.locations)
@@ -200,15 +204,15 @@ class Collector:
         for state, names in ((BROKEN, self._broken), (FAILED, self._failed)):
             names += [f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state]
 
-    def finish(self, began: int = 0) -> Collected:
-        """Close the database; the words of all batches in one table, which is saved. began: see `FileTable`."""
+    def finish(self, began: int = 0) -> CollectedDocuments:
+        """Close the database and save the words of all batches in one table. began: see `FileTable`."""
         tally = dict(self._writer.finish() or {})
-        held = dict(tally.get("repositories", {}))  # one that holds copies only is there too, with 0
-        tally["repositories"] = {name: held.get(name, 0) for name in sorted(self._repositories)}
+        documents_of = dict(tally.get("repositories", {}))  # a repository that holds copies only counts 0
+        tally["repositories"] = {name: documents_of.get(name, 0) for name in sorted(self._repositories)}
         words = self._builder.finish()
         if os.name == "nt":
             words.save(self._folder)
-        return Collected(
+        return CollectedDocuments(
             words,
             self._uses.finish(),
             self._sources.finish(began),
@@ -225,14 +229,14 @@ class Collector:
 def _without_copies(
     words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
 ) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
-    """The words of the documents that are no copies: what only copies hold must not enter the vocabulary.
+    """The words of documents that are not copies, so that words of copies only do not enter the vocabulary.
 
     lengths: [documents, fields].
     """
     if keep.all():
         return words, ids, lengths.ravel()
-    left = ids[np.repeat(keep, lengths.sum(axis=1))]
-    held = np.zeros(len(words), np.bool_)
-    held[left] = True
-    numbers = np.cumsum(held, dtype=np.int32) - 1
-    return list(compress(words, held.tolist())), numbers[left], lengths[keep].ravel()
+    kept_ids = ids[np.repeat(keep, lengths.sum(axis=1))]
+    used = np.zeros(len(words), np.bool_)
+    used[kept_ids] = True
+    numbers = np.cumsum(used, dtype=np.int32) - 1
+    return list(compress(words, used.tolist())), numbers[kept_ids], lengths[keep].ravel()

@@ -1,8 +1,8 @@
-"""What a build learns about its own ranking from queries made of its documents, whose answers are known.
+"""Fitting the confidence model and the weight of a learned head on synthetic queries, whose answers are known.
 
 `calibrate` fits the model of confidence; `weigh_head` decides whether the default ranker uses a learned head. Such
 queries cannot tell what the other signals are worth to people: a comment asks for one function, people for any that
-does it, so consensus would be switched off.
+does it, so fitting would switch consensus off.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SAMPLE, RUN = 4_096, 64
 
 
 def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
-    """Fit the model of confidence and save it with the statistics; figures about it. The same index, the same model."""
+    """Fit the confidence model and save it with the statistics; returns figures about it. Deterministic."""
     ranker = _hybrid(snapshot)
     words, documents = _words(ranker.open_parts), Documents(snapshot)
     queries = synthetic_queries(words, documents, ranker.open_parts.facts)
@@ -81,30 +81,30 @@ def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
 def _fit(
     queries: Sequence[SyntheticQuery], ablated: Sequence[AblatedScores | None], rankings: Sequence[Ranking]
 ) -> tuple[Model, dict[str, Any]]:
-    """The model of all queries; how reliable one is on queries it was not fitted to, by two halves.
+    """The model fitted to all queries, and its reliability by two-fold cross-validation.
 
-    Every query counts twice, the second time with the right document out of the index, which counts UNANSWERED as much.
+    Every query is used twice, the second time without its right document and with the weight UNANSWERED.
     """
     parts = [
-        (confidence_features(shown, scores), np.array(shown.rows, np.int64) == query.row)
+        (confidence_features(hits, scores), np.array(hits.rows, np.int64) == query.row)
         for query, scores, ranking in zip(queries, ablated, rankings, strict=True)
-        for shown in (_first(ranking), _first(ranking, without=query.row))
+        for hits in (_first(ranking), _first(ranking, without=query.row))
     ]
-    lengths = [len(right) for _, right in parts]
+    lengths = [len(correct) for _, correct in parts]
     weights = np.repeat(np.tile([1.0, UNANSWERED], len(parts) // 2), lengths)
-    features, right = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    features, correct = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     half = np.repeat(np.arange(len(parts)) // 2 % 2, lengths)
-    probabilities = np.zeros(len(right))
+    probabilities = np.zeros(len(correct))
     for fold in (0, 1):
-        other = half != fold
-        model = confidence.fit(features[other], right[other], weights=weights[other])
+        training_rows = half != fold
+        model = confidence.fit(features[training_rows], correct[training_rows], weights=weights[training_rows])
         probabilities[half == fold] = model.probabilities(features[half == fold])
     first = (np.cumsum(lengths) - lengths)[np.array(lengths) > 0]
     reliability = {
-        "hits": asdict(confidence.reliability(probabilities, right, weights=weights)),
-        "first_hits": asdict(confidence.reliability(probabilities[first], right[first], weights=weights[first])),
+        "hits": asdict(confidence.reliability(probabilities, correct, weights=weights)),
+        "first_hits": asdict(confidence.reliability(probabilities[first], correct[first], weights=weights[first])),
     }
-    return confidence.fit(features, right, weights=weights, towards=DEFAULT), reliability
+    return confidence.fit(features, correct, weights=weights, towards=DEFAULT), reliability
 
 
 def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
@@ -136,8 +136,7 @@ def _ablated_scores(parts: Parts, words: WordTable, queries: Sequence[SyntheticQ
 class FieldAblation:
     """Scores single documents again as if one field of them were empty; all other documents keep theirs.
 
-    What was learned from that field (word vectors, counts of words) stays: leaving it out there would take a build a
-    query.
+    Word vectors and document frequencies learned from that field stay; leaving them out would take one build per query.
     """
 
     def __init__(self, parts: Parts, words: WordTable) -> None:
@@ -169,7 +168,7 @@ class FieldAblation:
         return score, sum(weight for stem, weight in idf.items() if frequencies[stem]) / max(sum(idf.values()), 1e-9)
 
     def impacts(self, weights: Mapping[str, float], row: int, field: Field | None) -> float:
-        """The BM25 score of a row without a field, for stems of these weights; with all fields as the postings say."""
+        """The BM25 score of a row without a field (None: with all fields), for stems of these weights."""
         postings, (frequencies, saturation) = self._parts.lexical.postings, self._frequencies(row, field)
         score = 0.0
         for stem, weight in weights.items():
@@ -178,7 +177,7 @@ class FieldAblation:
         return score
 
     def _frequencies(self, row: int, field: Field | None) -> tuple[Mapping[str, float], float]:
-        """How often the row has each stem, weighted by field, and the saturation of BM25; one field left out."""
+        """The frequency of each stem in a row, weighted by field and without one field, and the saturation of BM25."""
         ranker, length = self._parts.lexical, 0.0
         frequencies: dict[str, float] = defaultdict(float)
         for name, weight in ranker.weights.items():
@@ -191,7 +190,7 @@ class FieldAblation:
         return frequencies, ranker.k1 * (1 - ranker.b + ranker.b * length / self._mean_length)
 
     def vector(self, row: int, field: Field | None) -> Matrix:
-        """The unit vector [d] of a row without a field, the mean of all taken out where the ranker does."""
+        """The unit vector [d] of a row without a field, centered where the ranker centers."""
         ids = np.concatenate([self._words.ids_of(row, name) for name in NCS_FIELDS if name != field])
         ids, counts = np.unique(ids, return_counts=True)
         weights = ((1 + np.log(counts)) * self._encoder.idf[ids]).astype(np.float32)
@@ -199,7 +198,7 @@ class FieldAblation:
         return unit_rows((vector - self._mean)[None])[0] if vector.any() else vector
 
     def _mean_vector(self) -> Matrix:
-        """Of all documents, or of RUN at each of places evenly spread."""
+        """The mean of all documents, or of runs of RUN documents at evenly spaced rows."""
         n = len(self._words)
         starts, run = [0], n
         if n > SAMPLE:
@@ -214,9 +213,9 @@ class FieldAblation:
 
 @dataclass(frozen=True, slots=True)
 class HeadWeight:
-    """What a head counts, and what it changes, by kind of query and over "all".
+    """The weight of a head, and its effect by kind of query and over "all".
 
-    stands: where the right document stands among all (standard deviations above their mean), beside ncs_centred.
+    stands: the z-score of the right document among all (standard deviations above their mean), beside ncs_centred.
     ranks: the mean reciprocal rank at ten of the default ranker, without the head and with it. why: in one line.
     """
 
@@ -227,10 +226,10 @@ class HeadWeight:
 
 
 def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
-    """Decide what the head of an index counts, and save it with the statistics; figures about it.
+    """Choose the weight of the head of an index and save it with the statistics; returns figures about it.
 
-    Queries made of doc comments and names cannot tell how much a head is worth to people: most heads were trained on
-    pairs of just this kind. So they only decide between a fixed weight and 0. A head counts where it
+    Most heads were trained on pairs of doc comment and code, so queries made of doc comments and names only choose
+    between a fixed weight and 0. A head is used where it
 
         stands  puts right documents higher above all others than ncs_centred does: significantly over all queries, and
                 on names, which flatter it less, at least not lower;
@@ -241,9 +240,9 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     head = load_ranker(NAME, snapshot)
     if not isinstance(head, HeadVectors):
         raise BadInput(f"ranker {NAME!r} has no vectors of its own")
-    found = _weigh(head, snapshot)
-    save_weight(snapshot.statistics, found.weight)
-    return asdict(found)
+    result = _weigh(head, snapshot)
+    save_weight(snapshot.statistics, result.weight)
+    return asdict(result)
 
 
 def _weigh(head: HeadVectors, snapshot: Snapshot) -> HeadWeight:
@@ -257,31 +256,31 @@ def _weigh(head: HeadVectors, snapshot: Snapshot) -> HeadWeight:
     ablated = [cast(AblatedScores, scores) for scores in _ablated_scores(parts, words, queries)]
     with_head = _with_head_scores(head, queries, ablated, parts, words, documents)
     kinds, before = np.array([query.kind for query in queries]), _reciprocal_ranks(plain, queries, ablated)
-    stands = _gains(kinds, _z_scores(parts, queries, ablated), np.array([scores.head for scores in with_head]))
+    z_scores = _gains(kinds, _z_scores(parts, queries, ablated), np.array([scores.head for scores in with_head]))
     repositories = np.unique(parts.facts.file_roles.repositories_of(np.arange(len(words))))
-    found = HeadWeight(0.0, stands, {}, "")
+    result = HeadWeight(0.0, z_scores, {}, "")
     for weight in (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and len(repositories) < FEW else (HEAD_WEIGHT,):
         lifted = _hybrid(snapshot, head=weight)
         ranks = _gains(kinds, before, _reciprocal_ranks(lifted, queries, with_head))
-        found = HeadWeight(weight if helps(stands, ranks) else 0.0, stands, ranks, why(stands, ranks))
-        if found.weight:
+        result = HeadWeight(weight if helps(z_scores, ranks) else 0.0, z_scores, ranks, why(z_scores, ranks))
+        if result.weight:
             break
-    return found
+    return result
 
 
-def helps(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> bool:
-    """Whether a head that changes so much is used."""
-    lifts = stands["all"].wins and all(each.high >= 0 for each in stands.values())
+def helps(z_scores: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> bool:
+    """Whether a head with these gains is used."""
+    lifts = z_scores["all"].wins and all(each.high >= 0 for each in z_scores.values())
     return lifts and all(each.high >= 0 for each in ranks.values())
 
 
-def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
-    """What decided, in one line: the first that speaks against the head, else what speaks for it."""
-    over = stands["all"]
+def why(z_scores: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
+    """The reason in one line: the first measure against the head, else the one for it."""
+    over = z_scores["all"]
     lift = f"by {over.after - over.before:+.2f} [{over.low:+.2f}, {over.high:+.2f}] standard deviations"
     if not over.wins:
         return f"it lifts right functions no higher than ncs_centred does: {lift}"
-    if kind := next((kind for kind, each in stands.items() if each.high < 0), ""):
+    if kind := next((kind for kind, each in z_scores.items() if each.high < 0), ""):
         return f"it puts right functions of {kind} queries lower than ncs_centred does"
     if kind := next((kind for kind, each in ranks.items() if each.high < 0), ""):
         change = ranks[kind].after - ranks[kind].before
@@ -290,7 +289,7 @@ def why(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> str:
 
 
 def head_summary(folder: Path) -> str:
-    """What the default ranker gives the head of an index, and why."""
+    """The weight of the head of an index in the default ranker, and why."""
     head: Mapping[str, Any] = read_description(folder).counts.get("calibration", {}).get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
 
@@ -302,12 +301,12 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
 
 
 def _z_scores(parts: Parts, queries: Sequence[SyntheticQuery], ablated: Sequence[AblatedScores]) -> Scores:
-    """Where plain word vectors put each right document without its field, [queries]."""
-    spread, stands = Spread.of(parts.dense.vectors), np.zeros(len(queries))
+    """The z-scores of right documents without their fields by plain word vectors, [queries]."""
+    spread, z_scores = Spread.of(parts.dense.vectors), np.zeros(len(queries))
     for at, (query, scores) in enumerate(zip(queries, ablated, strict=True)):
         vector = parts.dense.encoder.query(" ".join(read_intent(query.text, parts.facts.languages).words))
-        stands[at] = spread.z_scores(vector, np.array([scores.meaning]))[0]
-    return stands
+        z_scores[at] = spread.z_scores(vector, np.array([scores.meaning]))[0]
+    return z_scores
 
 
 def _with_head_scores(
@@ -318,15 +317,17 @@ def _with_head_scores(
     words: WordTable,
     documents: Documents,
 ) -> list[AblatedScores]:
-    """With where the head puts each right document without the field that its query was taken from."""
+    """`ablated` with the head's z-score of each right document without the field that its query was taken from."""
     spread, with_head = Spread.of(head.vectors), []
     pairs = zip(queries, ablated, documents.documents([query.row for query in queries]), strict=True)
     for query, scores, document in pairs:
         text, field = " ".join(read_intent(query.text, parts.facts.languages).words), HIDDEN[query.kind]
         vector = head.query_vector(text)
         rest = head.ablated_vectors(words, [query.row], [document], field)[0]
-        stands = float(spread.z_scores(vector, np.array([float(rest @ vector)]))[0])
-        with_head.append(replace(scores, head=stands + head.ablated_translation_z_score(text, words, query.row, field)))
+        z_score = float(spread.z_scores(vector, np.array([float(rest @ vector)]))[0])
+        with_head.append(
+            replace(scores, head=z_score + head.ablated_translation_z_score(text, words, query.row, field))
+        )
     return with_head
 
 

@@ -1,16 +1,17 @@
-"""The files that an index holds: which are unchanged, and their documents, so that these are not extracted again.
+"""The files of an index and their documents, so that unchanged files are not extracted again.
 
-A cached file gives the same documents as reading it would: the store keeps them whole, with the ids of their words.
-Where its documents are copies of another file's, it counts as cached only if that file does: what copies differ in
-(comments) is not in the index.
+A file whose documents are copies of another file's is reused only if that file is: the index does not hold what copies
+differ in (comments).
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,40 +42,40 @@ EXTRACTION = (
     "build/batches.py",
     "types.py",
 )
-"""Code that decides which documents a file gives."""
+"""Modules that decide which documents are extracted from a file."""
 FILES = 300
-"""Files whose documents are taken from a segment at a time."""
+"""Files per batch read from a segment."""
 RACY = 2_000_000_000
-"""Nanoseconds before reading began in which a file may have changed again without its times showing it (FAT: 2 s)."""
+"""Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
 
 
 class FileCache:
-    """The live files of a snapshot, numbered through its segments. Ask `is_unchanged` in the order of the files."""
+    """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
-        self._firsts = np.cumsum([0, *(len(each.table) for each in self._segments)])
+        self._firsts = list(accumulate((len(each.table) for each in self._segments), initial=0))
         self.entries: list[FileEntry] = []
         """Of live files."""
-        self._at_place: dict[str, int] = {}
+        self._by_place: dict[str, int] = {}
         self._by_name: dict[tuple[str, str], int] = {}
         self._stamps: dict[str, tuple[str, int]] = {}
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
+        for first, segment in zip(self._firsts, self._segments, strict=False):
             for number, entry in segment.live_entries():
                 self.entries.append(entry)
                 self._by_name[entry.repository, entry.path] = first + number
                 if entry.place:
-                    self._at_place[entry.place] = first + number
+                    self._by_place[entry.place] = first + number
                     self._stamps[entry.place] = entry.stamp, segment.table.began
-        self._taken = np.zeros(self._firsts[-1], np.bool_)
+        self._reused = np.zeros(self._firsts[-1], np.bool_)
 
     def is_unchanged(self, origin: Origin) -> bool:
-        """Whether the content that lies there is what the index holds, without reading it."""
+        """Whether the file at this place is the one in the index, by its stamp."""
         stamp, began = self._stamps.get(origin.place, ("", 0))
-        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):  # of archives only reading tells
+        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):
             return False
-        return self._take(self._at_place[origin.place])
+        return self._reuse(self._by_place[origin.place])
 
     def files(self) -> Iterator[tuple[int, int, FileEntry]]:
         """(segment, number in it, entry) of all live files, in order."""
@@ -90,49 +91,51 @@ class FileCache:
 
     def entry(self, number: int) -> FileEntry:
         """A file by its number."""
-        segment, local = self._local(number)
+        segment, local = self._locate(number)
         return segment.entries[local]
 
     def number_of(self, entry: FileEntry) -> int | None:
-        """The file of the index with this name and content; None where there is none to take over."""
+        """The number of the file with this name and content; None where none can be reused."""
         number = self._by_name.get((entry.repository, entry.path))
-        if number is None or self.entry(number).digest != entry.digest or not self._take(number):
+        if number is None or self.entry(number).digest != entry.digest or not self._reuse(number):
             return None
         return number
 
-    def _take(self, number: int) -> bool:
-        """Take it over, unless what its copies are copies of was not."""
-        segment, local = self._local(number)
+    def _reuse(self, number: int) -> bool:
+        """Mark a file as reused, unless it has copies of documents of a file that was not."""
+        segment, local = self._locate(number)
         originals = segment.originals(local) + number - local
-        self._taken[number] = bool((self._taken[originals] | (originals == number)).all())
-        return bool(self._taken[number])
+        reused = not len(originals) or bool((self._reused[originals] | (originals == number)).all())
+        self._reused[number] = reused
+        return reused
 
-    def follows(self, before: int, number: int) -> bool:
-        """Whether a file comes right behind another one in the same segment."""
-        return number == before + 1 and self._local(number)[0] is self._local(before)[0]
+    def is_adjacent(self, before: int, number: int) -> bool:
+        """Whether a file directly follows another in the same segment."""
+        return number == before + 1 and self._locate(number)[0] is self._locate(before)[0]
 
     def batch(self, numbers: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
-        """The documents of files that follow each other, and of each the position of its file among the numbers."""
-        segment, first = self._local(numbers[0])
+        """The documents of adjacent files, and the position of each document's file in `numbers`."""
+        segment, first = self._locate(numbers[0])
         return segment.batch(first, first + len(numbers) - 1)
 
-    def _local(self, number: int) -> tuple[_CachedSegment, int]:
-        at = int(np.searchsorted(self._firsts, number, side="right")) - 1
-        return self._segments[at], number - int(self._firsts[at])
+    def _locate(self, number: int) -> tuple[_CachedSegment, int]:
+        at = bisect_right(self._firsts, number) - 1
+        return self._segments[at], number - self._firsts[at]
 
     def dead_files(self, names: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
-        """Tombstones [n, 2] once files of these names are gone: segment and number of each, and of files with copies of
-        their documents, which are to be read again."""
-        gone = np.zeros(self._firsts[-1], np.bool_)
-        gone[[self._by_name[name] for name in names]] = True
+        """Tombstones [n, 2] (segment, file) after files of these names are removed.
+
+        They include files with copies of their documents, which must be read again."""
+        removed = np.zeros(self._firsts[-1], np.bool_)
+        removed[[self._by_name[name] for name in names]] = True
         tombstones = []
-        for first, segment in zip(self._firsts.tolist(), self._segments, strict=False):
-            dead = segment.with_copies(gone[first : first + len(segment.table)])
+        for first, segment in zip(self._firsts, self._segments, strict=False):
+            dead = segment.with_dependent_copies(removed[first : first + len(segment.table)])
             tombstones.append(np.stack([np.full(len(dead), int(segment.name)), dead], axis=1))
         return np.concatenate(tombstones).astype(np.int64)
 
     def close(self) -> None:
-        """Let go of the documents."""
+        """Close the document tables."""
         for segment in self._segments:
             segment.close()
 
@@ -159,11 +162,11 @@ class _CachedSegment:
         """For each copy the file of the document it is a copy of."""
         return np.searchsorted(self.table.rows, self._documents.copied_rows(), side="right") - 1
 
-    def with_copies(self, gone: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Dead files, ascending: those that were, those that are gone, and all with copies of documents of these."""
-        dead = gone.copy()
+    def with_dependent_copies(self, removed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Dead files, ascending: earlier ones, removed ones, and all with copies of their documents."""
+        dead = removed.copy()
         dead[self._dead] = True
-        if gone.any() and self.table.copies[-1]:
+        if removed.any() and self.table.copies[-1]:
             owners = np.repeat(np.arange(len(self.table)), np.diff(self.table.copies))
             while True:
                 more = np.unique(owners[dead[self._copied_files] & ~dead[owners]])
@@ -216,7 +219,7 @@ class _CachedSegment:
 
 
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
-    """All documents of a segment that a worker of a cluster has written: batches, their files, the file of each."""
+    """All documents of a segment written by a cluster worker: batches, their files, the file of each document."""
     from ncs.storage.snapshot import Segment
 
     segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
@@ -232,27 +235,24 @@ def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], ND
 def _local_ids(
     names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
 ) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct words of these ids, ids into these, and the lengths, followed by as many zeros (for copies)."""
+    """The distinct words of these ids, ids into these words, and the lengths followed by `more` zeros (for copies)."""
     used, local = np.unique(ids, return_inverse=True)
     lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
     return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
 
 
 NO_CONTENT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
-"""In place of a copy's content, which is its original's."""
+"""Stands in for the content of a copy."""
 
 
 def _is_racy(stamp: str, began: int) -> bool:
-    """Whether a file may have changed after it was read, within the grain of the clock; names of objects never do."""
+    """Whether a file may have changed after it was read, within the clock's resolution; git objects never do."""
     _, *times = stamp.split(":")
     return any(int(time) >= began - RACY for time in times)
 
 
 def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
-    """Whether documents of an index are those that a build would extract now: by its settings, version and content.
-
-    Without its code an index does not keep what tells a copy from its original either.
-    """
+    """Whether a build would extract the same documents now: same settings, same version, code stored."""
     from ncs.config import BuildConfig
 
     sources = snapshot.description.counts.get("sources")
@@ -263,7 +263,7 @@ def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
 
 @cache
 def made_by() -> str:
-    """A digest of what decides which documents a file gives: our own code, and the grammars that are installed."""
+    """A digest of what decides which documents are extracted: our own code and the installed grammars."""
     digest = blake2b(digest_size=DIGEST_BYTES)
     package = Path(__file__).parents[1]
     for name in EXTRACTION:

@@ -26,26 +26,26 @@ COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
 
 
 def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:
-    """Draw an index and commit the map with it; one that it had is replaced.
+    """Draw an index and commit the map with it, replacing an earlier map.
 
-    points: how many documents are drawn, a sample by `seed` where there are more. The same on the same machine.
+    points: how many documents are drawn, a sample by `seed` where there are more. Deterministic on one machine.
     Raises what opening an index raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
     """
     _tsne()
     folder = Path(folder)
-    open_snapshot(folder, Snapshot.close)  # before the lock: there is one to draw
+    open_snapshot(folder, Snapshot.close)  # fail before taking the lock if there is no index
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
-        began = time.perf_counter()
+        start = time.perf_counter()
         vectors = Vectors.open(snapshot, VECTORS)
         rows = sample(vectors, points, seed)
         places = project(vectors.vectors(rows), seed, track)
         firsts = [[segment.name, segment.first] for segment in snapshot.segments]
         config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed, "segments": firsts}
-        drawn = Map(rows.astype(np.int32), places, config)
+        project_map = Map(rows.astype(np.int32), places, config)
         statistics = writer.copy_folder(snapshot.statistics, without=[FOLDER])
-        drawn.save(statistics)
+        project_map.save(statistics)
         description = snapshot.description
-        seconds = {**description.counts.get("seconds", {}), FOLDER: round(time.perf_counter() - began, 2)}
+        seconds = {**description.counts.get("seconds", {}), FOLDER: round(time.perf_counter() - start, 2)}
         writer.commit(
             [(segment.path, segment.documents) for segment in snapshot.segments],
             statistics,
@@ -55,13 +55,13 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Tr
             notes=description.notes,
             versions=description.versions,
         )
-    return drawn
+    return project_map
 
 
 def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
-    """Rows to draw, rising: documents with a vector, all or a sample. Raises BadInput where they are too few."""
+    """Rows to draw, ascending: documents with a vector, all or a sample. Raises BadInput where they are too few."""
     if points < LEAST:
-        raise BadInput(f"{points} points are no picture; ask for at least {LEAST}")
+        raise BadInput(f"{points} points are too few for a map; use at least {LEAST}")
     rows = vectors.nonzero_rows()
     if len(rows) < LEAST:
         raise BadInput(f"{len(rows)} documents with vectors are too few for a map; it takes {LEAST}")
@@ -71,7 +71,7 @@ def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
 
 
 def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uint16]:
-    """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE, begun with the first two of them."""
+    """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE that starts from the first two."""
     from sklearn.decomposition import PCA
 
     tsne = _tsne()
@@ -81,18 +81,18 @@ def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uin
         PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
         for _ in track(range(1), "PCA", total=1)
     )
-    (found,) = (
+    (points,) = (
         tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
         for _ in track(range(1), "t-SNE", total=1)
     )
-    return _scaled(np.asarray(found))
+    return _scaled(np.asarray(points))
 
 
-def _scaled(found: NDArray[np.float64]) -> NDArray[np.uint16]:
+def _scaled(points: NDArray[np.float64]) -> NDArray[np.uint16]:
     """Both axes by one scale, so that distances stay what they are; the shorter one in the middle."""
-    low, high = found.min(axis=0), found.max(axis=0)
+    low, high = points.min(axis=0), points.max(axis=0)
     middle, scale = (low + high) / 2, max(float((high - low).max()), 1e-9)
-    places: NDArray[np.uint16] = np.rint((found - middle) / scale * SIDE + SIDE / 2).clip(0, SIDE).astype(np.uint16)
+    places: NDArray[np.uint16] = np.rint((points - middle) / scale * SIDE + SIDE / 2).clip(0, SIDE).astype(np.uint16)
     return places
 
 

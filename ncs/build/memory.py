@@ -41,7 +41,7 @@ def size_of(text: str) -> int:
 
 
 def format_size(size: float) -> str:
-    """As people write it.
+    """A size as text.
 
     >>> format_size(2**31), format_size(700 * 2**20)
     ('2.0 GiB', '700 MiB')
@@ -51,7 +51,7 @@ def format_size(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What memory depends on. rows: documents; dim: of word vectors; buckets: of fastText's sub-words."""
+    """The sizes that memory depends on. rows: documents; dim: of word vectors; buckets: of fastText's sub-words."""
 
     rows: int
     words: int
@@ -62,15 +62,15 @@ class Corpus:
 
     @classmethod
     def of(cls, config: BuildConfig, rows: int, words: int) -> Corpus:
-        """Of a build of so many documents and words."""
+        """The corpus of a build with this many documents and words."""
         lsa = config.embeddings == "lsa"
         dim, buckets = (config.lsa.dim, 0) if lsa else (config.fasttext.dim, config.fasttext.buckets)
         return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, choose_kind(config.vectors, rows))
 
     def needed(self) -> Mapping[str, int]:
-        """Bytes by stage, at most, of all processes together, with one that reads."""
+        """Bytes by stage, at most, of all processes together, with one reader process."""
         table = 4 * self.dim * self.words
-        base = BASE + 250 * self.rows  # reading leaves as much behind in freed pieces
+        base = BASE + 250 * self.rows  # heap fragmentation after reading
         if self.lsa:
             training = self.rows * (2_000 + 24 * self.dim) + 24 * self.dim * self.words
         else:
@@ -96,7 +96,7 @@ class Budget:
         return cls(available() // 2, False) if size is None else cls(size)
 
     def workers(self, wanted: int | None, rows: int = 0) -> int:
-        """Processes that read: as many as wanted (None: one a core) or fit beside the build's own; at least one.
+        """Reader processes: `wanted` (None: one per core), or as many as fit into the budget; at least one.
 
         >>> Budget(2 * 2**30).workers(64), Budget(2**29).workers(2), Budget(10).workers(None)
         (10, 1, 1)
@@ -105,7 +105,7 @@ class Budget:
         return max(1, min(wanted or os.cpu_count() or 1, beside))
 
     def check(self, corpus: Corpus) -> None:
-        """Raise BadInput where a limit that the user set cannot be kept: the stage that needs most, and how much."""
+        """Raise BadInput where a limit that the user set is too low, naming the stage that needs most."""
         needed = corpus.needed()
         stage = max(needed, key=needed.__getitem__)
         if self.explicit and needed[stage] > self.size:

@@ -1,4 +1,4 @@
-"""A build: source files into one segment and the statistics learnt from it, committed as a snapshot."""
+"""A build: source files into one segment and the statistics learned from it, committed as a snapshot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from ncs.build.batches import Collected
+    from ncs.build.batches import CollectedDocuments
     from ncs.storage.commit import IndexWriter
     from ncs.storage.words import WordTable
     from ncs.types import Document
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
 CHUNK = 2_000
-"""Documents at hand that are packed at a time."""
+"""Documents of `build_of` packed at a time."""
 EARLY = 2_000
-"""Documents from which on a first build answers by words while embeddings are still being learnt."""
-PENDING_EMBEDDINGS = "embeddings are still being learnt: so far only words are matched, not their meaning"
+"""Documents from which on a first build answers by words while embeddings are still being learned."""
+PENDING_EMBEDDINGS = "embeddings are still being learned: so far only words are matched, not their meaning"
 
 
 class Clock:
@@ -80,8 +80,8 @@ class Sources:
 def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, use_cache: bool = True) -> None:
     """Read all sources into a new segment, learn statistics from it, and commit both as the index in `folder`.
 
-    embeddings_of: the folder of an index whose word vectors are taken over instead of training; it may be `folder`.
-    use_cache: files that the index in `folder` holds and that have not changed are taken over from it.
+    embeddings_of: the folder of an index whose word vectors are used instead of training; it may be `folder`.
+    use_cache: take the documents of unchanged files from the index in `folder`.
     Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
     """
     from ncs.extract.readers import skip_reason
@@ -92,7 +92,7 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
         raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
     rankers = requested_rankers(config.rankers, _statistics(folder))
     total, size, budget = 0, 0, Budget.of(request.memory)
-    if request.ingest is None:  # this machine need not see what a cluster reads
+    if request.ingest is None:  # a cluster may read files that this machine cannot see
         total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
         budget.check(Corpus.of(config, *expected(size)))
         request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
@@ -109,7 +109,7 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
 
 
 def build_of(documents: Iterable[Document], request: Request, folder: Path) -> None:
-    """The same of documents at hand instead of source files."""
+    """Build an index from documents instead of source files."""
     config, clock = request.config, Clock()
     rankers = requested_rankers(config.rankers)
     with open_writer(folder) as writer:
@@ -124,9 +124,9 @@ def build_of(documents: Iterable[Document], request: Request, folder: Path) -> N
 
 
 def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> list[Ranker]:
-    """Rankers on request, written as `unif:head=HEAD`, sure to have what they need.
+    """Rankers written as `unif:head=HEAD`, with the files they need.
 
-    statistics: of the index that stands, from which a ranker may take its own copy of what is gone.
+    statistics: of the existing index, whose copy of a file replaces one that is missing.
     """
     rankers = [requested_ranker(text) for text in texts]
     for ranker in rankers:
@@ -141,14 +141,16 @@ def _statistics(folder: Path) -> Path | None:
 
 
 def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCache | None:
-    """What the index that stands in the folder can spare a build; nothing where it is damaged or there is none."""
+    """The files of the existing index that can be reused; None without an index or with a damaged one."""
     with suppress(NcsError, OSError):
         snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
         return FileCache(snapshot) if is_reusable(snapshot, config) else None
     return None
 
 
-def _ingest(request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int) -> Collected:
+def _ingest(
+    request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int
+) -> CollectedDocuments:
     from ncs.extract.readers import count_text_files, grammar_notes
 
     if request.ingest is None:
@@ -174,16 +176,16 @@ def no_function(roots: Sequence[Path], skipped: Skipped) -> str:
     """The message for sources without any function."""
     from ncs.extract.readers import grammar_notes
 
-    where = ", ".join(str(root) for root in roots)
+    names = ", ".join(str(root) for root in roots)
     reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
     remedy = next(grammar_notes({}, skipped.counts), "name a folder with source files")
-    return f"no function found in {where} (skipped: {reasons or 'nothing'}); {remedy}"
+    return f"no function found in {names} (skipped: {reasons or 'nothing'}); {remedy}"
 
 
 def learn(
     writer: IndexWriter,
     segment: Path,
-    collected: Collected,
+    collected: CollectedDocuments,
     request: Request,
     rankers: Sequence[Ranker],
     clock: Clock,
@@ -222,9 +224,9 @@ def learn(
 
 
 def write_words(
-    collected: Collected, segment: Path, statistics: Path, config: BuildConfig, track: Track, clock: Clock
+    collected: CollectedDocuments, segment: Path, statistics: Path, config: BuildConfig, track: Track, clock: Clock
 ) -> None:
-    """What is found by words: facts of documents, and postings."""
+    """Write postings and the facts of documents."""
     with clock("facts"), open_documents(segment) as documents:
         write_facts(segment, collected.uses, collected.words, documents, deduplicate=config.deduplicate)
         write_languages(statistics, documents)
@@ -239,12 +241,12 @@ def _commit_early(
     writer: IndexWriter,
     segment: Path,
     statistics: Path,
-    collected: Collected,
+    collected: CollectedDocuments,
     config: BuildConfig,
     clock: Clock,
     sources: Sources,
 ) -> tuple[Path, Path]:
-    """Commit with vectors of zeros: an index that answers by words. The segment and statistics to go on with."""
+    """Commit with zero vectors, so that words can be searched; returns the segment and statistics to continue with."""
     nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
     nothing.save(statistics)
     for ranker in dense_rankers(config):
@@ -263,7 +265,7 @@ def _commit_early(
 def _embeddings(
     words: WordTable, segment: Path, request: Request, embeddings_of: Path | None
 ) -> tuple[Embeddings, dict[str, object]]:
-    """Learnt from these words, or those of an index; and from how many documents, and which share of words has none."""
+    """Embeddings trained on these words, or those of an index; and figures about the training."""
     from ncs.storage.file_roles import FileRoleTable
 
     config = request.config
@@ -282,12 +284,12 @@ def _embeddings(
 
 
 def dense_rankers(config: BuildConfig) -> Iterator[Ranker]:
-    """One after the other: the vectors of one are enough to hold at a time."""
+    """Created one at a time, so that only one ranker's vectors are in memory."""
     return (create_ranker(name, vectors=config.vectors) for name in FITTED[1:])
 
 
 def draft(segments: Sequence[tuple[Path, int]], statistics: Path, counts: Mapping[str, object]) -> Description:
-    """What new files will be once they are committed, so that rankers can be asked before."""
+    """The description of files that are not committed yet, to search them before the commit."""
     return Description(0, "", statistics.name, tuple((path.name, n) for path, n in segments), counts=counts)
 
 
@@ -298,7 +300,7 @@ def open_documents(segment: Path) -> Iterator[DocumentTable]:
         yield documents
 
 
-def counts_of(collected: Collected, clock: Clock, sources: Sources | None) -> dict[str, object]:
+def counts_of(collected: CollectedDocuments, clock: Clock, sources: Sources | None) -> dict[str, object]:
     """The counts of a snapshot of these documents."""
     skipped = sources.skipped if sources else None
     return {
@@ -313,12 +315,12 @@ def counts_of(collected: Collected, clock: Clock, sources: Sources | None) -> di
 
 
 def _peak_memory() -> int:
-    """What this process or the largest of its children held at most; 0 where the system does not tell."""
+    """The peak memory of this process or its largest child; 0 where the system does not report it."""
     if sys.platform == "win32":
         return 0
     import resource
 
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    peak = max(resource.getrusage(process).ru_maxrss for process in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return peak if sys.platform == "darwin" else peak * 1024
 
 

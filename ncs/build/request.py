@@ -1,4 +1,4 @@
-"""What a build or an update was asked to do, and which files changed since an index was written."""
+"""The options of a build or update, and which files changed since an index was written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.build.batches import Collected
+    from ncs.build.batches import CollectedDocuments
     from ncs.build.file_cache import FileCache
     from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
     from ncs.storage.snapshot import Description, Snapshot
@@ -26,7 +26,7 @@ BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"],
 """Called with segments, statistics and tombstones just before they are committed."""
 
 
-Ingest = Callable[["Request", "Skipped", Path], "Collected"]
+Ingest = Callable[["Request", "Skipped", Path], "CollectedDocuments"]
 """Reads the sources of a request into the documents of a segment."""
 
 
@@ -58,8 +58,9 @@ class Request:
         scope: Scope | None = None,
         names: Mapping[str, str] | None = None,
     ) -> Iterator[SourceFile]:
-        """Its source files in order; those that are `unchanged` come without their contents. scope: what to look at;
-        None: everything. names: of repositories that have one already."""
+        """Its source files in order; those that are `unchanged` come without their contents.
+
+        scope: the files to check, None for all; names: of known repositories."""
         from ncs.sources import walk
 
         return walk(
@@ -89,18 +90,18 @@ class Changes:
 
 
 def roots_of(description: Description) -> tuple[Path, ...]:
-    """What an index was made of; () for one made of documents at hand."""
+    """The sources of an index; () for one built from documents."""
     sources = description.counts.get("sources")
     return tuple(map(Path, sources["roots"])) if isinstance(sources, dict) else ()
 
 
 def request_of(description: Description, folder: Path) -> Request:
-    """What made an index; raises BadInput where it does not say which files, and IndexVersion."""
+    """The request that built an index; raises IndexVersion, and BadInput where it does not name its sources."""
     from ncs.sources.repositories import address_of, is_address
 
     roots = roots_of(description)
     if not roots:
-        raise BadInput(f"{folder} does not say which files it was made of; build it again with: ncs build <sources>")
+        raise BadInput(f"{folder} does not name its source files; build it again with: ncs build <sources>")
     if remote := next(filter(is_address, roots), None):
         raise BadInput(f"{folder} was read by a cluster from {address_of(remote)}; build it again with --scheduler")
     return Request(roots, BuildConfig.of(description))
@@ -108,9 +109,10 @@ def request_of(description: Description, folder: Path) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What `find_changes` found. files: those that are new or changed, with their contents. replaced: (repository,
-    path) of files of the index that changed or are gone. complete: whether all files were looked at. began: when
-    looking did, in nanoseconds since 1970."""
+    """The result of `find_changes`.
+
+    files: new and changed ones, with their contents. replaced: (repository, path) of changed and removed files.
+    complete: whether all files were checked. began: start of the check in nanoseconds since 1970."""
 
     changes: Changes
     files: Sequence[SourceFile]
@@ -128,11 +130,11 @@ def find_changes(
     skipped: Skipped | None = None,
     cache: FileCache | None = None,
 ) -> Difference:
-    """What changed since a snapshot: the one function that says so.
+    """Find the files that changed since a snapshot.
 
-    paths: files that may have changed, as `ncs watch` names them; None: all are looked at.
-    seconds: how long to look at most; where that was too short, removed files are not known.
-    cache: of this snapshot, where there is one already.
+    paths: files that may have changed, as `ncs watch` names them; None: all are checked.
+    seconds: time limit; where it is exceeded, removed files are not reported.
+    cache: of this snapshot, if the caller has one.
     """
     from ncs.build.file_cache import FileCache
     from ncs.sources import Scope, Skipped, SourceFile, repository_names
@@ -157,12 +159,14 @@ def find_changes(
         if ends is not None and time.monotonic() > ends:
             complete = False
             break
-    gone = {name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))}
-    removed = [name for name in entries if name in gone]
+    removed_names = {
+        name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))
+    }
+    removed = [name for name in entries if name in removed_names]
     unchanged += 0 if scope is None else len(entries) - len(removed)
-    changes = Changes(_joined(added), _joined(changed), _joined(removed), unchanged)
+    changes = Changes(_names(added), _names(changed), _names(removed), unchanged)
     return Difference(changes, files, [*changed, *removed], complete, began)
 
 
-def _joined(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def _names(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(f"{repository}/{path}" for repository, path in names)

@@ -1,6 +1,6 @@
 """`ncs tune`: weights of the default ranker from a user's own queries and their answers, measured before they are used.
 
-They are one file in the index folder, beside the snapshots: builds and updates leave it, and `reset` removes it.
+The weights are one file in the index folder: builds and updates keep it, `reset` removes it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
 }
 """Signal -> the weights of HybridRanker that are in it; `learnt` is there where the index uses a head."""
 LEAST = 10
-"""Queries below which nothing can be said about the others."""
+"""The fewest queries to learn from."""
 FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What came out. found: queries with a right function among the candidates.
+    """The result of `tune`. found: queries with a right function among the candidates.
 
     wrong: functions judged not to answer; wrong_alone: those of queries without a right function. before, after:
     weights of HybridRanker; gain: mean reciprocal rank at ten of the queries with right functions, cross-validated.
@@ -55,32 +55,31 @@ class Tuned:
 def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
     """Fit to all queries, judge by cross-validation, write where that wins or is forced.
 
-    A function judged wrong is worse than the right ones of its query anyhow. Where nobody said which is right, any
-    candidate but the wrong ones will do: that is fitted to, too, but not measured.
+    For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
     Raises BadInput for fewer than LEAST queries with right functions, or none whose function is found at all;
     IndexFolderError where the index cannot be written.
     """
-    judged, alone = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
-    if len(judged) < LEAST:
-        raise BadInput(f"{len(judged)} queries with right functions are too few to learn from; give at least {LEAST}")
-    built, current = HybridRanker(calibrated=False), HybridRanker()
-    for ranker in (built, current):
+    answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
+    if len(answered) < LEAST:
+        raise BadInput(f"{len(answered)} queries with right functions are too few to learn from; give at least {LEAST}")
+    default, current = HybridRanker(calibrated=False), HybridRanker()
+    for ranker in (default, current):
         ranker.load(snapshot)
-    weights = asdict(built.weights)
-    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or built.open_parts.head))
-    examples = [Example.of(built.rank(each.text, HEAD), each.rows, names) for each in judged]
-    beside = [_any_but(each.wrong, built, each.text, names) for each in alone]
+    weights = asdict(default.weights)
+    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or default.opened.head))
+    examples = [Example.of(default.rank(each.text, HEAD), each.rows, names) for each in answered]
+    negatives_only = [_all_but(each.wrong, default, each.text, names) for each in unanswered]
     found = sum(len(example.right) > 0 for example in examples)
     if not found:
         raise BadInput(f"none of the functions is among the first {HEAD} of its query; are they of this index?")
     before = [_ratio(asdict(current.weights), weights, WEIGHTS[name][0]) for name in names[1:]]
-    gain = cross_validate(examples, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=beside)
-    factors = fit_factors([*examples, *beside], len(names)).tolist()
+    gain = cross_validate(examples, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=negatives_only)
+    factors = fit_factors([*examples, *negatives_only], len(names)).tolist()
     tuned = tuned_weights(factors[1:], names[1:], weights)
     if written := gain.wins or force:
         _write(snapshot, tuned)
-    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, alone))
-    return Tuned(len(judged), found, wrong, wrong_alone, gain, asdict(current.weights), {**weights, **tuned}, written)
+    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, unanswered))
+    return Tuned(len(answered), found, wrong, wrong_alone, gain, asdict(current.weights), {**weights, **tuned}, written)
 
 
 def _ratio(current: Mapping[str, float], built: Mapping[str, float], name: str) -> float:
@@ -97,7 +96,7 @@ def tuned_weights(factors: Sequence[float], names: Sequence[str], weights: Mappi
     }
 
 
-def _any_but(wrong: Sequence[int], ranker: HybridRanker, text: str, names: Sequence[str]) -> Example:
+def _all_but(wrong: Sequence[int], ranker: HybridRanker, text: str, names: Sequence[str]) -> Example:
     """A query of which only wrong rows are known: all other candidates are right."""
     ranking = ranker.rank(text, HEAD)
     return Example.of(ranking, [row for row in ranking.rows if row not in wrong], names)
@@ -123,7 +122,7 @@ def _write(snapshot: Snapshot, weights: Mapping[str, float]) -> None:
 
 
 def summary(tuned: Tuned) -> str:
-    """What came out, for people; three or four lines."""
+    """The result as text, in three or four lines."""
     gain = tuned.gain
     changed = [
         f"{name} {tuned.before[name]:.3g} -> {value:.3g}"
@@ -132,14 +131,14 @@ def summary(tuned: Tuned) -> str:
     ]
     verdict = "used from now on; undo with: ncs tune --reset"
     if not tuned.written:
-        verdict = "not used: the difference may be chance; add queries, or use them all the same with --force"
+        verdict = "not used: the difference may be chance; add queries, or use them anyway with --force"
     elif not gain.wins:
         verdict = "used because of --force, although the difference may be chance; undo with: ncs tune --reset"
-    alone = f"{tuned.wrong} functions judged wrong, {tuned.wrong_alone} of them for queries without a right one"
+    wrong_line = f"{tuned.wrong} functions judged wrong, {tuned.wrong_alone} of them for queries without a right one"
     return "\n".join(
         [
             f"{tuned.questions} queries, {tuned.found} with a right function among the first {HEAD}",
-            *([alone] if tuned.wrong else []),
+            *([wrong_line] if tuned.wrong else []),
             f"mean reciprocal rank, each query with weights learned from the others ({FOLDS} folds): "
             f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"
             f" [{gain.low:+.3f}, {gain.high:+.3f}]",

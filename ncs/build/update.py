@@ -28,12 +28,12 @@ from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.build.batches import Collected
+    from ncs.build.batches import CollectedDocuments
 
 COMPACT_SHARE = 0.2
-"""Share of the documents that tombstones and updates may make up before everything is written as one segment again."""
+"""Share of tombstones and later segments in the documents above which an update is a build (compaction)."""
 MOST_SEGMENTS = 8
-"""Segments at which an update writes all but the first one anew, as one."""
+"""Segments at which an update merges all but the first."""
 
 
 def update(
@@ -49,9 +49,9 @@ def update(
 ) -> Changes:
     """Bring an index up to date with its sources; only files that changed are read.
 
-    paths: files that may have changed; None: all are looked at. Scores use the statistics of the last build. Where
-    tombstones and updates have become many, or with `compact`, everything is written anew as one segment with new
-    statistics; word vectors of fastText are kept, but for `retrain`.
+    paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
+    tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
+    fastText vectors are kept unless `retrain`.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
     while True:
@@ -63,10 +63,10 @@ def update(
             skipped = Skipped(unwanted=skip_reason)
             cache = FileCache(snapshot)
             difference = find_changes(snapshot, request, paths=paths, skipped=skipped, cache=cache)
-            stale = PENDING in description.counts or not is_reusable(snapshot, request.config)
-            if not (difference.changes or retrain or compact or stale):
+            must_build = PENDING in description.counts or not is_reusable(snapshot, request.config)
+            if not (difference.changes or retrain or compact or must_build):
                 return difference.changes
-            if not (retrain or compact or stale):
+            if not (retrain or compact or must_build):
                 outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
                 if outcome == WRITTEN:
                     return difference.changes
@@ -79,19 +79,19 @@ def update(
         return difference.changes
 
 
-WRITTEN, OVERTAKEN, TOO_MUCH = "written", "overtaken", "too much"
-"""What came of an update: a segment; another commit came first; a build is due."""
+WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "too much"
+"""Outcomes of an update: a new segment; another process committed first; a build is due."""
 
 
 def _write_update(cache: FileCache, request: Request, difference: Difference, skipped: Skipped | None) -> str:
-    """Write and commit a segment and tombstones. skipped: what a walk over all files left out; None without one."""
+    """Write and commit a segment and tombstones. skipped: files that the walk left out; None without a walk."""
     snapshot = cache.snapshot
     with ExitStack() as stack:
         stack.callback(cache.close)
         tombstones = cache.dead_files(difference.replaced)
         files = [*difference.files, *_read_again(cache, request, tombstones, difference.replaced)]
-        if _is_much(snapshot, tombstones, files):
-            return TOO_MUCH
+        if _is_too_much(snapshot, tombstones, files):
+            return BUILD_DUE
         parts, merged, began = snapshot.segments, [], difference.began
         if len(parts) >= MOST_SEGMENTS:
             merged, parts = _later_files(cache, snapshot, tombstones), parts[:1]
@@ -99,7 +99,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
             began = began if skipped is not None else min(began, cache.began())
         rankers = requested_rankers(request.config.rankers, snapshot.statistics)
         if not all(ranker.can_extend for ranker in rankers):
-            return TOO_MUCH
+            return BUILD_DUE
         writer = stack.enter_context(open_writer(snapshot.folder))
         if writer.previous is None or writer.previous.number != snapshot.description.number:
             return OVERTAKEN
@@ -119,7 +119,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
 def _read_again(
     cache: FileCache, request: Request, tombstones: NDArray[np.int64], replaced: Sequence[tuple[str, str]]
 ) -> list[SourceFile]:
-    """Unchanged files that hold copies of documents that are gone: these documents are theirs from now on."""
+    """Unchanged files with copies of removed documents, which become documents of these files."""
     dead = {(segment, file) for segment, file in tombstones.tolist()}
     copies = {
         (entry.repository, entry.path): entry.place for segment, file, entry in cache.files() if (segment, file) in dead
@@ -134,7 +134,7 @@ def _read_again(
 
 
 def _later_files(cache: FileCache, snapshot: Snapshot, tombstones: NDArray[np.int64]) -> list[SourceFile]:
-    """The files of all segments but the first that stay, to be taken over from the cache."""
+    """The live files of all segments but the first, to be copied from the cache."""
     dead, first = {(segment, file) for segment, file in tombstones.tolist()}, int(snapshot.segments[0].name)
     return [
         SourceFile(entry.repository, entry.path, b"", Origin(entry.place, entry.stamp), unchanged=True)
@@ -143,13 +143,13 @@ def _later_files(cache: FileCache, snapshot: Snapshot, tombstones: NDArray[np.in
     ]
 
 
-def _is_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Sequence[SourceFile]) -> bool:
-    """Whether so much changed that everything should be written anew."""
+def _is_too_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Sequence[SourceFile]) -> bool:
+    """Whether so much changed that a build is due."""
     total = max(1, snapshot.segments[0].documents)
     dead = 0
     for segment in snapshot.segments:
-        gone = replace(segment, dead_files=tombstones[tombstones[:, 0] == int(segment.name), 1])
-        dead += sum(stop - start for start, stop in gone.dead_rows())
+        after = replace(segment, dead_files=tombstones[tombstones[:, 0] == int(segment.name), 1])
+        dead += sum(stop - start for start, stop in after.dead_rows())
     later = len(snapshot) - total
     per_byte = total / max(1, int(snapshot.description.counts.get("source_bytes", 1)))
     new = per_byte * sum(len(file.data) for file in files)
@@ -159,12 +159,12 @@ def _is_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Sequence[
 def _extend(
     snapshot: Snapshot,
     segment: Path,
-    collected: Collected,
+    collected: CollectedDocuments,
     request: Request,
     rankers: Sequence[Any],
     clock: Clock,
 ) -> None:
-    """All that a segment holds beside documents and words, by the statistics that stand."""
+    """Write facts, postings and vectors of a new segment with the existing statistics."""
     with open_documents(segment) as documents:
         with clock("facts"):
             write_facts(segment, collected.uses, collected.words, documents, deduplicate=request.config.deduplicate)
@@ -204,7 +204,7 @@ def _commit(
 
 
 def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int64]) -> dict[str, Any]:
-    """Documents, copies and files that are there, by repository, language and kind."""
+    """Counts of live documents, copies and files, by repository, language and kind."""
     totals: Counter[str] = Counter()
     labels: dict[str, Counter[str]] = {"repositories": Counter(), "languages": Counter(), "kinds": Counter()}
     states: dict[int, list[str]] = {BROKEN: [], FAILED: []}
@@ -212,16 +212,16 @@ def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int
     for path, _ in segments:
         dead = tombstones[tombstones[:, 0] == int(path.name), 1]
         with DocumentTable(path / NAME) as documents:
-            own = documents.live_counts(dead)
+            counts = documents.live_counts(dead)
         for name, counter in labels.items():
-            counter.update(own[name])
+            counter.update(counts[name])
         table = FileTable.load(path)
-        gone = frozenset(dead.tolist())
-        entries = [entry for number, entry in enumerate(table.entries if table else ()) if number not in gone]
+        dead_numbers = frozenset(dead.tolist())
+        entries = [entry for number, entry in enumerate(table.entries if table else ()) if number not in dead_numbers]
         paths += [entry.path for entry in entries]
         totals += Counter(
-            documents=own["documents"],
-            copies=own["copies"],
+            documents=counts["documents"],
+            copies=counts["copies"],
             files=len(entries),
             source_bytes=sum(entry.bytes for entry in entries),
         )

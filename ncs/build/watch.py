@@ -17,22 +17,21 @@ from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
 Place = tuple[str, int, int]
-"""A path that is watched, and which folder or file that was: one that was made anew must be watched anew."""
+"""A watched path with its device and inode: a path that was replaced must be watched again."""
 
 QUIET, MOST = 100, 800
-"""Milliseconds without an edit after which a series of them is over, and after which it is looked at all the same."""
+"""Milliseconds without an edit after which a series ends, and the longest series."""
 LOOK = 500
-"""Milliseconds between looks at whether a root was made anew."""
+"""Milliseconds between checks whether a root was replaced."""
 AGAIN, LONGEST = 2.0, 300.0
-"""Seconds after which a failed update is tried again; twice as many each time, up to LONGEST."""
+"""Seconds until a failed update is retried, doubled each time up to LONGEST."""
 
 
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
     """Keep the index in `folder` up to date with its sources until `stop` is set, or KeyboardInterrupt.
 
-    Before all it is brought up to date. Every update that changed something and every failure is one line for
-    `say`; a failed update is tried again, by itself and with the next edit. Raises MissingExtra, what Index.load
-    raises for an index that cannot be followed at all, and NcsError where the system watches no more folders.
+    It is updated once at the start. Every update with changes and every failure is one line for `say`; a failed update
+    is retried. Raises MissingExtra, what Index.load raises, and NcsError where the system cannot watch more folders.
     """
     watchfiles, stop = _watchfiles(), stop or Event()
     follower = Follower(folder, say)
@@ -43,7 +42,7 @@ def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
             follower.step(edited)
             if follower.places() != places:
                 break
-        else:  # there is nothing to watch now; what is due, and that it fails, is so all the same
+        else:  # no root exists now; an update may still be due
             follower.step(())
             stop.wait(LOOK / 1000)
 
@@ -57,22 +56,22 @@ def _watchfiles() -> ModuleType:
 
 
 def _edits(watchfiles: ModuleType, places: Iterable[Place], stop: Event) -> Iterator[list[str]]:
-    """The paths of each series of edits; an empty list after every LOOK without any. Ends where a place is gone."""
+    """The paths of each series of edits; an empty list after every LOOK without any. Ends when a path is removed."""
     paths = [path for path, _, _ in places]
     if not paths:
         return
     try:
-        for found in watchfiles.watch(
+        for changes in watchfiles.watch(
             *paths, watch_filter=None, debounce=MOST, step=QUIET, rust_timeout=LOOK, yield_on_timeout=True,
             stop_event=stop, recursive=any(map(_is_folder, paths)), ignore_permission_denied=True,
         ):  # fmt: skip
-            yield [path for _, path in found]
+            yield [path for _, path in changes]
     except FileNotFoundError:
         return
     except OSError as error:
         raise NcsError(
             f"cannot watch {paths[0]} ({error}); allow more (sysctl fs.inotify.max_user_watches=524288),"
-            " or look at the files in turn: WATCHFILES_FORCE_POLLING=1"
+            " or poll: WATCHFILES_FORCE_POLLING=1"
         ) from error
 
 
@@ -81,41 +80,41 @@ def _is_folder(path: str) -> bool:
 
 
 class Follower:
-    """The state of `watch` between edits: which paths wait for an update, when it is due, and what was said already."""
+    """The state of `watch` between edits: paths to update, when the update is due, and messages already shown."""
 
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
         self._own = f"{folder.resolve()}/"
         self._description = read_description(folder)
         self._edited: set[Path] | None = None
-        """Paths to look at; None: all files."""
+        """Paths to check; None: all files."""
         self._due: float | None = clock()
         self._not_before = clock()
         self._failures, self._last_failure, self._advised = 0, "", False
 
     def greeting(self) -> str:
-        """What is watched."""
+        """The first message: what is watched."""
         roots = list(map(str, roots_of(self._description)))
         if not roots:
-            raise BadInput(f"{self._folder} does not say which files it was made of; make it with: ncs build")
+            raise BadInput(f"{self._folder} does not name its source files; build it again with: ncs build")
         return f"watching {', '.join(roots)}: {self._description.counts['documents']:,} documents; stop with ctrl-c"
 
     def places(self) -> tuple[Place, ...]:
-        """What is to be watched: the roots that are there now; of a root that is a file its folder."""
-        found: dict[str, Place] = {}
+        """The paths to watch: existing roots; for a root that is a file, its folder."""
+        places_by_path: dict[str, Place] = {}
         for root in roots_of(self._description):
-            watched = root.parent if root.is_file() else root
+            folder = root.parent if root.is_file() else root
             try:
-                status = watched.stat()
+                status = folder.stat()
             except OSError:
                 continue
-            found[str(watched)] = str(watched), status.st_dev, status.st_ino
-        return tuple(found.values())
+            places_by_path[str(folder)] = str(folder), status.st_dev, status.st_ino
+        return tuple(places_by_path.values())
 
     def step(self, edited: Iterable[str]) -> None:
-        """Note edits of these paths; and update, where that is due."""
+        """Record edits of these paths, and update if an update is due."""
         now = self._clock()
-        paths = {Path(path) for path in edited if self._matters(path)}
+        paths = {Path(path) for path in edited if self._is_relevant(path)}
         if paths:
             if self._edited is not None:
                 self._edited |= paths
@@ -123,8 +122,8 @@ class Follower:
         if self._due is not None and now >= max(self._due, self._not_before):
             self._update(now)
 
-    def _matters(self, path: str) -> bool:
-        """Neither what a build writes, nor what git notes for itself; the update decides about all else."""
+    def _is_relevant(self, path: str) -> bool:
+        """Whether an edit of a path may change the index: not files of an index, nor git's own without a revision."""
         if path.startswith(self._own) or path + "/" == self._own or f"/{DEFAULT_NAME}/" in path:
             return False
         return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)
@@ -142,7 +141,7 @@ class Follower:
         seconds = self._clock() - began
         if changes:
             self._say(f"{describe(changes)}; {self._description.counts['documents']:,} documents, {seconds:.1f} s")
-        else:  # files that no index holds are written all the time somewhere: half of the time is theirs at most
+        else:  # edits of files that are not indexed: spend at most half of the time on them
             self._not_before = self._clock() + seconds
         advice = retraining_advice(self._description)
         if advice and not self._advised:
@@ -150,7 +149,7 @@ class Follower:
         self._advised = advice is not None
 
     def _fail(self, error: Exception, began: float) -> None:
-        """One line, once while it stays the same; then again later, and later still."""
+        """Report a failure unless it repeats the last one, and schedule a retry with backoff."""
         line = " ".join(str(error).split()) or type(error).__name__
         if line != self._last_failure:
             self._say(f"not updated: {line}")

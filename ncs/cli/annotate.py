@@ -52,7 +52,7 @@ def annotate(
     if export is not None or runs is not None:
         command.write(request, output.say, to=export, runs=runs)
     if agreement:
-        typer.echo(command.agreed(request))
+        typer.echo(command.agreement_report(request))
     if export is None and runs is None and not agreement:
         token = read_token(token_file, os.environ)
         track = output.tracker(quiet)

@@ -9,7 +9,7 @@ import typer
 
 from ncs.build.memory import size_of
 from ncs.cli import output
-from ncs.cli.options import Quiet, Store, Workers, given, index_folder
+from ncs.cli.options import Quiet, Store, Workers, index_folder, without_none
 from ncs.cli.publish import Publisher
 from ncs.errors import BadInput
 
@@ -102,7 +102,7 @@ def build(
     from ncs.index import Index
     from ncs.storage.snapshot import DEFAULT_NAME
 
-    fasttext = given(
+    fasttext = without_none(
         dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
         threads=threads, seed=seed, pretrained=str(pretrained) if pretrained else None,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def build(
         texts=not no_texts,
         revision=revision,
         rankers=(*(ranker or ()), *heads),
-        **given(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
+        **without_none(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
     )
     folder = index or Path(DEFAULT_NAME)
     publisher = Publisher(folder, store, quiet=quiet)
@@ -144,7 +144,7 @@ def _ingest(scheduler: str | None, give_up: float | None) -> Ingest | None:
 
     from ncs.scale.dask.client import ingest_on_cluster
 
-    return partial(ingest_on_cluster, scheduler=scheduler, **given(give_up=give_up))
+    return partial(ingest_on_cluster, scheduler=scheduler, **without_none(give_up=give_up))
 
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ncs.cli import output
-from ncs.cli.options import Json, Quiet, given
+from ncs.cli.options import Json, Quiet, without_none
 
 app = typer.Typer(
     name="corpus",
@@ -53,11 +53,11 @@ def codesearchnet(
     """
     from corpora.codesearchnet import commands
 
-    made = commands.make(
+    statistics = commands.make(
         sources, out, workers=workers, track=output.tracker(quiet),
-        **given(language=language, licence=license, any_licence=any_license or None, seed=seed),
+        **without_none(language=language, licence=license, any_licence=any_license or None, seed=seed),
     )  # fmt: skip
     if as_json:
-        output.show_json(made)
+        output.show_json(statistics)
     else:
-        commands.show(made)
+        commands.show(statistics)

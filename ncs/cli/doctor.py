@@ -72,10 +72,10 @@ def to_dict(findings: Iterable[Finding]) -> Mapping[str, Any]:
     return {"healthy": all(row["level"] != "todo" for row in rows), "findings": rows}
 
 
-def _typed(*words: str | Path) -> str:
+def _command_line(*words: str | Path) -> str:
     """A command as it can be typed, whatever folders are called.
 
-    >>> _typed("ncs", "update", "-i", "my index")
+    >>> _command_line("ncs", "update", "-i", "my index")
     "ncs update -i 'my index'"
     """
     return shlex.join(map(str, words))
@@ -91,7 +91,9 @@ def diagnose(folder: Path | None, *, seconds: float = SECONDS) -> Iterator[Findi
         index = Index.load(folder or find_index(Path.cwd()))
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
-        yield Finding("todo", "index", text, _typed("ncs", "build", ".", *(() if folder is None else ("-i", folder))))
+        yield Finding(
+            "todo", "index", text, _command_line("ncs", "build", ".", *(() if folder is None else ("-i", folder)))
+        )
         return
     except (IndexFolderError, OSError) as error:
         text, _, command = str(error).partition("; build it again with: ")
@@ -115,18 +117,18 @@ def check_installation() -> Iterator[Finding]:
         yield Finding("todo", "program", text, f"pip install {' '.join(missing)}")
     else:
         libraries = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "faiss-cpu", "fasttext", "tree-sitter"))
-        ours = _version(DISTRIBUTION) or "not installed"
-        yield Finding("ok", "program", f"ncs {ours}, Python {platform.python_version()}, {libraries}")
+        version = _version(DISTRIBUTION) or "not installed"
+        yield Finding("ok", "program", f"ncs {version}, Python {platform.python_version()}, {libraries}")
     missing = [name for name in LANGUAGES if not installed(name)]
     yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(missing)} of {len(LANGUAGES)} languages are installed")
     if missing:
         remedy = f"pip install '{DISTRIBUTION}[languages]'"
         yield Finding("note", "grammars", f"not installed: {', '.join(missing)}", remedy)
     extras = {extra: names for extra, names in needed.items() if extra not in DEVELOPER_EXTRAS}
-    lacking = {extra: [name for name in names if _version(name) is None] for extra, names in extras.items()}
-    if complete := [extra for extra, names in lacking.items() if not names]:
+    missing_by_extra = {extra: [name for name in names if _version(name) is None] for extra, names in extras.items()}
+    if complete := [extra for extra, names in missing_by_extra.items() if not names]:
         yield Finding("ok", "extras", f"extras installed: {', '.join(complete)}")
-    for extra, names in lacking.items():
+    for extra, names in missing_by_extra.items():
         if names:
             text = f"extra {extra} is not installed ({', '.join(names)})"
             yield Finding("note", "extras", text, f"pip install '{DISTRIBUTION}[{extra}]'")
@@ -138,13 +140,13 @@ def requirements() -> dict[str, list[str]]:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return {}
-    found: dict[str, list[str]] = {}
+    extras: dict[str, list[str]] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")
         name, extra = _NAME.match(requirement.strip()), _EXTRA.search(marker)
         if name:
-            found.setdefault(extra[1] if extra else "", []).append(name[0])
-    return found
+            extras.setdefault(extra[1] if extra else "", []).append(name[0])
+    return extras
 
 
 def _version(name: str) -> str | None:
@@ -165,7 +167,7 @@ def check_index(index: Index) -> Iterator[Finding]:
     from ncs.learn.confidence import TUNED
     from ncs.learn.embeddings import retraining_advice
 
-    counts, update = index.description.counts, _typed("ncs", "update", "-i", index.folder)
+    counts, update = index.description.counts, _command_line("ncs", "update", "-i", index.folder)
     about = f"{count(len(index), 'document')} of {count(len(counts['repositories']), 'repository', 'repositories')}"
     languages = ", ".join(f"{name} {n:,}" for name, n in counts["languages"].items())
     yield Finding("ok", "index", f"{index.folder}: {about} in {languages}; of {index.description.created}")
@@ -204,14 +206,14 @@ def check_sources(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding
     from ncs.build.file_cache import made_by
     from ncs.build.request import find_changes, request_of, roots_of
 
-    description, update = index.description, _typed("ncs", "update", "-i", index.folder)
+    description, update = index.description, _command_line("ncs", "update", "-i", index.folder)
     roots = roots_of(description)
     if not roots:
         yield Finding("note", "sources", "the index does not name its source files: it cannot be updated")
         return
     if missing := [str(root) for root in roots if not root.exists()]:
         text = f"source folder missing ({', '.join(missing)}); results come from the old index"
-        yield Finding("todo", "sources", text, _typed("ncs", "build", "SOURCES", "-i", index.folder))
+        yield Finding("todo", "sources", text, _command_line("ncs", "build", "SOURCES", "-i", index.folder))
         return
     if description.counts["sources"]["made_by"] != made_by():
         text = "read by another version of ncs or its grammars; the next update reads all files again"
@@ -243,8 +245,12 @@ def check_disk(index: Index) -> Iterator[Finding]:
     if not os.access(folder, os.W_OK):
         text = f"{folder} is read-only: it can be searched, but not updated; build one where you may write"
         roots = [str(root) for root in roots_of(index.description)] or ["SOURCES"]
-        yield Finding("note", "disk", text, _typed("ncs", "build", *roots, "-i", "FOLDER"))
+        yield Finding("note", "disk", text, _command_line("ncs", "build", *roots, "-i", "FOLDER"))
         return
     free, needed = shutil.disk_usage(folder).free, SPACE * int(index.description.counts.get("source_bytes", 0))
     text = f"{free / 1e6:,.0f} MB free; an update may need {needed / 1e6:,.0f} MB"
-    yield Finding("ok", "disk", text) if free >= needed else Finding("todo", "disk", text, _typed("df", "-h", folder))
+    yield (
+        Finding("ok", "disk", text)
+        if free >= needed
+        else Finding("todo", "disk", text, _command_line("df", "-h", folder))
+    )

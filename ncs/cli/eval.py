@@ -47,10 +47,10 @@ def eval_queries(
 
     if queries.suffix == ".json":
         raise BadInput(f"{queries} is JSON, with code as answers; use ncs evaluate instead")
-    with open_index(index) as opened:
-        feedback = [one for one in read_feedback(queries, opened.documents, qrels=qrels) if one.rows]
-        judged = user_queries.judge(opened, feedback, ranker or [DEFAULT_RANKER])
+    with open_index(index) as opened_index:
+        feedback = [one for one in read_feedback(queries, opened_index.documents, qrels=qrels) if one.rows]
+        judgments = user_queries.judge(opened_index, feedback, ranker or [DEFAULT_RANKER])
     if as_json:
-        output.show_json({"questions": len(judged[0].ranks), "rankers": [asdict(one) for one in judged]})
+        output.show_json({"questions": len(judgments[0].ranks), "rankers": [asdict(one) for one in judgments]})
     else:
-        typer.echo(user_queries.report(judged))
+        typer.echo(user_queries.report(judgments))

@@ -53,4 +53,4 @@ def evaluate(
     if as_json:
         output.show_json(asdict(results))
     else:
-        typer.echo(stackoverflow.shown(results), nl=False)
+        typer.echo(stackoverflow.format_result(results), nl=False)

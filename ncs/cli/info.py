@@ -22,12 +22,12 @@ def info(
     from ncs.answer import describe
     from ncs.index import Index
 
-    with Index.load(index_folder(index), verify=verify) as opened:
-        described = describe(opened)
+    with Index.load(index_folder(index), verify=verify) as opened_index:
+        description = describe(opened_index)
     if as_json:
-        output.show_json(described)
+        output.show_json(description)
     else:
-        output.show_info(described)
+        output.show_info(description)
 
 
 def words(
@@ -42,15 +42,15 @@ def words(
     """
     from ncs.answer import words_like
 
-    with open_index(index) as opened:
-        answer = words_like(opened, word, n)
+    with open_index(index) as opened_index:
+        answer = words_like(opened_index, word, n)
     neighbors = answer["words"]
     if neighbors is None:
-        near = f"; similar words: {', '.join(answer['near'])}" if answer["near"] else ""
-        output.say(f"ncs: no match for {word!r}{near}")
+        hint = f"; similar words: {', '.join(answer['near'])}" if answer["near"] else ""
+        output.say(f"ncs: no match for {word!r}{hint}")
         raise typer.Exit(NOTHING_FOUND)
     if as_json:
         output.show_json({"word": word, "words": neighbors})
     else:
-        output.show_table(f"words used like {word!r}", [(one["word"], f"{one['similarity']:.3f}") for one in neighbors])
+        output.show_table(f"words used like {word!r}", [(row["word"], f"{row['similarity']:.3f}") for row in neighbors])
     raise typer.Exit(FOUND if neighbors else NOTHING_FOUND)

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 
 
-def possible() -> bool:
+def is_available() -> bool:
     """Whether all three streams are a capable terminal, and textual is installed."""
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     return terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual") is not None

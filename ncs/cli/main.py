@@ -63,10 +63,10 @@ class LazyGroup(typer.core.TyperGroup):
         command = getattr(import_module(f"ncs.cli.{module}"), function)
         if isinstance(command, typer.Typer):
             return typer.main.get_command(command)
-        alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
+        single = typer.Typer(add_completion=False, context_settings=SETTINGS)
         forwarded = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-        alone.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
-        return typer.main.get_command(alone)
+        single.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
+        return typer.main.get_command(single)
 
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -102,7 +102,7 @@ def _run() -> None:
     if len(sys.argv) == 1:
         from ncs.cli import interactive
 
-        if interactive.possible():
+        if interactive.is_available():
             interactive.search()
             return
     app()

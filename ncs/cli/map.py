@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ncs.cli import output
-from ncs.cli.options import IndexOption, Quiet, given, index_folder
+from ncs.cli.options import IndexOption, Quiet, index_folder, without_none
 
 
 def draw_map(
@@ -25,6 +25,6 @@ def draw_map(
     from ncs.build.map import make_map
 
     folder = index_folder(index)
-    drawn = make_map(folder, track=output.tracker(quiet), **given(points=points, seed=seed))
+    project_map = make_map(folder, track=output.tracker(quiet), **without_none(points=points, seed=seed))
     if not quiet:
-        output.say(f"{len(drawn.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
+        output.say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ncs.cli import output
-from ncs.cli.options import Store, TokenFile, given
+from ncs.cli.options import Store, TokenFile, without_none
 from ncs.errors import BadInput, MissingExtra
 
 
@@ -49,13 +49,13 @@ def mcp(
         options += ["--store", store] if store else []
         typer.echo(instructions(options), nl=False)
         return
-    if not (folders or indexes) and (named := os.environ.get("NCS_INDEX")):
-        indexes = (Path(named),)
+    if not (folders or indexes) and (environment_index := os.environ.get("NCS_INDEX")):
+        indexes = (Path(environment_index),)
     if token_file is not None and not http:
         raise BadInput("--token-file needs --http; over stdio only the client that started the server can use it")
     if store and (folders or len(indexes) != 1):
         raise BadInput("--store goes with one index; name its folder with -i")
-    settings = Settings(folders, indexes, client_roots=not http, **given(wait=wait, store=store))
+    settings = Settings(folders, indexes, client_roots=not http, **without_none(wait=wait, store=store))
     token = read_token(token_file, os.environ) if http else None
     try:
         from ncs.serve.mcp import server

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOUND, NOTHING_FOUND, FAILED = 0, 1, 2
 
 
-def _counted(name: str) -> list[str]:
+def _index_names(name: str) -> list[str]:
     """The names in one of the counts of the index, for completion; none without an index."""
     from ncs.errors import NcsError
     from ncs.storage.snapshot import read_description
@@ -28,7 +28,7 @@ def _counted(name: str) -> list[str]:
         return []
 
 
-def _starting(names: Iterable[str], incomplete: str) -> list[str]:
+def _with_prefix(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -36,29 +36,29 @@ def complete_ranker(incomplete: str) -> list[str]:
     """Names of rankers."""
     from ncs.search.rankers import RANKERS
 
-    return _starting(RANKERS, incomplete)
+    return _with_prefix(RANKERS, incomplete)
 
 
 def complete_format(incomplete: str) -> list[str]:
     """Names of formats."""
-    return _starting(FORMATS, incomplete)
+    return _with_prefix(FORMATS, incomplete)
 
 
 def complete_language(incomplete: str) -> list[str]:
     """Languages of the index; without one, all that are supported."""
     from ncs.extract.languages import LANGUAGES
 
-    return _starting(_counted("languages") or LANGUAGES, incomplete)
+    return _with_prefix(_index_names("languages") or LANGUAGES, incomplete)
 
 
 def complete_kind(incomplete: str) -> list[str]:
     """Kinds of documents of the index."""
-    return _starting(_counted("kinds") or ["class", "function", "method"], incomplete)
+    return _with_prefix(_index_names("kinds") or ["class", "function", "method"], incomplete)
 
 
 def complete_repository(incomplete: str) -> list[str]:
     """Repositories of the index."""
-    return _starting(_counted("repositories"), incomplete)
+    return _with_prefix(_index_names("repositories"), incomplete)
 
 
 IndexOption = Annotated[
@@ -106,7 +106,7 @@ Store = Annotated[
 ]
 
 
-def given(**options: Any) -> dict[str, Any]:
+def without_none(**options: Any) -> dict[str, Any]:
     """Only what the user set: defaults are written once, in the engine."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -115,8 +115,8 @@ def index_folder(index: Path | None) -> Path:
     """The index to use: the one named, else $NCS_INDEX, else the nearest; raises IndexNotFound."""
     from ncs.storage.snapshot import find_index
 
-    named = index or (Path(os.environ["NCS_INDEX"]) if os.environ.get("NCS_INDEX") else None)
-    return named or find_index(Path.cwd())
+    folder = index or (Path(os.environ["NCS_INDEX"]) if os.environ.get("NCS_INDEX") else None)
+    return folder or find_index(Path.cwd())
 
 
 def open_index(index: Path | None, store: str | None = None) -> Index:

@@ -76,14 +76,14 @@ def query(
     from ncs.answer import ask
 
     form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index, store) as opened:
+    with open_index(index, store) as opened_index:
         answer = ask(
-            opened, " ".join(text), max(k, open_hit or 0),
+            opened_index, " ".join(text), max(k, open_hit or 0),
             ranker=ranker, language=language, repository=repository, path=path, kind=kind,
             functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
-        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
 def similar(
@@ -109,12 +109,12 @@ def similar(
     from ncs.answer import ask_similar
 
     form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index) as opened:
+    with open_index(index) as opened_index:
         answer = ask_similar(
-            opened, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
+            opened_index, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
             code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
-        _show(answer, opened, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
 
 
 def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
@@ -131,16 +131,16 @@ def _show(
     locator = SourceLocator(index.snapshot)
     try:
         if open_hit is None:
-            shown = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
+            count = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
         else:
-            shown = _open(answer, open_hit, locator)
+            count = _open(answer, open_hit, locator)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FOUND) from None
     for note in answer["notes"] if not quiet else ():
         output.say(f"ncs: {note}")
-    raise typer.Exit(FOUND if shown else NOTHING_FOUND)
+    raise typer.Exit(FOUND if count else NOTHING_FOUND)
 
 
 def _open(answer: Answer, number: int, locator: SourceLocator) -> int:

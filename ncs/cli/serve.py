@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ncs.cli import output
-from ncs.cli.options import Store, TokenFile, given, index_folder
+from ncs.cli.options import Store, TokenFile, index_folder, without_none
 from ncs.errors import BadInput, MissingExtra
 
 
@@ -50,7 +50,7 @@ def serve(
     settings = Settings(
         folders, feedback_files(feedback or [], list(folders)), host, port, tuple(allow_host or ()),
         workers=default_workers() if workers is None else workers, quiet=quiet, store=store or "",
-        **given(seconds=time_limit),
+        **without_none(seconds=time_limit),
     )  # fmt: skip
     token = read_token(token_file, os.environ)
     try:

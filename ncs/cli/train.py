@@ -38,16 +38,16 @@ def explain_attention(
     """
     from ncs.learn.heads import Head, word_weights
 
-    with open_index(index) as opened:
-        loaded = Head.load(head) if head else cast("UnifRanker", opened.ranker("unif")).head
-        hits = opened.ranker().search(text, 1)
+    with open_index(index) as opened_index:
+        loaded = Head.load(head) if head else cast("UnifRanker", opened_index.ranker("unif")).head
+        hits = opened_index.ranker().search(text, 1)
         if not hits:
             output.say(f"ncs: no match for {text!r}")
             raise typer.Exit(NOTHING_FOUND)
         row = hits[0][0]
-        document = opened.documents.document(row)
+        document = opened_index.documents.document(row)
         lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
-        for each in word_weights(loaded, opened.word_table(), row)[:n]:
+        for each in word_weights(loaded, opened_index.word_table(), row)[:n]:
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
     typer.echo("\n".join(lines))

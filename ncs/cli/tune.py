@@ -35,13 +35,13 @@ def tune(
 
     if reset == (from_feedback is not None):
         raise BadInput("name a file with --from-feedback, or go back with --reset")
-    with open_index(index) as opened:
+    with open_index(index) as opened_index:
         if from_feedback is None:
-            removed = tuning.reset(opened.snapshot)
+            removed = tuning.reset(opened_index.snapshot)
             output.say("removed the tuned weights" if removed else "there are no tuned weights")
             return
-        feedback = read_feedback(from_feedback, opened.documents, qrels=qrels)
-        tuned = tuning.tune(opened.snapshot, feedback, force=force)
+        feedback = read_feedback(from_feedback, opened_index.documents, qrels=qrels)
+        tuned = tuning.tune(opened_index.snapshot, feedback, force=force)
     if as_json:
         output.show_json(asdict(tuned))
     else:

@@ -1,1 +1,1 @@
-"""Past one machine: Dask reads sources on many machines, Milvus answers for many readers."""
+"""Scaling beyond one machine: building on a Dask cluster, searching in Milvus."""

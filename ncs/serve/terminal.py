@@ -38,8 +38,8 @@ def heading(hit: Mapping[str, Any]) -> str:
 def copies_line(hit: Mapping[str, Any]) -> str | None:
     """Where copies of a hit are, and whether it is a copy of the function in the query."""
     exact = ["exact copy"] if hit.get("exact_copy") else []
-    near = _places("nearly the same at", hit.get("near_copies", ()))
-    return "; ".join([*exact, *_places("also at", hit["copies"]), *near]) or None
+    near_copies = _places("nearly the same at", hit.get("near_copies", ()))
+    return "; ".join([*exact, *_places("also at", hit["copies"]), *near_copies]) or None
 
 
 def _places(label: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -24,7 +24,7 @@ from ncs.storage.snapshot import (
     STATISTICS,
     TOMBSTONES,
     Description,
-    FileEntry,
+    StoredFile,
     checksum,
     read_description,
 )
@@ -50,7 +50,7 @@ class IndexWriter:
         """The current snapshot; None if there is none or it cannot be read."""
         with suppress(NcsError):
             self.previous = read_description(folder)
-        self._entries: dict[str, FileEntry] = dict(self.previous.files) if self.previous else {}
+        self._entries: dict[str, StoredFile] = dict(self.previous.files) if self.previous else {}
         """Entries of files that are already synced."""
         self._number = _last_number(folder, self.previous)
 
@@ -119,9 +119,9 @@ class IndexWriter:
         collect_garbage(self.folder)
         return description
 
-    def _sync_new_files(self, paths: Sequence[Path]) -> dict[str, FileEntry]:
+    def _sync_new_files(self, paths: Sequence[Path]) -> dict[str, StoredFile]:
         """Entries of all files in these folders; new files are synced."""
-        files: dict[str, FileEntry] = {}
+        files: dict[str, StoredFile] = {}
         new, folders = [], {self.folder}
         for path in paths:
             folders.add(path.parent)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -27,8 +27,7 @@ TEXTS = ("repository", "path", "place", "stamp")
 NUMBERS = ("digest", "bytes", "state", "rows", "copies", "began")
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One source file. digest: of its content. state: READ, BROKEN (syntax errors) or FAILED (unreadable)."""
 
     repository: str

@@ -48,7 +48,7 @@ PENDING = "pending"
 """Key of `counts`: what is still missing from an index committed before its build was complete."""
 
 
-class FileEntry(TypedDict):
+class StoredFile(TypedDict):
     """Size and checksum of a file."""
 
     bytes: int
@@ -69,7 +69,7 @@ class Description:
     config: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    files: Mapping[str, FileEntry] = field(default_factory=dict)
+    files: Mapping[str, StoredFile] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One object."""
@@ -354,7 +354,7 @@ def _no_snapshot(folder: Path) -> NcsError:
     return IndexDamaged(f"{folder} has no {SNAPSHOT} and is not an index; name another folder with -i")
 
 
-def checksum(path: Path) -> FileEntry:
+def checksum(path: Path) -> StoredFile:
     """Size and checksum of a file."""
     digest, size = blake2b(digest_size=16), 0
     with path.open("rb") as file:
@@ -364,7 +364,7 @@ def checksum(path: Path) -> FileEntry:
     return {"bytes": size, "blake2b": digest.hexdigest()}
 
 
-def check_files(folder: Path, files: Mapping[str, FileEntry], *, verify: bool) -> Iterator[str]:
+def check_files(folder: Path, files: Mapping[str, StoredFile], *, verify: bool) -> Iterator[str]:
     """Problems of files, one sentence each.
 
     Compares all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total.
@@ -377,7 +377,7 @@ def check_files(folder: Path, files: Mapping[str, FileEntry], *, verify: bool) -
             yield f"{folder / path} {wrong}"
 
 
-def _wrong(path: Path, entry: FileEntry, *, read: bool) -> str:
+def _wrong(path: Path, entry: StoredFile, *, read: bool) -> str:
     try:
         size = path.stat().st_size
         if size != entry["bytes"]:

@@ -280,7 +280,7 @@ def test_what_cannot_be_updated_is_refused_with_a_remedy(tmp_path: Path) -> None
     with Index.build(root, tmp_path / "idx", config=QUICK) as index:
         documents = index.documents.documents(range(len(index)))
     Index.of(documents, tmp_path / "of", config=QUICK).close()
-    with pytest.raises(BadInput, match="does not say which files"):
+    with pytest.raises(BadInput, match="does not name its source files"):
         Index.update(tmp_path / "of")
     shutil.rmtree(root)
     with pytest.raises(SourceError, match="there is no"):

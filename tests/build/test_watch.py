@@ -253,7 +253,7 @@ def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
 def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path) -> None:
     documents = extract(b"def open_file(path):\n    return read(path)\n", "python")
     Index.of(documents, tmp_path / "made", config=QUICK).close()
-    with pytest.raises(BadInput, match="does not say which files"):
+    with pytest.raises(BadInput, match="does not name its source files"):
         watch(tmp_path / "made", print)
     with pytest.raises(IndexNotFound):
         watch(tmp_path / "none", print)

@@ -141,17 +141,28 @@ def test_words_lists_neighbours_and_knows_what_it_does_not_know(home: Path) -> N
     assert "keyboard" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing(home: Path, tmp_path: Path) -> None:
     done = ncs("build", str(home / "repos"), "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_damaged_index_is_one_line(home: Path, tmp_path: Path) -> None:
-    ncs("build", str(home / "repos"), "-q", cwd=tmp_path)
-    (tmp_path / ".ncs" / "snapshot.json").write_text("{")
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("snapshot.json", "{", "snapshot.json"),
+        ("snapshot.json", '{"format": 7}', "has format 7, this ncs reads"),
+        ("manifest.json", '{"format": 2}', "has an older format, this ncs reads"),
+    ],
+)
+def test_an_index_that_is_damaged_or_of_an_older_format_is_refused_in_one_line_with_the_remedy(
+    tmp_path: Path, file: str, content: str, message: str
+) -> None:
+    (tmp_path / ".ncs").mkdir()
+    (tmp_path / ".ncs" / file).write_text(content)
     done = ncs("query", "keyboard", cwd=tmp_path)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert message in done.stderr
     assert "ncs build" in done.stderr
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ncs.index import Index
-from tests import corpus
 from tests.waiting import LONG
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
@@ -50,16 +48,9 @@ def in_terminal(arguments: list[str], cwd: Path, columns: int, **more: str) -> s
     return output.decode().replace("\r\n", "\n")
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("console")
-    Index.build(corpus.write(folder / "repos"), folder / ".ncs").close()
-    return folder
-
-
 @pytest.mark.parametrize("columns", [80, 160])
-def test_hits_are_coloured_and_no_line_is_wider_than_the_terminal(home: Path, columns: int) -> None:
-    shown = in_terminal(["query", "hide soft keyboard", "-k", "2"], home, columns)
+def test_hits_are_coloured_and_no_line_is_wider_than_the_terminal(demo: Path, columns: int) -> None:
+    shown = in_terminal(["query", "hide soft keyboard", "-k", "2"], demo, columns)
     assert "\x1b[" in shown
     plain = ESCAPES.sub("", shown)
     assert max(len(line) for line in plain.split("\n")) <= columns
@@ -69,23 +60,23 @@ def test_hits_are_coloured_and_no_line_is_wider_than_the_terminal(home: Path, co
     assert ("…" in plain) == (columns == 80)  # the long lines of the code are cut, not wrapped
 
 
-def test_matching_words_are_marked_inside_identifiers(home: Path) -> None:
-    shown = in_terminal(["query", "hide soft keyboard", "-k", "1"], home, 160)
+def test_matching_words_are_marked_inside_identifiers(demo: Path) -> None:
+    shown = in_terminal(["query", "hide soft keyboard", "-k", "1"], demo, 160)
     marked = re.findall(r"\x1b\[[0-9;]*4(?:;[0-9;]*)?m([A-Za-z]+)", shown)
     assert {"hide", "Soft", "Keyboard"} <= set(marked)
 
 
 @pytest.mark.parametrize("columns", [50, 80])
-def test_an_explanation_fits_the_terminal_and_does_without_colours(home: Path, columns: int) -> None:
+def test_an_explanation_fits_the_terminal_and_does_without_colours(demo: Path, columns: int) -> None:
     question = ["query", "how to hide the soft keyboard internationalization", "-k", "3", "--explain"]
-    shown = in_terminal(question, home, columns, NO_COLOR="1")
+    shown = in_terminal(question, demo, columns, NO_COLOR="1")
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?[349][0-7](?:;|m)", shown)
     plain = ESCAPES.sub("", shown)
     assert max(len(line) for line in plain.split("\n")) <= columns
     assert " = lexical " in plain
-    assert "question; words: hide, soft," in plain
+    assert "how-to query; words: hide, soft," in plain
 
 
-def test_tables_are_drawn(home: Path) -> None:
-    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], home, 80))
-    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], home, 80))
+def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
+    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], demo, 80))
+    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], demo, 80))

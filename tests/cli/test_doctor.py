@@ -9,22 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ncs.cli.doctor import Finding, diagnose, left_out, requirements, to_dict
+from ncs.cli.doctor import Finding, diagnose, left_out, requirements
 from ncs.cli.main import app
 from ncs.config import BuildConfig
 from ncs.index import Index
 from tests import corpus
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("doctor")
-    Index.build(corpus.write(folder / "repos"), folder / ".ncs").close()
-    return folder
-
-
 @pytest.fixture
-def home(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index with sources of its own to change."""
     corpus.write(tmp_path / "repos")
     Index.build(tmp_path / "repos", tmp_path / ".ncs").close()
@@ -49,23 +42,18 @@ def describe_otherwise(folder: Path, **counts: object) -> None:
     file.write_text(json.dumps(description))
 
 
-def test_a_sound_index_is_healthy_and_lists_what_it_has(built: Path) -> None:
-    done = doctor("-i", str(built / ".ncs"))
+def test_a_sound_index_is_healthy_and_lists_what_it_has(demo: Path) -> None:
+    done = doctor("-i", str(demo / ".ncs"))
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert {line.split()[0] for line in lines} <= {"ok", "note"}
     assert lines[0].startswith("ok    ncs 0.")
-    index = f"ok    {built}/.ncs: 10 documents of 3 repositories in java 5, python 5; of 20"
+    index = f"ok    {demo}/.ncs: 10 documents of 3 repositories in java 5, python 5; of 20"
     assert any(line.startswith(index) for line in lines)
     assert any(line.startswith("ok    nothing changed since 20") and "4 files checked" in line for line in lines)
-    report = json.loads(doctor("-i", str(built / ".ncs"), "--json").stdout)
+    report = json.loads(doctor("-i", str(demo / ".ncs"), "--json").stdout)
     assert report["healthy"] is True
     assert {"level", "about", "text", "command"} == set(report["findings"][0])
-
-
-def test_only_something_to_do_is_unhealthy() -> None:
-    assert not to_dict([Finding("ok", "a", "b"), Finding("todo", "a", "b")])["healthy"]
-    assert to_dict([Finding("note", "a", "b")])["healthy"]
 
 
 def test_without_an_index_the_command_that_makes_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +124,8 @@ def test_word_vectors_of_a_much_smaller_corpus_should_be_learned_again(home: Pat
     assert (finding.level, finding.command) == ("todo", f"ncs update -i {home}/.ncs --retrain")
 
 
-def test_an_index_of_documents_at_hand_cannot_be_updated(tmp_path: Path, built: Path) -> None:
-    with Index.load(built / ".ncs") as index:
+def test_an_index_of_documents_at_hand_cannot_be_updated(tmp_path: Path, demo: Path) -> None:
+    with Index.load(demo / ".ncs") as index:
         documents = index.documents.documents(list(range(len(index))))
     Index.of(documents, tmp_path / "own", config=BuildConfig(deduplicate=False)).close()
     assert findings(tmp_path / "own", "sources")[0].level == "note"

@@ -62,6 +62,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_programs_of_the_project_tell_a_missing_file_in_one_line() -> None:
     for module, arguments in {
         "evaluation.benchmarks.query": ["nowhere", "--queries", "none.txt"],

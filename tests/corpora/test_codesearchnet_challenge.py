@@ -20,19 +20,10 @@ def function(number: int, language: str = "java", partition: str = "train") -> C
     if language == "python":
         code = f"def read{number}(path):\n    return open(path)"
     return CodeFunction(
-        repo="owner/repo",
-        path="src/A",
-        func_name=f"A.read{number}",
-        original_string=code,
-        language=language,
-        code=code,
-        code_tokens=("int", f"read{number}"),
-        docstring="Reads a file.",
-        docstring_tokens=("Reads", "a", "file", "."),
-        sha="0123",
-        url=url(number),
-        partition=partition,
-    )
+        repo="owner/repo", path="src/A", func_name=f"A.read{number}", original_string=code, language=language,
+        code=code, code_tokens=("int", f"read{number}"), docstring="Reads a file.", sha="0123", url=url(number),
+        docstring_tokens=("Reads", "a", "file", "."), partition=partition,
+    )  # fmt: skip
 
 
 def url(number: int) -> str:
@@ -105,7 +96,7 @@ def test_the_challenge_is_joined_by_url_and_means_are_kept(tmp_path: Path) -> No
         ),
         (
             {"annotations": ANNOTATIONS + f"Rust,read file,{url(1)},1,\n"},
-            r":8: no language 'Rust'; there are: go, java",
+            r":8: no language 'Rust'; choose from go, java",
         ),
         ({"annotations": ANNOTATIONS + f"Java,read file,{url(1)},4,\n"}, r":8: the grade '4' is not 0, 1, 2 or 3"),
         ({"annotations": "Language,Query\n"}, r":1: the columns must be Language,Query,GitHubUrl,Relevance,Notes"),
@@ -138,7 +129,7 @@ def test_a_wrong_function_is_reported_with_its_line(tmp_path: Path, line: str, m
 
 def test_wrong_archives_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "java.zip"
-    with pytest.raises(BadInput, match=r"there is no .*java\.zip; get it with"):
+    with pytest.raises(BadInput, match=r"there is no .*java\.zip; fetch it with"):
         list(read_functions([path]))
     path.write_bytes(b"PK\x03\x04 no")
     with pytest.raises(BadInput, match=r"java\.zip is damaged"):

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from corpora import load_corpora
 from corpora.__main__ import main as corpora_main
-from corpora.codesearchnet.collect import NO_LICENCE, NOT_ALLOWED, UNKNOWN_LICENCE, Rules, partition_of
+from corpora.codesearchnet.collect import NO_LICENSE, NOT_ALLOWED, UNKNOWN_LICENSE, Rules, partition_of
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
 from corpora.codesearchnet.pairs import corpora_of, pairs
 from corpora.codesearchnet.pipeline import make_corpus
@@ -184,12 +184,12 @@ def test_repositories_without_an_allowed_licence_are_left_out_unless_any_will_do
         source = {f"{name}.py": PYTHON.replace("load", f"load_{name}")}
         repository(root / name, {**source, "LICENSE": licence} if licence else source)
     made = make_corpus([root], tmp_path / "a", Rules(licences=("MIT",)), workers=1)
-    assert made["repositories"]["left out"] == {NOT_ALLOWED: 1, UNKNOWN_LICENCE: 1, NO_LICENCE: 1}
+    assert made["repositories"]["left out"] == {NOT_ALLOWED: 1, UNKNOWN_LICENSE: 1, NO_LICENSE: 1}
     assert {each.repo for each in functions(tmp_path / "a", "python")} == {"mit"}
     every = make_corpus([root], tmp_path / "b", EVERYTHING, workers=1)
     assert every["repositories"]["left out"] == {}
     assert every["repositories"]["licences"] == {"Apache-2.0": 1, "MIT": 1, "none": 1, "unknown": 1}
-    with pytest.raises(BadInput, match=r"none of 4 repositories has an allowed licence; take them all with --any"):
+    with pytest.raises(BadInput, match=r"none of 4 repositories has an allowed license; take them all with --any"):
         make_corpus([root], tmp_path / "c", Rules(licences=("ISC",)), workers=1)
 
 
@@ -243,7 +243,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
 
 def test_wrong_places_and_languages_are_an_error_of_one_line(tmp_path: Path) -> None:
     root = many(tmp_path / "repositories", 1, 5)
-    with pytest.raises(BadInput, match="there is no language 'cobol'; there are: java, python"):
+    with pytest.raises(BadInput, match="there is no language 'cobol'; choose from java, python"):
         make_corpus([root], tmp_path / "out", Rules(("cobol",)))
     (tmp_path / "busy" / ".work").mkdir(parents=True)
     with FileLock(tmp_path / "busy" / ".work" / "lock"), pytest.raises(BadInput, match="another process is making"):

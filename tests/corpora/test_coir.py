@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.coir import read, read_task, read_there
+from corpora.coir import read, read_all, read_task
 from ncs.errors import BadInput
 from ncs.types import Query
 
@@ -74,7 +74,7 @@ def test_a_data_set_is_the_same_in_every_form(tmp_path: Path, form: object) -> N
     assert [(document.id, document.name) for document in documents] == [("d1", "read"), ("d2", "hide")]
     assert documents[1].words["calls"] == ("hide",)
     assert read("cosqa", tmp_path / "coir", split="train").qrels == {"q1": {"d1": 1}}
-    assert [each.qrels for each in read_there(tmp_path)] == [corpus.qrels]
+    assert [each.qrels for each in read_all(tmp_path)] == [corpus.qrels]
 
 
 def test_a_task_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -85,10 +85,10 @@ def test_a_task_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_reported_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no data set 'x'; there are: apps, cosqa"):
+    with pytest.raises(BadInput, match="no data set 'x'; choose from apps, cosqa"):
         read("x", tmp_path)
     with pytest.raises(BadInput, match=r"there is no data set of CoIR in .*python -m corpora fetch coir DATA"):
-        read_there(tmp_path)
+        read_all(tmp_path)
 
 
 def test_wrong_tables_are_reported_with_file_and_row(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' comes twice for query 'q'"),
+        (read_run, "q Q0 d 1 0.5 tag\nq Q0 d 2 0.4 tag\n", r":2: 'd' is repeated for query 'q'"),
         (read_run, "q Q0 d 1 high tag\n", r":1: the score 'high' is not a number"),
         (read_run, "", "is an empty run"),
         (read_qrels, "q 0 d 1\nq 0 d 0\n", r":2: 'd' is judged twice for 'q'"),
@@ -211,12 +211,12 @@ def coir(folder: Path) -> set[str]:
 
 
 def repo_search(folder: Path) -> set[str]:
-    from tests.corpora.test_repo_search import FILES, row, write
+    from tests.corpora.test_repo_search import FILES, IDS, row, write
     from tests.gitrepo import repository
 
     repository(folder / "repositories/o+r", FILES)
     write(folder, row("o/r", 0, "main", ["core.py"]))
-    return {"core.py:1", "core.py:5.A", "core.py:6", "sub/core.py:1"}
+    return set(IDS)
 
 
 DATA: dict[str, Callable[[Path], set[str]]] = {

@@ -62,7 +62,7 @@ def test_a_folder_of_such_folders_is_all_of_them(tree: Path, tmp_path: Path) -> 
 
 
 def test_a_language_that_is_not_read_and_a_tree_without_functions_are_said_in_a_line(tree: Path) -> None:
-    with pytest.raises(BadInput, match="no language called 'klingon'; there are: "):
+    with pytest.raises(BadInput, match="no language called 'klingon'; choose from "):
         halves([tree], "klingon")
     with pytest.raises(BadInput, match="no function of 8 to 80 lines of ruby in "):
         halves([tree], "ruby")

@@ -13,7 +13,7 @@ import pytest
 
 from corpora import load_corpus
 from corpora.__main__ import main
-from corpora.catalogue import FETCHED, read_catalogue
+from corpora.catalog import FETCHED, read_catalog
 from corpora.coir import DATASETS
 from corpora.corpus import read_beir
 from corpora.download import place
@@ -35,10 +35,10 @@ def zipped(files: dict[str, str]) -> bytes:
     return data.getvalue()
 
 
-def test_the_catalogue_names_safe_places_pinned_contents_and_known_corpora() -> None:
-    catalogue = read_catalogue()
-    assert catalogue.keys() == FETCHED.keys() - {"coir", "repo_search"}
-    for name, files in catalogue.items():
+def test_the_catalog_names_safe_places_pinned_contents_and_known_corpora() -> None:
+    catalog = read_catalog()
+    assert catalog.keys() == FETCHED.keys() - {"coir", "repo_search"}
+    for name, files in catalog.items():
         for file in files:
             assert place(Path("data"), file.path).is_relative_to("data")
             assert file.url.startswith("https://")
@@ -46,10 +46,10 @@ def test_the_catalogue_names_safe_places_pinned_contents_and_known_corpora() -> 
 
 
 @pytest.mark.parametrize("line", ["a b c", "a b 12x - http://127.0.0.1/"])
-def test_a_wrong_line_of_a_catalogue_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
+def test_a_wrong_line_of_a_catalog_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "list.txt").write_text(f"# a comment\n\n{line}\n")
     with pytest.raises(BadInput, match=r"list\.txt:3: not 'corpus path bytes checksum address'"):
-        read_catalogue(tmp_path / "list.txt")
+        read_catalog(tmp_path / "list.txt")
 
 
 def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
@@ -59,12 +59,12 @@ def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
         [{"idx": "q", "doc": "do f", "retrieval_idx": 3}]
     ).encode()  # fmt: skip
     sha256 = hashlib.sha256(map_).hexdigest()
-    catalogue = tmp_path / "list.txt"
-    catalogue.write_text(
+    catalog = tmp_path / "list.txt"
+    catalog.write_text(
         f"cosqa code_idx_map.txt {len(map_)} sha256:{sha256} {site.put('/map', map_)}\n"
         f"cosqa cosqa-retrieval-dev-500.json - - {site.url}/dev\n"
     )
-    command = ["fetch", "cosqa", str(tmp_path / "data"), "--catalogue", str(catalogue), "-q"]
+    command = ["fetch", "cosqa", str(tmp_path / "data"), "--catalogue", str(catalog), "-q"]
     assert main(command) == 1
     out, err = capsys.readouterr()
     assert out == "1 arrived, 0 were there, 1 failed\n"
@@ -76,17 +76,17 @@ def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
 
 
 def test_only_what_fits_a_pattern_is_fetched(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    catalogue = tmp_path / "list.txt"
+    catalog = tmp_path / "list.txt"
     lines = [
         f"codesearchnet {name} - - {site.put(f'/{name}', b'x')}\n" for name in ("go.zip", "java.zip", "queries.csv")
     ]
-    catalogue.write_text("".join(lines))
-    command = ["fetch", "codesearchnet", str(tmp_path / "data"), "--catalogue", str(catalogue), "--only"]
+    catalog.write_text("".join(lines))
+    command = ["fetch", "codesearchnet", str(tmp_path / "data"), "--catalogue", str(catalog), "--only"]
     assert main([*command, "*.csv"]) == 0
     assert [path for path, _ in site.asked] == ["/queries.csv"]
     capsys.readouterr()
     assert main([*command, "rust*"]) == 2
-    assert capsys.readouterr().err == "corpora: no file of codesearchnet fits 'rust*'\n"
+    assert capsys.readouterr().err == "corpora: no file of codesearchnet matches 'rust*'; choose another --only\n"
 
 
 def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_coir_comes_from_the_hub_by_its_listing(site: Site, tmp_path: Path, caps
     assert "does not list the files of CoIR-Retrieval/cosqa-qrels" in capsys.readouterr().err
     assert main([*command[:-2], "none"]) == 2
     assert capsys.readouterr().err.startswith(
-        f"corpora: CoIR has no data set 'none'; there are: {next(iter(DATASETS))}"
+        f"corpora: CoIR has no data set 'none'; choose from {next(iter(DATASETS))}"
     )
 
 
@@ -201,7 +201,7 @@ def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fetch", "nothing", "data"], "nothing is known to fetch for 'nothing'; there are: ncs287"),
+        (["fetch", "nothing", "data"], "no corpus to fetch is named 'nothing'; choose from ncs287"),
         (["fetch", "cosqa", "data", "--jobs", "0"], "jobs and tries must be at least 1"),
         (["repositories", "none.txt", "apps"], "there is no none.txt"),
         (["stackoverflow", "none.xml", "pairs.jsonl"], "cannot read none.xml"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.download import NotFetched, RemoteFile, keep_in_zip
-from corpora.ncs287 import ScoreSheet, read_links, read_questions, read_score_sheet, recomputed, write_score_sheet
+from corpora.download import NotFetched, RemoteFile, filter_zip
+from corpora.ncs287 import ScoreSheet, read_links, read_questions, read_score_sheet, recompute, write_score_sheet
 from ncs.errors import BadInput
 from ncs.sources import walk
 
@@ -47,7 +47,7 @@ def test_a_sheet_is_read_and_written_back_byte_for_byte(tmp_path: Path) -> None:
 
 def test_the_figures_of_a_sheet_are_those_counted_by_hand(tmp_path: Path) -> None:
     (tmp_path / "sheet.csv").write_text(SHEET)
-    found = recomputed(tmp_path / "sheet.csv")
+    found = recompute(tmp_path / "sheet.csv")
     assert found["questions"] == 4
     assert found["systems"]["NCS"] == {
         "answered_1": 1, "answered_5": 1, "answered_10": 2, "mrr": (1 / 7 + 1 + 1 / 11) / 4
@@ -113,7 +113,7 @@ def zipped(path: Path, files: dict[str, str], *, link: str = "") -> Path:
 def test_a_reduced_archive_keeps_wanted_files_and_is_read_as_the_same_repository(tmp_path: Path) -> None:
     files = {"y-1/src/A.java": "class A {}", "y-1/logo.png": "x" * 50_000, "y-1/B.java": "class B {}"}
     archive = zipped(tmp_path / "x+y.zip", files, link="y-1/C.java")
-    keep_in_zip(archive, lambda path: path.endswith(".java"))
+    filter_zip(archive, lambda path: path.endswith(".java"))
     assert zipfile.ZipFile(archive).namelist() == ["y-1/src/A.java", "y-1/B.java"]
     read = [(file.path, file.data) for file in walk([archive], wanted=lambda path: True)]
     assert read == [("B.java", b"class B {}"), ("src/A.java", b"class A {}")]
@@ -124,7 +124,7 @@ def test_paths_that_lead_outside_are_left_out(tmp_path: Path) -> None:
     archive = zipped(
         tmp_path / "a.zip", {"../evil.java": "1", "/etc/evil.java": "2", "a/../../b.java": "3", "ok.java": "4"}
     )
-    keep_in_zip(archive, lambda path: True)
+    filter_zip(archive, lambda path: True)
     assert zipfile.ZipFile(archive).namelist() == ["ok.java"]
 
 
@@ -133,11 +133,11 @@ def test_an_archive_that_unpacks_to_too_much_or_is_none_is_removed(tmp_path: Pat
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.java", b"0" * 1_000_000)
     with pytest.raises(NotFetched, match="over 1000 bytes") as caught:
-        keep_in_zip(bomb, lambda path: True, limit=1000)
+        filter_zip(bomb, lambda path: True, limit=1000)
     assert caught.value.final
     page = tmp_path / "page.zip"
     page.write_text("<html>Try again later</html>")
     with pytest.raises(NotFetched, match=r"page\.zip is damaged or no archive") as caught:
-        keep_in_zip(page, lambda path: True)
+        filter_zip(page, lambda path: True)
     assert not caught.value.final
     assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,7 @@ from tests.gitrepo import bare, commit, git, repository
 
 CORE = "def run():\n    start()\n\n\nclass A:\n    def stop(self):\n        halt()\n"
 FILES = {"lib/core.py": CORE, "lib/sub/core.py": "def other():\n    pass\n", "setup.py": "def outside():\n    pass\n"}
+IDS = ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
 
 
 def row(
@@ -47,12 +48,8 @@ def test_functions_below_the_root_are_read_at_the_pinned_revision(tmp_path: Path
     (task,) = read(data, tmp_path / "mirror")
     assert (task.repository, task.revision, task.root, task.note) == ("o/r", revision, "lib", "")
     documents = list(task.corpus.documents())
-    assert [(document.id, document.path) for document in documents] == [
-        ("core.py:1", "core.py"),
-        ("core.py:6", "core.py"),
-        ("core.py:5.A", "core.py"),
-        ("sub/core.py:1", "sub/core.py"),
-    ]
+    assert [document.id for document in documents] == IDS
+    assert [document.path for document in documents] == ["core.py"] * 3 + ["sub/core.py"]
     assert {document.repository for document in documents} == {"o/r"}
     assert task.files == {"r-0": {"core.py": 1}, "r-1": {"sub/core.py": 1}}
     assert [query.text for query in task.corpus.queries] == ["question 0", "question 1"]
@@ -75,8 +72,7 @@ def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
             archive.writestr(f"r-{'0' * 40}/{path}", text)
     (task,) = read(data)
     assert task.note == ""
-    ids = ["core.py:1", "core.py:6", "core.py:5.A", "sub/core.py:1"]
-    assert [document.id for document in task.corpus.documents()] == ids
+    assert [document.id for document in task.corpus.documents()] == IDS
     assert archives(data, "http://127.0.0.1") == [RemoteFile(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
 
 
@@ -103,7 +99,7 @@ def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Pat
     run = {"r-0": {"core.py:1": 3.0, "core.py:6": 2.0, "sub/core.py:1": 1.0}}
     judged = evaluate(task.files, task.corpus.judged_run(run), "mrr")
     assert judged == {"r-0": 0.5}  # the second file, the third function
-    with pytest.raises(BadInput, match="its files are judged"):
+    with pytest.raises(BadInput, match="its qrels judge files"):
         write_beir(task.corpus, tmp_path / "beir")
 
 
@@ -122,7 +118,7 @@ def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tm
         ({"repo": "../x"}, r":1: '\.\./x' is no owner/name"),
         ({"relevant": "core.py"}, ":1: 'relevant' is no list of files"),
         ({"relevant_count": 0}, ":1: 'relevant_count' is no number from 1"),
-        ({"repo": "o/gone"}, r"there is no .*o\+gone; get it with: python -m corpora fetch repo_search DATA"),
+        ({"repo": "o/gone"}, r"there is no .*o\+gone; fetch it with: python -m corpora fetch repo_search DATA"),
     ],
 )
 def test_wrong_rows_are_an_error_of_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:

@@ -13,7 +13,7 @@ import py7zr
 import pytest
 
 from corpora.pairs import HeldOut, Pair, read_pairs, split_of, write_pairs
-from corpora.stackoverflow import Filters, codes, is_learnable, is_wanted, read_dump, read_posts
+from corpora.stackoverflow import Filters, codes, is_training_code, is_wanted, read_dump, read_posts
 from ncs.errors import BadInput
 
 HIDE = '<p>Try <code>hide()</code>:</p>\n<pre class="lang-java"><code>view.hide(a &lt; b);\n</code></pre>'
@@ -70,16 +70,8 @@ def test_pairs_are_the_code_of_accepted_or_upvoted_answers(tmp_path: Path) -> No
         ("10-13-1", "b();\n  c();"),
         ("18-19-0", "view.hide(a < b);"),
     ]
-    assert pairs[0] == Pair(
-        query="How to hide a view",
-        code="view.hide(a < b);",
-        language="java",
-        source="Stack Overflow",
-        id="10-1-0",
-        question_id="10",
-        split=split_of("10"),
-        license="CC BY-SA 3.0",
-    )
+    assert pairs[0] == Pair("How to hide a view", "view.hide(a < b);", "java", "Stack Overflow", "10-1-0", "10",
+                            split_of("10"), "CC BY-SA 3.0")  # fmt: skip
     assert pairs[-1].query == "Büro ’öffnen’"
 
 
@@ -132,7 +124,7 @@ def test_tags_and_words_of_the_title_decide_about_a_question() -> None:
     ],
 )
 def test_code_must_call_something_and_hold_no_xml(code: str, learnable: bool) -> None:
-    assert is_learnable(code, "java") == learnable
+    assert is_training_code(code, "java") == learnable
 
 
 def test_only_blocks_of_code_count_and_their_entities_are_resolved() -> None:
@@ -206,7 +198,7 @@ ROW = {"query": "q", "code": "c", "language": "java", "source": "s", "id": "1"}
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([ROW, ROW], r":2: the pair '1' comes twice"),
+        ([ROW, ROW], r":2: the pair '1' is repeated"),
         ([{**ROW, "code": " "}], r":1: code is empty"),
         ([{**ROW, "question_id": [1]}], r":1: question_id is neither"),
     ],

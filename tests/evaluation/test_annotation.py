@@ -20,7 +20,7 @@ from corpora.codesearchnet import read_queries as read_challenge_queries
 from corpora.corpus import read_beir
 from corpora.trec import read_qrels, read_run
 from evaluation.__main__ import main as evaluation
-from evaluation.annotation.command import Request, opened
+from evaluation.annotation.command import Request, open_session
 from evaluation.annotation.judgments import (
     SCHEMA,
     Agreement,
@@ -279,7 +279,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 
 def judged(at: Place, **options: object) -> list[tuple[str, str, int]]:
     """Make the pool; ada and bob judge its first pairs: (query, document, their mean rounded)."""
-    with opened(Request(at.index, at.queries, k=2, **options), make=True) as (session, _):  # type: ignore[arg-type]
+    with open_session(Request(at.index, at.queries, k=2, **options), make=True) as (session, _):  # type: ignore[arg-type]
         for pair, (ours, theirs) in zip(session.judgments.pairs, ((3, 2), (0, 0), (1, 3), (2, 2)), strict=False):
             session.answer("ada", pair.number, ours, 'fine, but\n"slow"')
             session.answer("bob", pair.number, theirs, "")
@@ -317,22 +317,11 @@ def test_white_space_in_an_id_is_written_alike_in_qrels_and_runs_and_kept_by_the
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "def read_text_file(path): return 1"
-    document = Document(
-        "my folder/a.py:1",
-        "",
-        "a.py",
-        1,
-        1,
-        "python",
-        "function",
-        "read_text_file",
-        "f",
-        {"name": ("read_text_file",)},
-        code,
-    )
+    document = Document("my folder/a.py:1", "", "a.py", 1, 1, "python", "function", "read_text_file", "f",
+                        {"name": ("read_text_file",)}, code)  # fmt: skip
     Index.of([document], tmp_path / "index").close()
     at = Place(tmp_path / "index", write(tmp_path / "q.tsv", "7\tread_text_file\n"))
-    with opened(Request(at.index, at.queries, rankers=("bm25",)), make=True) as (session, _):
+    with open_session(Request(at.index, at.queries, rankers=("bm25",)), make=True) as (session, _):
         session.answer("ada", 1, 3, "")
     (tmp_path / "beir").mkdir()
     for option, name in (("--export", "a.qrels"), ("--runs", "runs"), ("--export", "beir"), ("--export", "a.csv")):
@@ -347,7 +336,7 @@ def test_the_csv_has_annotationstores_columns_and_links_where_they_are_known(
     at: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(at)
-    with opened(Request(at.index, at.queries), make=False) as (session, _):
+    with open_session(Request(at.index, at.queries), make=False) as (session, _):
         number = next(pair.number for pair in session.judgments.pairs if pair.document.startswith("known/"))
         if number > 4:
             session.answer("ada", number, 3, "")

@@ -22,7 +22,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from evaluation.annotation.app import create_app
-from evaluation.annotation.command import Request, opened
+from evaluation.annotation.command import Request, open_session
 from evaluation.annotation.judgments import Judgments
 from ncs.serve.http.settings import Settings
 from tests.annotating import Place, annotating
@@ -33,7 +33,7 @@ TOKEN = "0123456789abcdef0123"
 
 @pytest.fixture
 def client(at: Place) -> Iterator[TestClient]:
-    with opened(Request(at.index, at.queries, k=3), make=True) as (session, _):
+    with open_session(Request(at.index, at.queries, k=3), make=True) as (session, _):
         app = create_app(session, Settings({}))
         with TestClient(app, "http://localhost", raise_server_exceptions=False) as found:
             yield found
@@ -152,7 +152,7 @@ def test_the_page_runs_its_own_script_only(client: TestClient) -> None:
 
 
 def test_with_a_token_only_the_page_is_open(at: Place) -> None:
-    with opened(Request(at.index, at.queries, k=1), make=True) as (session, _):
+    with open_session(Request(at.index, at.queries, k=1), make=True) as (session, _):
         client = TestClient(create_app(session, Settings({}), TOKEN), "http://localhost")
         assert client.get("/").status_code == 200
         assert client.get("/api/pool").json()["error"]["code"] == "no_token"

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from evaluation.benchmarks import build, extract, query, scale, update, vectors
+from evaluation.benchmarks import build, extract, query, scale, serve, update, vectors
+from evaluation.benchmarks import ctags as bench_ctags
+from evaluation.benchmarks.ctags import KNOWN
+from evaluation.benchmarks.random_edits import KINDS, edited
+from evaluation.benchmarks.serve import Answers, Load, ask
 from evaluation.experiments import all_documents
+from ncs.extract import LANGUAGES
 from ncs.index import Index
 from tests import corpus
+from tests.gitrepo import write
+from tests.webserver import serving
 
 ROOT = Path(__file__).parents[2]
 BENCHMARK = ROOT / "bin/benchmark"
@@ -76,11 +86,6 @@ def test_extraction_is_counted_by_language(tmp_path: Path, capsys: pytest.Captur
         "all",
     ]
     assert extract.main([str(tmp_path / "none")]) == 2
-
-
-def test_a_file_without_queries_is_an_error(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.txt").write_text("\n")
-    assert query.main([str(home / "index"), "--queries", str(tmp_path / "empty.txt")]) == 2
 
 
 @pytest.mark.slow
@@ -169,3 +174,90 @@ def test_an_index_of_any_size_is_built_and_queried(home: Path, tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     command[0:3] = [str(tmp_path / "empty")]
     assert scale.main([*command, "--out", str(tmp_path / "other")]) == 2
+
+
+needs_ctags = pytest.mark.skipif(shutil.which("ctags") is None, reason="apt-get install universal-ctags")
+
+
+def test_every_language_has_its_name_in_ctags() -> None:
+    assert set(KNOWN) == set(LANGUAGES)
+
+
+@needs_ctags
+def test_a_table_and_a_file_say_what_was_found_and_what_has_no_body(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "a.java").write_text("abstract class A {\n  void one() { }\n  A() { }\n  abstract void two();\n}\n")
+    (sources / "b.rs").write_text("fn one() {}\nmod m {\n    pub fn two() {}\n}\n")
+    assert bench_ctags.main([str(sources), "--json", str(tmp_path / "out.json")]) == 0
+    assert [line.split()[1::2] for line in capsys.readouterr().out.splitlines()[2:]] == [
+        ["java", "1", "2", "2", "2", "100.0%", "1"],
+        ["rust", "1", "2", "2", "2", "100.0%", "0"],
+    ]
+
+
+@needs_ctags
+def test_a_function_that_no_document_holds_is_missed_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "a.scala").write_text('val text = """\ndef written = 1\n"""\ndef one = 2\n')
+    assert bench_ctags.main([str(folder), "--examples", "3"]) == 0
+    row, missed = capsys.readouterr().out.splitlines()[2:]
+    assert row.split()[1::2] == ["scala", "1", "1", "2", "1", "50.0%", "0"]
+    assert missed == "r/a.scala:2 written (function)"
+
+
+def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
+    with serving() as site:
+        site.put("/good", b"12345")
+        answers = ask(site.url, ["/good", "/none"], Load(4, 0.01, 1.0))
+    paths = Counter(path for path, _ in site.asked)
+    assert answers.errors == {"404": paths["/none"]}
+    assert len(answers.milliseconds) == paths.total() > 4
+
+
+def test_percentiles_are_those_of_the_answers() -> None:
+    values = [0.5, 1.0, 1.1, 2.0, 3.0, 40.0]
+    summary = Answers(values, Counter({"503": 1}), 2.0).summary()
+    assert (summary["requests"], summary["requests_per_second"], summary["errors"]) == (6, 3.0, {"503": 1})
+    assert summary["ms"]["p95"] == pytest.approx(np.percentile(values, 95), abs=0.01)
+    assert summary["ms"]["p100"] == 40
+
+
+@pytest.mark.slow
+def test_an_index_is_served_and_asked_without_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Index.build(corpus.write(tmp_path / "repos"), tmp_path / "index").close()
+    queries, report = tmp_path / "queries.txt", tmp_path / "report.json"
+    queries.write_text("hide soft keyboard\nread text file\n")
+    options = ["--queries", str(queries), "--clients", "3", "--think", "0.05", "--seconds", "3", "--workers", "1"]
+    assert serve.main([str(tmp_path / "index"), *options, "--json", str(report)]) == 0
+    phases = json.loads(report.read_text())["phases"]
+    assert len(phases) == 5
+    assert all(phase["requests"] > 0 for phase in phases.values())
+    assert "| search " in capsys.readouterr().out
+
+
+def contents(root: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_files_are_edited_in_every_way_and_come_back_as_they_were(tmp_path: Path, fails: bool) -> None:
+    root = write(tmp_path, {f"a{n}.py": f"def f{n}():\n    return get({n})\n" for n in range(60)} | {"empty.py": ""})
+    before = contents(root)
+    try:
+        with edited(sorted(root.iterdir())) as made:
+            assert sum(made.values()) == 61
+            assert all(made[kind] for kind in KINDS)
+            during = contents(root)
+            assert len(during) == 61 + made["copy"] - made["delete"]
+            assert sum(during.get(name) == kept for name, kept in before.items()) <= made["copy"] + 1
+            if fails:
+                raise InterruptedError
+    except InterruptedError:
+        assert fails
+    assert contents(root) == before

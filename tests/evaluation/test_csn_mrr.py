@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluation import csn_mrr
-from evaluation.distractors import drawn
+from evaluation.distractors import draw_distractors
 from tests.heads import WORDS, head
 
 
@@ -20,9 +20,11 @@ def test_a_rank_counts_the_distractors_that_score_as_high(monkeypatch: pytest.Mo
         said, body = draw.choice(WORDS, 3), draw.choice(WORDS, 4)
         held.append((" ".join(said), f"def {body[0]}({body[1]}):\n    return {body[2]}({body[3]})", "python"))
     reader = head()
-    monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=5, seed=seed))
+    monkeypatch.setattr(
+        csn_mrr, "draw_distractors", lambda relevant, n, seed: draw_distractors(relevant, n, count=5, seed=seed)
+    )
     found = csn_mrr.reciprocal_ranks(reader, held, seed=3)
-    among = drawn({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
+    among = draw_distractors({str(at): [at] for at in range(12)}, 12, count=5, seed=3)
     from unif.sources import code_words
 
     rows = [reader.code.tokens.ids(code_words(code, "python", doc=False)) for _, code, _ in held]
@@ -44,7 +46,9 @@ def test_one_command_goes_from_heads_to_the_table(
             {"docstring": word, "code": f"def {word}(x):\n    return {word}(x)", "language": "python"} for word in WORDS
         ]
         (folder / "0.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
-    monkeypatch.setattr(csn_mrr, "drawn", lambda relevant, n, seed: drawn(relevant, n, count=3, seed=seed))
+    monkeypatch.setattr(
+        csn_mrr, "draw_distractors", lambda relevant, n, seed: draw_distractors(relevant, n, count=3, seed=seed)
+    )
     command = [str(tmp_path / "corpus"), "--head", f"mine={tmp_path / 'run'}", "--json", str(tmp_path / "found.json")]
     assert csn_mrr.main(command) == 0
     report = json.loads((tmp_path / "found.json").read_bytes())
@@ -54,8 +58,3 @@ def test_one_command_goes_from_heads_to_the_table(
     assert mine["settings"]["pairs"] == {"a.jsonl.gz": 2.0}  # no folders of this machine
     assert mine["settings"]["leave_out"] == "dev.jsonl"
     assert f"| mine | nbow    | {mine['mrr']:.3f} [" in capsys.readouterr().out
-
-
-def test_a_corpus_without_the_language_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert csn_mrr.main([str(tmp_path), "--head", "a=b"]) == 2
-    assert "has no valid pairs in python" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -47,26 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Index.build(repositories, folder / "codeless", config=BuildConfig(store_code=False)).close()
     (folder / "questions.json").write_text(json.dumps(QUESTIONS))
     return folder
-
-
-def test_a_question_counts_where_a_hit_holds_its_answer_and_0_where_nothing_is_found(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = folder / "result.json"
-    assert (
-        main([str(folder / "questions.json"), str(folder / "idx"), "--ranker", "bm25", "-q", "--json", str(out)]) == 0
-    )
-    found = experiments.read(out)
-    assert found.queries == ["1", "2", "3"]
-    system = found.builds[0].systems[0]
-    assert system.system == "bm25"
-    assert system.values["answered@1 at 0.6"] == [1, 0, 0]
-    values = system.values["mrr@10 at 0.25"]
-    assert values[0] == 1
-    assert system.means["answered@10 at 0.6"] == pytest.approx(1 / 3)
-    said = capsys.readouterr()
-    assert re.search(r"\| bm25 +\| 1/1/1 +\| 0\.333 \[", said.out)
-    assert said.err == ""
 
 
 def test_the_values_are_those_of_hits_judged_by_hand(folder: Path) -> None:

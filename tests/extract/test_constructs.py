@@ -1,6 +1,6 @@
 """What people write in each language, a construct at a time: which documents it gives, on which lines, checked by hand.
 
-tests/test_languages.py reads whole samples; here every construct stands alone, so that what fails has a name.
+tests/extract/test_languages.py reads whole samples; here every construct stands alone, so that what fails has a name.
 """
 
 # ruff: noqa: E501  (a construct a line)

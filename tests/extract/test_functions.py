@@ -80,14 +80,6 @@ def test_tabs_utf_16_and_latin_1_are_read() -> None:
         assert list(extract(source.encode(encoding), "java")) == java(source)
 
 
-def test_a_file_with_an_error_gives_what_can_be_parsed() -> None:
-    names = [d.qualified_name for d in java("class A {\n void a() { b(); }\n void c( { }\n void d() { e(); }\n}")]
-    assert names[0] == "A.a"
-    assert "A.d" in names
-    names = [d.qualified_name for d in python("def a():\n    return 1\n\nx = = 2\n\ndef b():\n    return 2\n")]
-    assert names == ["a", "b"]
-
-
 def test_two_functions_on_one_line_have_two_ids() -> None:
     documents = list(extract(b"class A { void a() {} void b() {} }", "java", repository="r", path="A.java"))
     assert [d.id for d in documents] == ["r/A.java:1", "r/A.java:1.2"]

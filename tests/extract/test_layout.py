@@ -77,10 +77,6 @@ def test_a_decorated_function_moved_into_a_class_is_a_copy() -> None:
     assert digest("class A:\n" + textwrap.indent(one, "      ")) == digest(one)
 
 
-def test_code_that_never_closes_a_bracket_is_still_read() -> None:
-    assert digest("def f():\n    return (1\n  2)\n)))\n") != b""
-
-
 Lines = list["str | Lines"]
 statements = st.sampled_from(["a()", "b = 1", "(c)", "-d", "e = [1,\n 2]", "e = '''f\n(g'''"])
 blocks = st.recursive(

@@ -107,7 +107,7 @@ def test_markup_in_a_script_and_an_error_in_another_spoil_nothing() -> None:
     assert broken
 
 
-def test_svelte_and_astro() -> None:
+def test_scripts_of_svelte_and_astro_are_read() -> None:
     svelte = b'<script context="module">\nexport function a() {}\n</script>\n{#if a < b}<b/>{/if}\n'
     svelte += b"<script>\nlet b = () => 1;\n"
     assert [(d.name, d.start_line) for d in documents(svelte, "a.svelte")] == [("a", 2), ("b", 6)]

@@ -130,10 +130,6 @@ def test_little_input_starts_no_process() -> None:
     assert [row[1] for row in extraction.result[1]] == ["a"]
 
 
-def test_no_files_give_nothing() -> None:
-    assert list(extract_files([], workers=2, finish=rows)) == []
-
-
 @pytest.mark.slow
 def test_after_one_killed_process_nothing_is_missing_and_nothing_twice(
     files: list[SourceFile], alone: list[Extraction[list[Row]]], tmp_path: Path

@@ -43,7 +43,7 @@ def test_the_first_line_says_the_language(language: str, first: bytes, rest: byt
 @pytest.mark.parametrize(
     "first", [b"", b"MIT License", b"#!", b"#!/bin/sed -f", b"#!/usr/bin/env", b" #!/bin/sh", b"#!\xff"]
 )
-def test_no_first_line_no_script(first: bytes) -> None:
+def test_a_file_without_a_known_first_line_is_no_script(first: bytes) -> None:
     assert script_language(first + b"\nhide() { g; }\n") is None
     assert read(first + b"\nhide() { g; }\n", "r", "tool") == ([], False)
 
@@ -132,8 +132,3 @@ def test_scripts_in_the_html_around_php_are_read() -> None:
     whole, _ = read(PAGE, "r", "page.php", outside=True)
     assert len({document.id for document in whole}) == len(whole)
     assert any("url" in d.words.get("identifiers", ()) for d in whole if d.language == "javascript")
-
-
-def test_php_without_scripts_is_read_as_ever() -> None:
-    found, _ = read(b"<b><?php function f() { return '<p>'; } ?></b>", "r", "a.php", outside=True)
-    assert {document.language for document in found} == {"php"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ncs.config import BuildConfig
-from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import read, readable, readable_code, reader_of
 from ncs.extract.text_files import MAX_BLOCK
@@ -152,11 +151,9 @@ def test_of_code_every_definition_is_a_document_with_the_comment_above_as_docume
 
 
 @every_kind
-@pytest.mark.parametrize(
-    "source", [b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"{}()"]
-)
-def test_next_to_nothing_gives_no_documents(kind: str, source: bytes) -> None:
-    assert checked(source, kind) == []
+def test_next_to_nothing_gives_no_documents(kind: str) -> None:
+    for source in (b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"{}()"):
+        assert checked(source, kind) == [], source
 
 
 @every_kind
@@ -281,15 +278,11 @@ def test_prose_data_lock_files_and_secrets_are_not_read(path: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_says_how_many_files_of_which_kind_were_text_and_may_leave_them_out(tmp_path: Path) -> None:
+def test_a_build_says_how_many_files_of_which_kind_were_text(tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()
     for name in ("a.pl", "b.pl", "c.toml", "d.md"):
         (sources / name).write_text(f"# {name}\n[hide]\nview = 'keyboard {name}'\n")
-    with pytest.raises(
-        BadInput, match=r"skipped: 1 other language, 2 perl without a grammar, 1 toml without a grammar"
-    ):
-        Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1)
     with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as built:
         assert built.description.counts["text_files"] == {"perl": 2, "toml": 1}
         assert built.description.counts["skipped"] == {"other language": 1}

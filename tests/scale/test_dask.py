@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.build.batches import Collected
+from ncs.build.batches import CollectedDocuments
 from ncs.build.ingest import ingest
 from ncs.build.pipeline import build
 from ncs.build.request import Request
@@ -85,7 +85,7 @@ def read(cluster: Cluster, *roots: Path, seconds: float = 4 * LONG) -> tuple[lis
     return sorted(collected.tally["repositories"]), skipped
 
 
-def content(segment: Path, collected: Collected) -> dict[str, object]:
+def content(segment: Path, collected: CollectedDocuments) -> dict[str, object]:
     """All that a segment holds of its documents."""
     with sqlite3.connect(segment / "documents.sqlite") as database:
         documents = list(database.iterdump())

@@ -8,8 +8,7 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES
-from ncs.search.aroma import cached_features, features, readable, similarity
-from ncs.search.aroma_syntax import SYNTAX, Syntax, declares
+from ncs.search.aroma import features, readable, similarity
 
 
 def names(code: str, language: str = "java") -> set[object]:
@@ -122,20 +121,10 @@ def test_members_and_statements_parse_as_where_they_belong(around: str, code: st
     assert similarity(features(around % code, "java"), fragment) == 1
 
 
-def test_files_and_several_fragments_parse() -> None:
+def test_whole_files_and_several_fragments_parse() -> None:
     assert {"a", "b", "C", "D", "f"} <= names("import a.b.C; class D { int x = f(); }")
     assert {"Override", "f", "g", "B"} <= names("@Override protected void f() { g(); } private B g() { return 1; }")
     assert {"f", "g", "h"} <= names("f(); @Override public void g() { } public class A { void h() {} }")
-
-
-def test_a_wrapper_leaves_no_trace() -> None:
-    """A constructor parses only in a class: its features are those of the constructor in a class of ours, less that."""
-    inside = features("class Outer { Point(int a) { this.x = a; } }", "java")
-    alone = features("Point(int a) { this.x = a; }", "java")
-    assert alone[("Point",)] == 1
-    left = {feature for feature in inside if feature not in alone}
-    assert all("Outer" in feature or "class#" in str(feature) or "{#}" in str(feature) for feature in left), left
-    assert set(alone) < set(inside)
 
 
 def test_what_is_pasted_around_code_is_left_out() -> None:
@@ -183,16 +172,6 @@ def test_another_method_or_type_matters_and_the_share_is_the_answers() -> None:
     assert similarity(answer, {}) == 0
 
 
-def test_renaming_locals_makes_no_difference_and_renaming_fields_does() -> None:
-    one, two = "void f(V v) { A a = v.x(); a.y(m); }", "void f(V w) { A b = w.x(); b.y(m); }"
-    assert features(one, "java") == features(two, "java")
-    assert features(one, "java") != features(one.replace("m)", "k)"), "java")
-
-
-def test_remembered_features_are_the_same() -> None:
-    assert cached_features("f(a);", "java") == features("f(a);", "java")
-
-
 @pytest.mark.parametrize("language", sorted(language for language in LANGUAGES if readable(language)))
 def test_every_language_has_features_without_an_error(language: str) -> None:
     assert isinstance(features("a = b.c(d, 'e')\n", language), dict)
@@ -229,14 +208,6 @@ def test_every_language_tells_locals_and_parameters_from_other_names(language: s
     assert not {"a", "b"} & names(LOCALS[language], language)
     assert found[("c", "->", "#VAR")] == 1
     assert any(feature[0] == "use" for feature in found)
-
-
-def test_rows_are_named_like_languages_and_a_language_without_one_reads_by_default() -> None:
-    assert SYNTAX["java"].wrappers
-    assert declares(Syntax(), "parameter_declaration", "name")
-    assert declares(Syntax(), "short_var_declaration", "left")
-    assert not declares(Syntax(), "assignment_expression", "left")
-    assert declares(SYNTAX["php"], "variable_name", None)
 
 
 def test_an_unknown_language_is_named() -> None:

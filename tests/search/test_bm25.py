@@ -10,9 +10,8 @@ import bm25s
 import numpy as np
 import pytest
 
-from ncs.errors import BadInput
 from ncs.extract import extract
-from ncs.search.bm25 import WEIGHTS, Bm25Ranker
+from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import create_ranker
 from ncs.storage.words import WordTable
 from ncs.storage.words_builder import WordTableBuilder, batch_words
@@ -134,12 +133,3 @@ def test_unknown_words_are_told_apart(words: WordTable) -> None:
     assert ranker.search("", 5) == []
     assert ranker.documents("xyzzyplugh") == 0
     assert ranker.documents("sockets") == len(ranker.search("socket", len(words)))
-
-
-def test_a_ranker_without_postings_says_what_to_do() -> None:
-    with pytest.raises(BadInput, match="call fit or load first"):
-        Bm25Ranker().search("file", 1)
-
-
-def test_the_weights_name_every_field() -> None:
-    assert set(WEIGHTS) == set(FIELDS)

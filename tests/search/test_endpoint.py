@@ -111,12 +111,6 @@ def test_without_a_key_none_is_sent_and_nothing_of_the_librarys_own_variables(se
     assert "not-for-you" not in json.dumps([headers, body])
 
 
-def test_a_refused_key_names_the_variable(server: Server) -> None:
-    server.answers = [(401, {"error": {"message": "who are you"}}, {})]
-    with closing(model(server)) as opened, pytest.raises(NcsError, match=rf"refused the key.*\${KEY_VARIABLE}"):
-        opened.queries(["file"])
-
-
 def answer(*vectors: Any) -> tuple[int, Any, dict[str, str]]:
     data = [{"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(vectors)]
     return 200, {"object": "list", "model": "m", "data": data}, {}
@@ -132,9 +126,10 @@ def answer(*vectors: Any) -> tuple[int, Any, dict[str, str]]:
         ([(200, {"data": [{"index": 0}, {"index": 1}]}, {})], "gave no embeddings"),
         ([(200, {"data": 5}, {})], "gave no embeddings"),
         ([(400, {"error": {"message": "too long"}}, {})], "answered 400 .*too long"),
+        ([(401, {"error": {"message": "who are you"}}, {})], rf"refused the key.*\${KEY_VARIABLE}"),
         ([(404, b"nothing here", {"Content-Type": "text/plain"})], "answered 404"),
     ],
-    ids=["too few", "ragged", "none", "a page", "no vectors", "no list", "refused", "not there"],
+    ids=["too few", "ragged", "none", "a page", "no vectors", "no list", "refused", "no key", "not there"],
 )
 def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], said: str) -> None:
     server.answers = given

@@ -49,40 +49,29 @@ def test_neighbours_that_the_corpus_writes_as_one_word_are_looked_for_so_too() -
     assert (found.words, found.other_spellings) == (("lowercase",), {stem("lowercase"): 0.25})
 
 
-def test_a_preposition_is_not_joined_to_what_follows_it() -> None:
-    assert read("money in list").words == ()
-
-
-def test_an_unknown_word_of_two_known_ones_is_split() -> None:
-    assert read("stringlower").words == ("string", "lower")
-    # `money` stands in one document only: not enough for a part
-    assert read("stringmoney").words == ()
-
-
-def test_a_slip_of_a_long_word_is_the_known_word() -> None:
-    assert read("intialize").words == ("initialize",)
-
-
-def test_another_first_letter_and_a_short_word_are_other_words() -> None:
-    assert read("honey").words == ()
-    assert read("mony").words == ()
-
-
-def test_two_edits_are_too_many_below_eight_letters() -> None:
-    assert read("lowrr").words == ("lower",)
-    assert read("lwwrr").words == ()
-
-
-def test_a_known_word_is_left_as_it_is() -> None:
-    assert read("initialize string").words == ()
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("money in list", ()),  # a preposition is not joined to what follows it
+        ("stringlower", ("string", "lower")),
+        ("stringmoney", ()),  # `money` stands in one document only: not enough for a part
+        ("intialize", ("initialize",)),
+        ("honey", ()),  # another first letter
+        ("mony", ()),  # too short for a slip
+        ("lowrr", ("lower",)),
+        ("lwwrr", ()),  # two edits are too many below eight letters
+        ("initialize string", ()),
+        ("lower case lowercase", ()),  # is in the question already
+        ("aaqqqqqq bbqqqqqq ccqqqqqq ddqqqqqq intialize", ("initialize",)),
+        ("aaqqqqqq bbqqqqqq ccqqqqqq ddqqqqqq eeqqqqqq intialize", ()),  # the first five unknown words are looked at
+    ],
+)
+def test_unknown_words_are_split_or_read_as_the_known_word_of_a_slip(query: str, words: tuple[str, ...]) -> None:
+    assert read(query).words == words
 
 
 def test_spelling_can_be_turned_off() -> None:
     assert read("lower case intialize", spelling=0.0).other_spellings == {}
-
-
-def test_what_is_in_the_question_already_is_not_added() -> None:
-    assert read("lower case lowercase").words == ()
 
 
 def test_counts_are_factors_of_the_scores() -> None:
@@ -90,9 +79,3 @@ def test_counts_are_factors_of_the_scores() -> None:
     want = sum(count * POSTINGS.scores({term: 1.0}, rows) for term, count in counts.items())
     assert POSTINGS.scores(counts, rows) == pytest.approx(want)
     assert len(counts) == 3
-
-
-def test_of_many_unknown_words_the_first_five_are_looked_at() -> None:
-    junk = " ".join(f"{letter}{letter}qqqqqq" for letter in "abcd")
-    assert read(f"{junk} intialize").words == ("initialize",)
-    assert read(f"{junk} zzqqqqqq intialize").words == ()

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from ncs.text.stems import stem
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit
-from tests import corpus
 
 pytestmark = pytest.mark.slow  # they ask an index of a part of this project
 
@@ -78,6 +77,12 @@ def hybrid(index: Index) -> HybridRanker:
     ranker = index.ranker("hybrid")
     assert isinstance(ranker, HybridRanker)
     return ranker
+
+
+@pytest.fixture(scope="module")
+def small(demo: Path) -> Iterator[Index]:
+    with Index.load(demo / ".ncs") as opened:
+        yield opened
 
 
 def explained(index: Index, ranker: Ranker, question: str, k: int) -> list[tuple[int, dict[str, Any]]]:
@@ -247,15 +252,9 @@ def test_the_shares_of_rrf_are_the_ranks_of_its_parts(index: Index) -> None:
             assert hit["shares"][part] == pytest.approx(1 / (61 + rows.index(row)) if row in rows else 0)
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    folder = tmp_path_factory.mktemp("reasons_demo")
-    return Index.build(corpus.write(folder / "repos"), folder / "index")
-
-
-def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(demo: Index, tmp_path: Path) -> None:
-    hits = explained(demo, demo.fitted("two_field"), "hide the soft keyboard", 3)
-    hit = next(hit for row, hit in hits if demo.documents.document(row).name == "hideSoftKeyboard")
+def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(small: Index) -> None:
+    hits = explained(small, small.fitted("two_field"), "hide the soft keyboard", 3)
+    hit = next(hit for row, hit in hits if small.documents.document(row).name == "hideSoftKeyboard")
     assert hit["shares"] is None
     assert [(word["word"], word["met"], word["fields"][0]) for word in hit["words"]] == [
         ("hide", "hide", "name"), ("soft", "soft", "name"), ("keyboard", "keyboard", "name"),
@@ -263,20 +262,20 @@ def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(dem
     assert hit["words"][0]["shares"] == {}
 
 
-def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(demo: Index, tmp_path: Path) -> None:
+def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(small: Index, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.jsonl"
     pair = {"query": "hide keyboard", "code": "void f() { manager.hideSoftInput(); }", "language": "java"}
     pairs.write_text("\n".join(json.dumps(pair) for _ in range(3)) + "\n")
-    enhanced = demo.fitted("ncs_enhanced", pairs=str(pairs), part="bm25")
+    enhanced = small.fitted("ncs_enhanced", pairs=str(pairs), part="bm25")
     ranking = enhanced.rank("hide the keyboard", 1)
-    explanation = explain(enhanced, "hide the keyboard", ranking, demo.words())
+    explanation = explain(enhanced, "hide the keyboard", ranking, small.words())
     assert explanation.query["added"]
     assert {"hide", "keyboard", *explanation.query["added"]} == set(explanation.query["words"])
     check_adds_up(explanation.hits[0])
 
 
-def test_a_symbol_is_defined_and_a_file_is_named_like_the_question(demo: Index) -> None:
-    answer = ask(demo, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid", explain=True)
+def test_a_symbol_is_defined_and_a_file_is_named_like_the_question(small: Index) -> None:
+    answer = ask(small, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid", explain=True)
     assert answer["kind"] == "symbol"
     assert answer["explanation"]["symbols"] == ("Keyboards.hideSoftKeyboard",)
     reasons = answer["hits"][0]["explanation"]
@@ -286,12 +285,12 @@ def test_a_symbol_is_defined_and_a_file_is_named_like_the_question(demo: Index) 
     assert json.loads(json.dumps(answer))["hits"][0]["explanation"]["shares"] == reasons["shares"]
 
 
-def test_nothing_is_explained_that_was_not_asked_for(demo: Index) -> None:
-    answer = ask(demo, "hide keyboard", 1, ranker="hybrid")
+def test_nothing_is_explained_that_was_not_asked_for(small: Index) -> None:
+    answer = ask(small, "hide keyboard", 1, ranker="hybrid")
     assert "explanation" not in answer
     assert "explanation" not in answer["hits"][0]
-    assert "kind" not in ask(demo, "hide keyboard", 1, ranker="bm25")
-    explained = ask(demo, "hide keyboard", 1, ranker="hybrid", explain=True)
+    assert "kind" not in ask(small, "hide keyboard", 1, ranker="bm25")
+    explained = ask(small, "hide keyboard", 1, ranker="hybrid", explain=True)
     for with_reasons, hit in zip(explained["hits"], answer["hits"], strict=True):
         del with_reasons["explanation"]
         assert with_reasons == hit

@@ -17,7 +17,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker, read_ranker
+from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker
 from tests import embeddings_server, heads, tinybert
 from tests.search.saving import saved_and_loaded
 
@@ -167,11 +167,6 @@ def test_an_empty_question_finds_nothing(name: str, fitted: Fitted, text: str) -
 def test_one_that_was_not_fitted_says_so(name: str) -> None:
     with pytest.raises(BadInput, match=r"call|needs a"):
         create_ranker(name).search("file", 1)
-
-
-def test_its_name_and_settings_can_be_typed(name: str) -> None:
-    assert read_ranker(name) == (name, {})
-    assert create_ranker(name).name == name
 
 
 def test_those_on_request_are_named_with_what_they_need(name: str, index: Index, tmp_path: Path) -> None:

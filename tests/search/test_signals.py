@@ -53,16 +53,10 @@ def test_one_repository_alone_is_no_consensus() -> None:
     assert 0 < consensus.agree(found, np.array([4, 5]), rows, weights).gate < 0.2
 
 
-def test_documents_that_use_no_names_agree_on_nothing() -> None:
-    found = uses((), ())
-    agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.array([1.0, 1.0]))
-    assert agreed.gate == 0
-    assert agreed.scores(found, np.array([0, 1])).tolist() == [0, 0]
-
-
-def test_documents_that_score_nothing_agree_on_nothing() -> None:
-    found = uses(("hide",), ("hide",))
-    agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.zeros(2))
+@pytest.mark.parametrize(("names", "score"), [((), 1.0), (("hide",), 0.0)])
+def test_documents_without_names_or_scores_agree_on_nothing(names: tuple[str, ...], score: float) -> None:
+    found = uses(names, names)
+    agreed = consensus.agree(found, np.array([0, 1]), np.array([0, 1]), np.full(2, score))
     assert (agreed.gate, agreed.scores(found, np.array([0, 1])).tolist()) == (0, [0, 0])
 
 

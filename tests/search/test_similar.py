@@ -131,13 +131,6 @@ def test_filters_hold_for_the_place_that_is_shown(home: Path) -> None:
         assert index.similar(function, kind="class") == []  # an outline is no function
 
 
-def test_an_index_document_is_asked_for_like_any_function(home: Path) -> None:
-    with Index.load(home / ".ncs") as index:
-        row = index.documents.row_of(f"{HIDE}:11")
-        assert row is not None
-        assert names(index, index.documents.document(row), 1) == ["copy/hideSoftKeyboard"]
-
-
 def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     body = "{ alpha(); beta(gamma); }"

@@ -162,13 +162,6 @@ def test_a_model_that_is_not_here_is_one_line_and_nothing_is_asked_for_it(
 def test_wrong_use_is_told_in_one_line(model: Path, index: Index, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="'transformers' needs a model; name it: transformers:model="):
         index.fitted("transformers")
-    with pytest.raises(BadInput, match="built without 'transformers'"):
-        index.ranker("transformers")
-    with pytest.raises(BadInput, match="call fit_documents or load first"):
-        create_ranker("transformers", model=str(model)).search("file", 3)
-    bare = Index.of(documents(), tmp_path / "bare", config=BuildConfig(store_code=False))
-    with bare, pytest.raises(BadInput, match="keeps no code, which 'transformers' reads"):
-        bare.fitted("transformers", model=str(model))
     ranker = index.fitted("transformers", model=str(model))
     snapshot = save(ranker, index, tmp_path / "copy")
     (snapshot.statistics / "transformers" / "config.json").write_text("{}")

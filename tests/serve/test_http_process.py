@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -27,13 +28,13 @@ from tests import corpus
 from tests.serving import Served, own_port, served
 from tests.waiting import LONG, put, until
 
+pytestmark = pytest.mark.slow  # each starts a server
 ASK = "/api/search?query=hide+soft+keyboard"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    Index.build(corpus.write(tmp_path / "repos"), tmp_path / "index").close()
-    return tmp_path / "index"
+def folder(demo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(demo / ".ncs", tmp_path / "index"))
 
 
 def get(server: Served, path: str, **more: Any) -> httpx.Response:
@@ -80,8 +81,8 @@ def asking(server: Served, clients: int = 4) -> Iterator[Counter[str]]:
         each.result()
 
 
-@pytest.mark.slow
 def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
     with served("-i", folder) as server, asking(server) as got:
         until(lambda: got)
         for number in (2, 3):
@@ -97,7 +98,6 @@ def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_pa
     assert set(got) == {"200 True"}
 
 
-@pytest.mark.slow
 def test_a_damaged_snapshot_is_named_and_the_old_one_goes_on(folder: Path, tmp_path: Path) -> None:
     whole = (folder / "snapshot.json").read_bytes()
     with served("-i", f"demo={folder}") as server:
@@ -229,7 +229,6 @@ def test_a_token_closes_the_server_but_not_its_health(folder: Path) -> None:
 def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
     for arguments, said in (
         (["-i", str(tmp_path / "none")], "no index at"),
-        (["-i", str(folder), "-i", str(folder)], "two indexes are named"),
         (["-i", str(folder), "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["-i", str(folder), "--token-file", str(tmp_path / "none")], "cannot read"),
     ):
@@ -238,7 +237,6 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
         assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_searching_processes_that_are_killed_are_replaced_and_none_outlives_the_server(folder: Path) -> None:
     with served("-i", folder, "--workers", "2") as server:
         until(lambda: len(_children(server.process.pid)) >= 2)

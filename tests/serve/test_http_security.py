@@ -9,7 +9,7 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.serve.http.app import start_messages
-from ncs.serve.http.errors import HttpError, of_ncs_error, to_json
+from ncs.serve.http.errors import HttpError, from_ncs_error, to_json
 from ncs.serve.http.security import Guard, content_security_policy
 from ncs.serve.http.settings import Settings, feedback_files, named_indexes, read_token
 
@@ -160,7 +160,7 @@ def test_an_address_beyond_loopback_says_what_it_means() -> None:
 
 
 def test_errors_hide_the_paths_of_indexes() -> None:
-    error = of_ncs_error(
+    error = from_ncs_error(
         BadInput("cannot read /srv/secret/index/x; build /srv/secret/index again"), {"/srv/secret/index": "a"}
     )
     assert (error.message, error.remedy) == ("cannot read a/x", "build a again")

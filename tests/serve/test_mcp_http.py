@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,9 +16,10 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from ncs.index import Index
 from tests import corpus
-from tests.agents import Said, ask, command
+from tests.agents import ask, command
 from tests.waiting import LONG
 
+pytestmark = pytest.mark.anyio
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
@@ -28,9 +28,14 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    root = corpus.write(tmp_path_factory.mktemp("http") / "repos")
-    Index.build(root, root / ".ncs").close()
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = corpus.write(tmp_path_factory.mktemp("http") / "repos")
+    Index.build(tree, tree / ".ncs").close()
+    return tree
+
+
+@pytest.fixture(scope="module")
+def server(root: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     started = command("--http", "--port", "0", "--root", root)
     with subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -41,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, subp
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_folders(
+async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_folders(
     server: tuple[str, subprocess.Popen[str]], tmp_path: Path, mode: str
 ) -> None:
     (tmp_path / "private.py").write_text("def private_key():\n    return 1\n")
@@ -49,14 +54,11 @@ def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_folders
     async def listed(context: object) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[types.Root(uri=tmp_path.as_uri())])  # type: ignore[arg-type]
 
-    async def run() -> tuple[list[str], Said, Said]:
-        async with Client(server[0], list_roots_callback=listed, mode=mode) as client:
-            names = [tool.name for tool in (await client.list_tools()).tools]
-            found = await ask(client, "search_code", query="hide soft keyboard")
-            return names, found, await ask(client, "index_status")
-
-    names, found, status = asyncio.run(run())
-    assert len(names) == 5
+    async with Client(server[0], list_roots_callback=listed, mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        found = await ask(client, "search_code", query="hide soft keyboard")
+        status = await ask(client, "index_status")
+    assert len(tools) == 5
     assert found.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert [state["project"] for state in status.json["projects"]] == ["repos"]
     assert not (tmp_path / ".ncs").exists()
@@ -89,18 +91,11 @@ def test_a_form_of_another_page_and_a_huge_body_are_refused(server: tuple[str, s
     assert huge.status_code == 413
 
 
-def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subprocess.Popen[str]], tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_with_a_token_only_who_bears_it_is_answered(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a-token-of-this-test\n")
-    root = corpus.write(tmp_path / "repos")
-    Index.build(root, root / ".ncs").close()
     started = command("--http", "--port", "0", "--root", root, "--token-file", file)
-
-    async def found(url: str, token: str) -> Said:
-        given = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
-        async with given, Client(streamable_http_client(url, http_client=given)) as client:
-            return await ask(client, "search_code", query="hide soft keyboard")
-
     with subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr
         url = process.stderr.readline().rpartition(" at ")[2].strip()
@@ -110,7 +105,9 @@ def test_with_a_token_only_who_bears_it_is_answered(server: tuple[str, subproces
             assert answer.json()["error"]["code"] == "no_token"
         right = {**ACCEPT, "Authorization": "Bearer a-token-of-this-test"}
         assert httpx.post(url, json=INITIALIZE, headers=right, timeout=LONG).status_code == 200
-        said = asyncio.run(found(url, "a-token-of-this-test"))
+        given = create_mcp_http_client(headers={"Authorization": "Bearer a-token-of-this-test"})
+        async with given, Client(streamable_http_client(url, http_client=given)) as client:
+            said = await ask(client, "search_code", query="hide soft keyboard")
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=LONG)[1]
     assert not said.error, said.text

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import BadInput
-from ncs.index import Index
-from ncs.serve.mcp.pages import Row, escape, fill, lines_of
+from ncs.serve.mcp.pages import Row, escape, fill
 from ncs.serve.mcp.projects import Projects
 from ncs.serve.mcp.settings import MIN_TOKENS, TOKEN_BYTES, Settings
 from ncs.serve.mcp.tools import answer
-from tests import corpus
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=240)
 ROWS = st.lists(
@@ -29,6 +27,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ROWS, st.lists(TEXT, max_size=8), st.integers(MIN_TOKENS, 2_000), st.booleans())
 def test_no_answer_is_larger_than_its_tokens(rows: list[Row], notes: list[str], tokens: int, more: bool) -> None:
     head, envelope = [f"note: {note}" for note in notes], {"query": "x", "notes": notes}
@@ -50,10 +49,6 @@ def test_clean_text_shows_no_control_and_no_bidi(text: str) -> None:
     found.encode()  # no surrogates
 
 
-def test_lines_that_end_as_windows_ends_them_show_no_returns() -> None:
-    assert lines_of("a\r\nb\r\n") == ["a", "b", ""]
-
-
 def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "same").mkdir(parents=True)
@@ -61,36 +56,24 @@ def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Pat
     projects = Projects(Settings(roots=roots))
     served = projects.of([(tmp_path / "one").as_uri()])
     assert [(project.name, project.root) for project in served] == [("same", roots[0]), ("same~2", roots[1])]
-    assert not projects.asks_client
+    assert not projects.uses_client_roots
     with pytest.raises(BadInput, match="is not a folder"):
         Projects(Settings(roots=(tmp_path / "none",)))
 
 
-def test_an_index_elsewhere_answers_with_paths_below_what_it_was_made_of(tmp_path: Path) -> None:
-    tree = corpus.write(tmp_path / "repos")
-    Index.build(tree, tmp_path / "index").close()
-    projects = Projects(Settings(indexes=(tmp_path / "index",)))
+def test_an_index_elsewhere_answers_from_the_files_it_was_made_of_not_with_outlines(demo: Path) -> None:
+    projects = Projects(Settings(indexes=(demo / ".ncs",)))
     try:
         page = answer(projects, None, "search_code", {"query": "hide soft keyboard", "k": 1})
         place = page.structured["hits"][0]["place"]
-        assert (tree / place.rpartition(":")[0]).is_file()
+        assert (demo / "repos" / place.rpartition(":")[0]).is_file()
         whole = answer(projects, None, "get_function", {"place": place})
         assert "hideSoftInputFromWindow" in whole.text
-    finally:
-        projects.close()
-
-
-def test_a_class_is_shown_as_its_file_has_it_not_as_its_outline(tmp_path: Path) -> None:
-    tree = corpus.write(tmp_path / "repos")
-    Index.build(tree, tree / ".ncs").close()
-    projects = Projects(Settings(roots=(tree,)))
-    try:
-        page = answer(projects, None, "find_definition", {"name": "Archive"})
-        assert page.structured["hits"][0]["kind"] == "class"
-        place = page.structured["hits"][0]["place"]
-        whole = answer(projects, None, "get_function", {"place": place}).structured["code"]
-        assert whole.startswith("class Archive:\n    def extract_all(self, target):\n")
-        assert "member.extract(target)" in whole
+        (hit,) = answer(projects, None, "find_definition", {"name": "Archive"}).structured["hits"]
+        assert hit["kind"] == "class"
+        whole = answer(projects, None, "get_function", {"place": hit["place"]})
+        assert whole.structured["code"].startswith("class Archive:\n    def extract_all(self, target):\n")
+        assert "member.extract(target)" in whole.structured["code"]
     finally:
         projects.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import pty
@@ -13,10 +12,9 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -31,6 +29,7 @@ from ncs.serve.tui.search import Searcher
 from tests.waiting import LONG
 from tests.waiting import until as wait_until
 
+pytestmark = pytest.mark.anyio
 QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
 SVG = "{http://www.w3.org/2000/svg}"
 WIDTH, HEIGHT = 12.2, 24.4
@@ -64,10 +63,6 @@ def drawn(app: SearchApp) -> list[str]:
         row = round(float(text.get("y", "0")) / HEIGHT - 0.75)
         rows[row] = rows.get(row, "").ljust(round(float(text.get("x", "0")) / WIDTH)) + (text.text or "")
     return [rows.get(row, "").replace("\xa0", " ").rstrip() for row in range(max(rows) + 1)]
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(test)
 
 
 @asynccontextmanager
@@ -117,67 +112,55 @@ def screen(pilot: Pilot[None]) -> list[str]:
     return drawn(pilot.app)
 
 
-def test_hits_and_the_code_of_the_first_are_shown_while_one_types(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            assert "4 documents; hits appear as you type" in "\n".join(screen(pilot))
-            await ask(pilot, "open file")
-            rows = await until(pilot, "def open_file", "hits: confidence", "matched: open, file", "quit")
-            assert "hits: confidence, name, place" in rows[1]
-            assert rows[0].strip() == "open file"
-            assert "open_file  zoo/files.py:1" in rows[2]
-            assert [row.split() for row in rows if "def open_file" in row] == [["1", "def", "open_file(path):"]]
-            assert any("zoo/files.py:1  matched: open, file" in row for row in rows[3:])
-            assert all(key in rows[-1] for key in ("open", "explain", "copy path:line", "clear", "quit"))
-
-    run(test())
+async def test_hits_and_the_code_of_the_first_are_shown_while_one_types(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        assert "4 documents; hits appear as you type" in "\n".join(screen(pilot))
+        await ask(pilot, "open file")
+        rows = await until(pilot, "def open_file", "hits: confidence", "matched: open, file", "quit")
+        assert "hits: confidence, name, place" in rows[1]
+        assert rows[0].strip() == "open file"
+        assert "open_file  zoo/files.py:1" in rows[2]
+        assert [row.split() for row in rows if "def open_file" in row] == [["1", "def", "open_file(path):"]]
+        assert any("zoo/files.py:1  matched: open, file" in row for row in rows[3:])
+        assert all(key in rows[-1] for key in ("open", "explain", "copy path:line", "clear", "quit"))
 
 
-def test_words_of_the_question_stand_out_in_the_code(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "reading")
-            await until(pilot, "def open_file")
-            picture = ElementTree.fromstring(pilot.app.export_screenshot())
-            texts = picture.iter(f"{SVG}text")
-            marked = {text.get("class") for text in texts if text.text == "reading"}
-            styles = "".join(picture.itertext())
-            found = re.findall(rf"\.({'|'.join(str(name) for name in marked)}) {{([^}}]*)}}", styles)
-            assert any("underline" in style for _, style in found)
-
-    run(test())
+async def test_words_of_the_question_stand_out_in_the_code(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "reading")
+        await until(pilot, "def open_file")
+        picture = ElementTree.fromstring(pilot.app.export_screenshot())
+        texts = picture.iter(f"{SVG}text")
+        marked = {text.get("class") for text in texts if text.text == "reading"}
+        styles = "".join(picture.itertext())
+        found = re.findall(rf"\.({'|'.join(str(name) for name in marked)}) {{([^}}]*)}}", styles)
+        assert any("underline" in style for _, style in found)
 
 
-def test_arrows_choose_another_hit_and_stop_at_the_ends(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "open file handle")
-            await until(pilot, "def open_file")
-            await pilot.press("up", "down")
-            await until(pilot, "def close_file", gone="def open_file")
-            await pilot.press(*["up"] * 9)
-            await until(pilot, "def open_file")
-
-    run(test())
+async def test_arrows_choose_another_hit_and_stop_at_the_ends(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "open file handle")
+        await until(pilot, "def open_file")
+        await pilot.press("up", "down")
+        await until(pilot, "def close_file", gone="def open_file")
+        await pilot.press(*["up"] * 9)
+        await until(pilot, "def open_file")
 
 
-def test_tab_shows_why_and_the_code_again(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "open file handle")
-            await until(pilot, "def open_file")
-            await pilot.press("down")
-            await until(pilot, "def close_file")
-            await pilot.press("tab")
-            rows = await until(pilot, "words: open, file, handle", gone="def close_file")
-            assert any(re.match(r" *file +file .*name", row) for row in rows)
-            await pilot.press("tab")
-            await until(pilot, "def close_file")
-
-    run(test())
+async def test_tab_shows_why_and_the_code_again(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "open file handle")
+        await until(pilot, "def open_file")
+        await pilot.press("down")
+        await until(pilot, "def close_file")
+        await pilot.press("tab")
+        rows = await until(pilot, "words: open, file, handle", gone="def close_file")
+        assert any(re.match(r" *file +file .*name", row) for row in rows)
+        await pilot.press("tab")
+        await until(pilot, "def close_file")
 
 
-def test_the_answer_to_a_question_that_was_changed_meanwhile_is_never_shown(project: Path) -> None:
+async def test_the_answer_to_a_question_that_was_changed_meanwhile_is_never_shown(project: Path) -> None:
     release = threading.Event()
     queued: list[str] = []
     asked: list[str] = []
@@ -195,88 +178,70 @@ def test_the_answer_to_a_question_that_was_changed_meanwhile_is_never_shown(proj
             queued.append(text)
             return await super().search(text, explain=explain)
 
-    async def test() -> None:
-        async with searching(project / ".ncs", make=Slow) as pilot:
-            prompt = pilot.app.query_one("#prompt", Input)
-            for text in ("open file", "steer", "steer terminal"):  # at once each, as pasted; keys may take any time
-                prompt.value = text
-                await so(pilot, lambda text=text: text in queued)  # type: ignore[misc]
-            release.set()
-            rows = await until(pilot, "steer_terminal  zoo/hostile.py:1")
-            assert "open_file  zoo" not in rows[2]
-            assert queued == ["open file", "steer", "steer terminal"]
-            assert asked == ["open file", "steer terminal"]
-
-    run(test())
+    async with searching(project / ".ncs", make=Slow) as pilot:
+        prompt = pilot.app.query_one("#prompt", Input)
+        for text in ("open file", "steer", "steer terminal"):  # at once each, as pasted; keys may take any time
+            prompt.value = text
+            await so(pilot, lambda text=text: text in queued)  # type: ignore[misc]
+        release.set()
+        rows = await until(pilot, "steer_terminal  zoo/hostile.py:1")
+        assert "open_file  zoo" not in rows[2]
+        assert queued == ["open file", "steer", "steer terminal"]
+        assert asked == ["open file", "steer terminal"]
 
 
-def test_escape_clears_and_nothing_found_is_said(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "zzqqxx")
-            await until(pilot, "no match for 'zzqqxx'; no results")
-            await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
-            await until(pilot, "hits appear as you type", gone="zzqqxx")
-
-    run(test())
+async def test_escape_clears_and_nothing_found_is_said(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "zzqqxx")
+        await until(pilot, "no match for 'zzqqxx'; no results")
+        await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
+        await until(pilot, "hits appear as you type", gone="zzqqxx")
 
 
-def test_the_place_is_copied_as_editors_and_people_read_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_place_is_copied_as_editors_and_people_read_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(project.parent)
-
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "close handle")
-            await until(pilot, "def close_file")
-            await pilot.press("ctrl+y")
-            await until(pilot, "copied: zoo/files.py:7")
-            assert pilot.app.clipboard == "zoo/files.py:7"
-
-    run(test())
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "close handle")
+        await until(pilot, "def close_file")
+        await pilot.press("ctrl+y")
+        await until(pilot, "copied: zoo/files.py:7")
+        assert pilot.app.clipboard == "zoo/files.py:7"
 
 
-def test_hostile_code_is_to_be_seen_and_obeyed_by_nothing(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs") as pilot:
-            await ask(pilot, "steer terminal")
-            rows = await until(pilot, "def steer_terminal")
-            assert any("'␛[2J [red]bold[/red] \ufffd   [/]' + x" in row for row in rows)
-            await pilot.press("escape")
-            await ask(pilot, "parse table")
-            rows = await until(pilot, "def parse_table")
-            assert any("日本語" in row for row in rows)
-
-    run(test())
+async def test_hostile_code_is_to_be_seen_and_obeyed_by_nothing(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        await ask(pilot, "steer terminal")
+        rows = await until(pilot, "def steer_terminal")
+        assert any("'␛[2J [red]bold[/red] \ufffd   [/]' + x" in row for row in rows)
+        await pilot.press("escape")
+        await ask(pilot, "parse table")
+        rows = await until(pilot, "def parse_table")
+        assert any("日本語" in row for row in rows)
 
 
-def test_on_a_wide_terminal_code_stands_beside_the_hits_and_on_a_small_one_there_is_some(project: Path) -> None:
-    async def test() -> None:
-        async with searching(project / ".ncs", (140, 20)) as pilot:
-            await ask(pilot, "open file")
-            rows = await until(pilot, "def open_file", "open_file  zoo/files.py:1")
-            assert sum("open_file  zoo/files.py:1" in row and "│" in row for row in rows) == 1
-            await pilot.resize_terminal(50, 10)
-            await pilot.pause()
-            await until(pilot, "1 def open_file(path):")
-
-    run(test())
+async def test_on_a_wide_terminal_code_stands_beside_the_hits_and_on_a_small_one_there_is_some(project: Path) -> None:
+    async with searching(project / ".ncs", (140, 20)) as pilot:
+        await ask(pilot, "open file")
+        rows = await until(pilot, "def open_file", "open_file  zoo/files.py:1")
+        assert sum("open_file  zoo/files.py:1" in row and "│" in row for row in rows) == 1
+        await pilot.resize_terminal(50, 10)
+        await pilot.pause()
+        await until(pilot, "1 def open_file(path):")
 
 
-def test_an_updated_index_answers_the_next_question(tmp_path: Path) -> None:
+async def test_an_updated_index_answers_the_next_question(tmp_path: Path) -> None:
     (tmp_path / "files.py").write_text(OPEN)
     Index.build(tmp_path, tmp_path / ".ncs", config=QUICK).close()
-
-    async def test() -> None:
-        async with searching(tmp_path / ".ncs") as pilot:
-            await ask(pilot, "feed cat")
-            await until(pilot, "no match for 'feed'")
-            (tmp_path / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
-            updated, _ = Index.update(tmp_path / ".ncs")
-            updated.close()
-            await pilot.press("space")
-            await until(pilot, "def feed_cat")
-
-    run(test())
+    async with searching(tmp_path / ".ncs") as pilot:
+        await ask(pilot, "feed cat")
+        await until(pilot, "no match for 'feed'")
+        (tmp_path / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+        updated, _ = Index.update(tmp_path / ".ncs")
+        updated.close()
+        await pilot.press("space")
+        await until(pilot, "def feed_cat")
 
 
 ENTERED = b"\x1b[?1049h"

@@ -142,18 +142,6 @@ def test_word_weights_are_the_shares_of_the_softmax_and_of_tfidf() -> None:
         word_weights(replace(made, reads="source"), table("open"), 0)
 
 
-def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
-    made = replace(head(), about={"seed": 1})
-    made.save(tmp_path / "head")
-    for loaded in (Head.load(tmp_path / "head"), Head.load(tmp_path)):
-        assert loaded.about == {"seed": 1}
-        for ours, theirs in ((made.query, loaded.query), (made.code, loaded.code)):
-            assert ours.settings == theirs.settings
-            assert theirs.tokens.ids(["zzz", *WORDS]) == [1, 2, 3, 4]
-            for name, array in ours.arrays.items():
-                np.testing.assert_array_equal(array, theirs.arrays[name])
-
-
 def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no trained head.*ncs train unif"):
         Head.load(tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import json
-import math
 import os
 import signal
 import subprocess
@@ -31,31 +30,12 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from tests.waiting import LONG  # noqa: E402
 from unif import losses  # noqa: E402
-from unif.losses import find_twins, margin_loss, softmax_loss  # noqa: E402
+from unif.losses import find_twins  # noqa: E402
 from unif.step import choose_device  # noqa: E402
 from unif.training import train  # noqa: E402
 
 TOPICS = 40
 torch.set_num_threads(1)  # networks this small are slower on more
-
-
-def test_softmax_loss_is_cross_entropy_without_the_twins() -> None:
-    scores, own = torch.tensor([[2.0, 1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 1.0, 1.0]]), torch.arange(3)
-    twins = torch.eye(3, dtype=torch.bool)
-    rows = scores.tolist()
-    plain = [math.log(sum(map(math.exp, row))) - row[i] for i, row in enumerate(rows)]
-    assert softmax_loss(scores, own, twins).tolist() == pytest.approx(plain, abs=1e-6)
-    twins[0, 2] = twins[2, 0] = True
-    without = [math.log(math.exp(2) + math.exp(1)) - 2, plain[1], math.log(2 * math.exp(1)) - 1]
-    assert softmax_loss(scores, own, twins).tolist() == pytest.approx(without, abs=1e-6)
-    assert doctest.testmod(losses, extraglobs={"torch": torch}).failed == 0
-
-
-def test_margin_loss_is_the_papers_against_another_code() -> None:
-    cosines = torch.tensor([[0.9, 0.2, 0.0], [0.0, 0.5, 0.6], [0.3, 0.0, 0.2]])
-    # .05 - .9 + .2 < 0; .05 - .5 + .6 = .15; .05 - .2 + .3 = .15
-    loss = margin_loss(cosines, torch.arange(3), torch.tensor([1, 2, 0]), 0.05)
-    assert loss.tolist() == pytest.approx([0, 0.15, 0.15], abs=1e-6)
 
 
 def test_equal_questions_and_equal_codes_are_no_negatives() -> None:
@@ -65,6 +45,7 @@ def test_equal_questions_and_equal_codes_are_no_negatives() -> None:
     hard = torch.tensor([[5, 0, 0], [4, 0, 0], [0, 0, 0]])
     twins = find_twins(query, code, hard)[:, 3:].tolist()
     assert twins == [[False, True, True], [True, False, True], [False, True, True]]
+    assert doctest.testmod(losses, extraglobs={"torch": torch}).failed == 0
 
 
 @pytest.fixture(scope="module")

@@ -193,12 +193,8 @@ def test_queries_lose_stop_words_and_repetition_and_words_are_stems() -> None:
     assert head().query_ids("how to close the sockets and close a file") == [1, 6, 2]
 
 
-def test_a_saved_translation_is_read_back_and_a_cut_one_is_refused(tmp_path: Path) -> None:
+def test_a_translation_whose_file_was_cut_is_refused(tmp_path: Path) -> None:
     head().save(tmp_path / "head")
-    again = Head.load(tmp_path).translation
-    assert again is not None
-    impacts = csr_matrix(np.eye(len(STEMS)))
-    np.testing.assert_array_equal(again.scores([3, 4], impacts), translation().scores([3, 4], impacts))
     np.save(tmp_path / "head" / "translation" / "asked.npy", np.zeros(3, np.float32))
     with pytest.raises(IndexDamaged, match="train it again"):
         Head.load(tmp_path)

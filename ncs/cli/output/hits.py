@@ -48,13 +48,13 @@ def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = Fals
     Raises BadInput for an unknown one, and for two at once.
     """
     options = {f"--format {name}": name, "--json": "json" if as_json else None, "--jsonl": "jsonl" if jsonl else None}
-    named = {option: form for option, form in options.items() if form}
-    if unknown := [form for form in named.values() if form not in FORMATS]:
+    requested = {option: form for option, form in options.items() if form}
+    if unknown := [form for form in requested.values() if form not in FORMATS]:
         raise BadInput(f"unknown format {unknown[0]!r}; choose from {', '.join(FORMATS)}")
-    if len(set(named.values())) > 1:
-        first, *_, last = named
+    if len(set(requested.values())) > 1:
+        first, *_, last = requested
         raise BadInput(f"{first} and {last} cannot be used together")
-    return next(iter(named.values()), "table" if is_fancy(sys.stdout) else "plain")
+    return next(iter(requested.values()), "table" if is_fancy(sys.stdout) else "plain")
 
 
 def show(
@@ -111,8 +111,8 @@ def _print_code(hit: Mapping[str, Any], text: str, all_lines: bool) -> None:
             print("      ...")
         for number in range(first, end):
             print(f"{hit['start_line'] + number if numbers else '':6}  {lines[number]}".rstrip())
-    if (left := len(lines) - ranges[-1][1]) > 0:
-        print(f"      ... {left} more line{'' if left == 1 else 's'}")
+    if (remaining := len(lines) - ranges[-1][1]) > 0:
+        print(f"      ... {remaining} more line{'' if remaining == 1 else 's'}")
     print()
 
 
@@ -167,7 +167,7 @@ def _print_colored_code(console: Console, hit: Mapping[str, Any], text: str, all
 
     code = visible(hit["code"].rstrip("\n")).expandtabs(TAB)
     words, names = marks(code, text), name_marks(code, explained_names(hit))
-    lines = _highlighted(code, hit["language"], {NAME_MARK: names, MARK: words})
+    lines = _highlight_code(code, hit["language"], {NAME_MARK: names, MARK: words})
     numbers = has_file_lines(hit)
     width = len(str(hit["start_line"] + len(lines))) if numbers else 0
     ranges = _shown_ranges(code, [*words, *names], all_lines)
@@ -175,15 +175,15 @@ def _print_colored_code(console: Console, hit: Mapping[str, Any], text: str, all
         if i:
             console.print(Text(f"    {'':>{width}} ⋮", "dim"))
         for number in range(first, end):
-            shown = str(hit["start_line"] + number) if numbers else ""
-            row = Text(f"    {shown:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
+            number_text = str(hit["start_line"] + number) if numbers else ""
+            row = Text(f"    {number_text:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
             lines[number].style = Style(dim=False)  # the number's style would apply to it, too
             console.print(row.append_text(lines[number]), no_wrap=True, overflow="ellipsis")
-    if (left := len(lines) - ranges[-1][1]) > 0:
-        console.print(Text(f"    {'':>{width}} ⋮ {left} more line{'' if left == 1 else 's'}", "dim"))
+    if (remaining := len(lines) - ranges[-1][1]) > 0:
+        console.print(Text(f"    {'':>{width}} ⋮ {remaining} more line{'' if remaining == 1 else 's'}", "dim"))
 
 
-def _highlighted(code: str, language: str, styles: Mapping[str, Sequence[tuple[int, int]]]) -> list[Text]:
+def _highlight_code(code: str, language: str, styles: Mapping[str, Sequence[tuple[int, int]]]) -> list[Text]:
     """Lines of code in the colors of the terminal's own palette; styles: of ranges of characters."""
     from rich.syntax import Syntax
 
@@ -199,13 +199,13 @@ def _highlighted(code: str, language: str, styles: Mapping[str, Sequence[tuple[i
 def show_vimgrep(answer: Answer, locator: SourceLocator, *, quiet: bool = False) -> int:
     """A line per hit whose file exists; how many. The others are counted on stderr."""
     lines = [vimgrep_line(hit, locator) for hit in answer["hits"]]
-    shown = [line for line in lines if line is not None]
-    for line in shown:
+    printable = [line for line in lines if line is not None]
+    for line in printable:
         print(line)
-    if (left := len(lines) - len(shown)) and not quiet:
-        hits = "1 hit is" if left == 1 else f"{left} hits are"
+    if (omitted := len(lines) - len(printable)) and not quiet:
+        hits = "1 hit is" if omitted == 1 else f"{omitted} hits are"
         say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
-    return len(shown)
+    return len(printable)
 
 
 def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:

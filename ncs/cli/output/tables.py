@@ -36,7 +36,7 @@ def show_findings(findings: Iterable[Finding]) -> bool:
     return healthy
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in counts.items())
 
 
@@ -61,7 +61,7 @@ def say_built(description: Description, folder: Path, verbose: bool) -> None:
         f" {sum(counts['seconds'].values()):.0f} s -> {folder}"
     )
     if texts := counts.get("text_files"):
-        say(f"read as text: {_listed(texts)}")
+        say(f"read as text: {_format_counts(texts)}")
     if skipped := _reasons(counts["skipped"]):
         say(f"skipped: {skipped}")
     if counts["broken"]:
@@ -92,9 +92,9 @@ def say_updated(description: Description, changes: Changes, verbose: bool) -> No
             say(f"{kind}: {path}")
 
 
-def _drift(described: Mapping[str, Any]) -> str:
+def _drift(description: Mapping[str, Any]) -> str:
     """The share of words without a vector, where it has grown since the vectors were learned."""
-    training = described.get("training") or {}
+    training = description.get("training") or {}
     then, now = training.get("without_vector", 0), training.get("without_vector_now", 0)
     return f"; {now:.1%} of words without a vector, {then:.1%} when learned" if now > then else ""
 
@@ -105,27 +105,30 @@ def _vectors(about: Mapping[str, Any]) -> str:
     return f"{about['kind']}: approximately, by {about['lists']:,} lists"
 
 
-def show_info(described: Mapping[str, Any]) -> None:
+def show_info(description: Mapping[str, Any]) -> None:
     """An index described by `ncs.answer.describe`."""
-    fit = described["config"].get(described["embeddings"], {})
+    fit = description["config"].get(description["embeddings"], {})
     settings = ", ".join(f"{name}={value}" for name, value in fit.items() if value is not None)
-    copies = count(described["copies"], "exact copy", "exact copies")
-    repositories = sorted(described["repositories"].items(), key=lambda item: (-item[1], item[0]))
+    copies = count(description["copies"], "exact copy", "exact copies")
+    repositories = sorted(description["repositories"].items(), key=lambda item: (-item[1], item[0]))
     rows = [
-        ("index", described["index"]),
-        ("created", f"{described['created']} by ncs {described['versions'].get('ncs')}, format {described['format']}"),
-        ("documents", f"{_documents(described)}, and {copies} of them"),
-        ("files", f"{described['files']:,} ({described.get('source_bytes', 0) / 1e6:,.1f} MB)"),
-        ("languages", _listed(described["languages"])),
-        ("kinds", _listed(described["kinds"])),
-        ("as text", _listed(described.get("text_files", {})) or "none"),
-        ("words", f"{described['words']:,}; embeddings by {described['embeddings']}{_drift(described)}"),
-        ("learning", described.get("pending") or settings),
-        ("vectors", _vectors(described["vectors"])),
-        ("size", f"{sum(described['bytes'].values()) / 1e6:,.1f} MB"),
-        ("skipped", _reasons(described["skipped"]) or "nothing"),
-        ("broken, failed", f"{described['broken']:,} with syntax errors, {described['failed']:,} not parsed"),
-        *(("note", note) for note in described["notes"]),
+        ("index", description["index"]),
+        (
+            "created",
+            f"{description['created']} by ncs {description['versions'].get('ncs')}, format {description['format']}",
+        ),
+        ("documents", f"{_documents(description)}, and {copies} of them"),
+        ("files", f"{description['files']:,} ({description.get('source_bytes', 0) / 1e6:,.1f} MB)"),
+        ("languages", _format_counts(description["languages"])),
+        ("kinds", _format_counts(description["kinds"])),
+        ("as text", _format_counts(description.get("text_files", {})) or "none"),
+        ("words", f"{description['words']:,}; embeddings by {description['embeddings']}{_drift(description)}"),
+        ("learning", description.get("pending") or settings),
+        ("vectors", _vectors(description["vectors"])),
+        ("size", f"{sum(description['bytes'].values()) / 1e6:,.1f} MB"),
+        ("skipped", _reasons(description["skipped"]) or "nothing"),
+        ("broken, failed", f"{description['broken']:,} with syntax errors, {description['failed']:,} not parsed"),
+        *(("note", note) for note in description["notes"]),
     ]
     show_table("", rows)
     title = count(len(repositories), "repository", "repositories")

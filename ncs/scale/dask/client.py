@@ -1,4 +1,4 @@
-"""The machine that builds: hands out repositories to a cluster, and merges the segments that come back."""
+"""The client of the cluster: submits repositories as jobs and merges the segments of the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.build.batches import Batch, Collected, Collector
+from ncs.build.batches import Batch, CollectedDocuments, Collector
 from ncs.build.file_cache import segment_batches
 from ncs.errors import MissingExtra, NcsError, SourceError
 from ncs.scale.dask.jobs import REPORT, Job, Key, Part, is_archive
@@ -38,22 +38,22 @@ QUIET = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
-"""Dask watches itself every 10, 20 and 500 ms, which costs CPU time; a local cluster need not."""
+"""Settings that reduce Dask's self-monitoring, which costs CPU time, in a local cluster."""
 PATIENCE = 60.0
 """Seconds without any worker after which a build ends."""
 TICK = 2.0
-"""Seconds between two looks at who is there."""
+"""Seconds between checks for workers."""
 TRIES = 2
 """Workers on which a repository may fail before it is left out."""
 
 
 def ingest_on_cluster(
     request: Request, skipped: Skipped, segment: Path, *, scheduler: str, give_up: float = 1800
-) -> Collected:
-    """What `ncs.build.ingest.ingest` gives without a cache, read by the workers of a cluster.
+) -> CollectedDocuments:
+    """`ncs.build.ingest.ingest` on the workers of a cluster, without a cache.
 
-    scheduler: an address, or LOCAL. What takes longer than give_up seconds, or fails, on two workers is left out and
-    named in `skipped`.
+    scheduler: an address, or LOCAL. A repository that takes longer than give_up seconds, or fails, on two workers is
+    skipped and listed in `skipped`.
     Raises what `walk` raises, and NcsError where the cluster is gone.
     """
     config, began, roots = request.config, time.time_ns(), _parts(request.roots, request.force)
@@ -67,7 +67,7 @@ def ingest_on_cluster(
 
 
 class _Merge:
-    """Segments come in any order and wait on the disk until those before them were merged."""
+    """Merges segments in the order of repositories; early ones are spooled on disk."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class _Merge:
         self._spool, self._collector = spool, collector
         self._names, self._numbers = Names(), count()
         self._parts: dict[Key, Part] = {}
-        """All that were met."""
+        """All parts so far."""
         self._waiting: dict[Key, Path | str | None] = {}
-        """Those that are not merged yet: None while it is read, then its zip, or why there is none."""
+        """Unmerged parts: None while running, then the path of the zip, or the reason of the failure."""
 
     def run(self, track: Track) -> None:
-        """Until everything is merged."""
+        """Run until everything is merged."""
         for root in self._roots:
             self._submit(root)
         for part, answer, reason in track(self._tasks.done(), "reading repositories", total=None, unit="repositories"):
@@ -105,7 +105,7 @@ class _Merge:
     def _received(self, part: Part, answer: bytes) -> None:
         report, _ = _open(answer)
         below = [Part.of(fields) for fields in report["below"]]
-        if below and is_address(part.root):  # it holds others and is none itself
+        if below and is_address(part.root):  # a list or folder of repositories
             del self._waiting[part.key]
         else:
             path = self._spool / str(next(self._numbers))
@@ -115,14 +115,14 @@ class _Merge:
             self._submit(each)
 
     def _merge_ready(self) -> None:
-        """Merge what has come and has nothing before it that has not: what a repository holds comes after it."""
-        while self._waiting and (ready := self._waiting[first := min(self._waiting)]) is not None:
+        """Merge all parts whose predecessors are merged."""
+        while self._waiting and (outcome := self._waiting[first := min(self._waiting)]) is not None:
             part = self._parts[first]
-            if isinstance(ready, str):
+            if isinstance(outcome, str):
                 self._skipped.add_unreadable(part.prefix.rstrip("/") or part.root)
-                self._skipped.note(f"{part.path} is left out: {ready}")
+                self._skipped.note(f"{part.path} is left out: {outcome}")
             else:
-                self._merge(ready, part)
+                self._merge(outcome, part)
             del self._waiting[first]
 
     def _merge(self, path: Path, part: Part) -> None:
@@ -140,7 +140,7 @@ class _Merge:
 
 
 def _renamed(batch: Batch, name: str) -> Batch:
-    """The documents as those of the repository with this name: a worker does not know which names are taken."""
+    """The documents with another repository name: a worker does not know which names are in use."""
     old = next((location[0] for location in batch.locations), name)
     if old == name:
         return batch
@@ -165,7 +165,7 @@ def _parts(roots: Sequence[Path], force: bool) -> list[Part]:
 
 
 class Tasks:
-    """Jobs that are being done. seconds: after which one is given up on a worker."""
+    """Running jobs. seconds: time limit of a job on a worker."""
 
     def __init__(self, client: Any, seconds: float, patience: float = PATIENCE) -> None:
         self._client, self._seconds, self._patience = client, seconds, patience
@@ -175,15 +175,15 @@ class Tasks:
         self._futures: dict[str, Any] = {}
 
     def submit(self, job: Job, failed_on: tuple[str, ...] = ()) -> None:
-        """Have it done by any worker, by another one where it failed before."""
-        others = [address for address in self._workers() if address not in failed_on] if failed_on else []
-        where = {"workers": others, "allow_other_workers": True} if others else {}
-        future = self._client.submit(read, job.to_json(), self._seconds, pure=False, **where)
+        """Submit a job to any worker, or to one where it has not failed."""
+        addresses = [address for address in self._workers() if address not in failed_on] if failed_on else []
+        options = {"workers": addresses, "allow_other_workers": True} if addresses else {}
+        future = self._client.submit(read, job.to_json(), self._seconds, pure=False, **options)
         self._futures[future.key], self._running[future.key] = future, (job, failed_on)
         future.add_done_callback(self._ended.put)
 
     def done(self) -> Iterator[tuple[Part, bytes | None, str]]:
-        """Parts as their jobs end: the zip, or None and why there is none; those too that are submitted meanwhile.
+        """Parts in order of completion, with their zip, or None and the reason; includes jobs submitted meanwhile.
 
         Raises SourceError for a root that cannot be read, and NcsError where the cluster is gone.
         """
@@ -198,7 +198,7 @@ class Tasks:
             try:
                 outcome, answer, worker = future.result()
             except KilledWorker:
-                outcome, answer, worker = "", b"its workers died under it, again and again", ""
+                outcome, answer, worker = "", b"its workers died repeatedly", ""
             future.release()
             if outcome == SEGMENT:
                 yield job.part, answer, ""
@@ -219,7 +219,7 @@ class Tasks:
 
     def _next(self) -> Any:
         """The next future that has ended; NcsError where no worker is left for a while."""
-        alone = 0.0
+        idle_seconds = 0.0
         while True:
             try:
                 return self._ended.get(timeout=TICK)
@@ -227,9 +227,11 @@ class Tasks:
                 pass
             if self._client.status not in ("running", "connecting"):
                 raise NcsError("the connection to the scheduler is lost; see that it runs, and build again")
-            alone = 0.0 if self._workers() else alone + TICK
-            if alone >= self._patience:
-                raise NcsError(f"no worker for {alone:g} s; start some: dask worker {self._client.scheduler.address}")
+            idle_seconds = 0.0 if self._workers() else idle_seconds + TICK
+            if idle_seconds >= self._patience:
+                raise NcsError(
+                    f"no worker for {idle_seconds:g} s; start some: dask worker {self._client.scheduler.address}"
+                )
 
 
 @contextmanager

@@ -33,7 +33,7 @@ Key = tuple[tuple[int, ...], bytes, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A repository by a root and the path below it. number: of the root among the roots. prefix: as in Repository."""
+    """A repository: a root (with its number) and the path below it. prefix: as in Repository."""
 
     root: str
     number: tuple[int, ...]
@@ -69,8 +69,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """made_by: what decides the documents of a file where the build was started; a worker with other code refuses.
-    other_roots: which are not read as a part of this one. config: the settings that decide documents."""
+    """made_by: digest of the client's extraction code; a worker with another one refuses the job.
+    other_roots: not read as parts of this one. config: settings of extraction."""
 
     part: Part
     made_by: str
@@ -101,7 +101,7 @@ def run(job: Job) -> bytes:
     Raises NcsError where this worker has another ncs, and SourceError where the part cannot be read.
     """
     if job.made_by != made_by():
-        raise NcsError("this worker has another version of ncs or of its grammars; install the one that builds")
+        raise NcsError("this worker has another version of ncs or of its grammars; install the client's version")
     skipped = Skipped(unwanted=skip_reason)
     with tempfile.TemporaryDirectory(prefix="ncs-") as name:
         room, segment = Path(name), Path(name, "segment")
@@ -155,7 +155,7 @@ def files_of_part(
 
 
 def _repository(part: Part) -> Repository | None:
-    """As `walk` would come to it: with the .ncsignore files of the folders above; None for a single file."""
+    """The repository with the .ncsignore files of its parent folders, as in `walk`; None for a single file."""
     root = Path(part.root)
     first = repository_of_root(root)
     if not part.prefix or first is None:
@@ -176,7 +176,7 @@ def _repository(part: Part) -> Repository | None:
 
 
 def _placed(file: SourceFile, read: Part, part: Part) -> SourceFile:
-    """With the origin that it has for everybody, not where a worker's copy of it lay."""
+    """The file with its original place instead of the worker's copy."""
     if read == part or file.origin is None:
         return file
     below = file.origin.place.removeprefix(str(Path(read.root).resolve()))
@@ -189,7 +189,7 @@ def is_archive(root: str) -> bool:
 
 
 def listed(part: Part) -> list[Part]:
-    """What an address names: the lines of a list, the archives and git directories of a folder; [] for one of these."""
+    """The parts at an address: lines of a list, archives and git directories of a folder; [] for a repository."""
     files, path = _file_system(part.root)
     protocol = part.root.partition("://")[0]
     try:

@@ -1,6 +1,6 @@
-"""What runs in a worker of the cluster: a process for each job, which is ended when it takes too long.
+"""Running jobs in a cluster worker: one subprocess per job, with a time limit.
 
-The process reads a job as JSON from stdin, and writes a zip to stdout, or why there is none.
+The process reads a job as JSON from stdin, and writes a zip, or an error message, to stdout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STATUS = {0: SEGMENT, 3: BAD_SOURCE, 4: REFUSED, 5: FAILED}
 
 
 def read(job: str, seconds: float) -> tuple[str, bytes, str]:
-    """(SEGMENT, zip, worker), or another outcome with the reason as UTF-8. Dask calls it, in a thread of a worker."""
+    """(SEGMENT, zip, worker), or another outcome with the reason as UTF-8. Called by Dask in a thread of a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _limit_memory(limit: int) -> None:
-    with suppress(ImportError, OSError, ValueError):  # where the system has no such limits there is none
+    with suppress(ImportError, OSError, ValueError):  # not on every system
         import resource
 
         if limit:
@@ -91,7 +91,7 @@ def _limit_memory(limit: int) -> None:
 
 
 def _end_with(worker: int) -> None:
-    """A worker that was killed does not end its job's process by itself, nor that process its git."""
+    """Exit when the worker has died, with all child processes."""
     while os.getppid() == worker:
         time.sleep(0.5)
     if os.getpgrp() == os.getpid():

@@ -1,5 +1,5 @@
-"""An index served by Milvus, for those who outgrow one machine: Milvus finds candidates, the ranking stays ours.
+"""Candidates from Milvus, for indexes that outgrow one machine.
 
-`publish` sends an index there, `MilvusIndex` asks it. The index folder stays where it is: words, names and scores are
-read from it; Milvus says which documents to score.
+`publish` sends an index there, `MilvusIndex` searches it. Words, names and scores are read from the index folder;
+Milvus finds the documents to score.
 """

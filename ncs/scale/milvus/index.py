@@ -1,4 +1,4 @@
-"""An index whose candidates Milvus finds; asked, explained and shown as any other."""
+"""An index whose candidates come from Milvus."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
 
 MOST = 16_384
-"""Entities that Milvus gives at most."""
+"""Most entities of a Milvus search."""
 SPARE = 16
-"""Candidates beyond k that are asked for: some may be gone, or of another snapshot."""
+"""Extra candidates beyond k: some may be deleted or of another snapshot."""
 LISTED = 50_000
-"""Documents that a filter of Milvus may name."""
+"""Most documents in a Milvus filter."""
 RETRY = 0.5
 """Seconds between tries to reach a store."""
 
@@ -62,7 +62,7 @@ def open_index(folder: Path, store: str | None = None, *, verify: bool = False, 
 
 
 class MilvusIndex(Index):
-    """`Index`, but candidates by words and by meaning come from a store; other rankers do without it."""
+    """An `Index` whose candidates by words and by meaning come from a store; other rankers do not use it."""
 
     def __init__(self, snapshot: Snapshot, target: Target) -> None:
         super().__init__(snapshot)
@@ -83,17 +83,17 @@ class MilvusIndex(Index):
         return self
 
     def close(self) -> None:
-        """Of the folder and of the store."""
+        """Close the folder and the store."""
         self._connection.close()
         super().close()
 
     def ranker(self, name: str = DEFAULT_RANKER) -> Ranker:
-        """As in Index; bm25 and ncs_centred, and what is composed of them, ask the store."""
-        opened = name in self._rankers
+        """As in Index; bm25 and ncs_centred, and rankers composed of them search the store."""
+        is_open = name in self._rankers
         ranker = super().ranker(name)
-        if not opened and name == LEXICAL and isinstance(ranker, Bm25Ranker):
+        if not is_open and name == LEXICAL and isinstance(ranker, Bm25Ranker):
             ranker._postings = StorePostings(ranker.postings, self._candidates)
-        elif not opened and name == DENSE and isinstance(ranker, NcsRanker):
+        elif not is_open and name == DENSE and isinstance(ranker, NcsRanker):
             ranker._vectors = StoreVectors(ranker.vectors, self._candidates)
         return ranker
 
@@ -110,20 +110,22 @@ class Candidates:
         self._firsts = np.array([segment.first for segment in snapshot.segments], np.int64)
         with store_errors(target):
             client.load_collection(self._collection, timeout=target.seconds)
-            held = Contents.read(client, self._collection).segments
+            segment_digests = Contents.read(client, self._collection).segments
         files = snapshot.description.files
-        if any(held.get(segment.name) != segment_digest(segment.path, files) for segment in snapshot.segments):
+        if any(
+            segment_digests.get(segment.name) != segment_digest(segment.path, files) for segment in snapshot.segments
+        ):
             raise IndexVersion(f"{target.text} holds another build than this folder; {target.remedy}")
 
     def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows | None:
-        """The k best rows of those that are allowed, or as many as there are; None where Milvus cannot tell."""
-        chosen = "key >= 0"
+        """The k best rows of those that are allowed, or as many as there are; None beyond Milvus's limit."""
+        expression = "key >= 0"
         if allowed is not None and np.count_nonzero(allowed) <= LISTED:
-            chosen = f"key in {self._keys(np.flatnonzero(allowed)).tolist()}"
+            expression = f"key in {self._keys(np.flatnonzero(allowed)).tolist()}"
         limit = k + SPARE
         while limit <= MOST:
             hits = self._call(
-                self._client.search, [query], anns_field=field, limit=limit, filter=chosen,
+                self._client.search, [query], anns_field=field, limit=limit, filter=expression,
                 output_fields=["key"], search_params={"metric_type": "IP"},
             )[0]  # fmt: skip
             rows = self._rows(np.array([hit["key"] for hit in hits if hit["distance"] != 0], np.int64))
@@ -145,11 +147,11 @@ class Candidates:
         at = np.searchsorted(self._numbers[order], keys >> ROW_BITS)
         segments = order[np.minimum(at, len(order) - 1)]
         rows: Rows = self._firsts[segments] + (keys & ((1 << ROW_BITS) - 1))
-        known: Rows = rows[self._numbers[segments] == keys >> ROW_BITS]
-        return known
+        known_rows: Rows = rows[self._numbers[segments] == keys >> ROW_BITS]
+        return known_rows
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """What a call gives; a store that is lost is tried again for the target's seconds."""
+        """The result of a call; a lost store is retried for the target's seconds."""
         end = time.monotonic() + self._target.seconds
         while True:
             try:
@@ -161,7 +163,7 @@ class Candidates:
             time.sleep(RETRY)
 
     def _loaded(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """After a restart of Milvus the collection has to be loaded first."""
+        """Call, after loading the collection again if Milvus was restarted."""
         from pymilvus.exceptions import MilvusException
 
         try:
@@ -174,7 +176,7 @@ class Candidates:
 
 
 class StorePostings(Postings):
-    """The postings of a folder; which rows lead is asked of a store, their scores are the folder's."""
+    """Postings with candidates from a store and scores from the folder."""
 
     def __init__(self, local: Postings, candidates: Candidates) -> None:
         super().__init__(local.tables, local.statistics, local.live)
@@ -199,7 +201,7 @@ class StorePostings(Postings):
 
 
 class StoreVectors(Vectors):
-    """The vectors of a folder; which rows are near is asked of a store, similarities are the folder's."""
+    """Vectors with candidates from a store and similarities from the folder."""
 
     def __init__(self, local: Vectors, candidates: Candidates) -> None:
         super().__init__(local.parts, local.live)
@@ -214,9 +216,9 @@ class StoreVectors(Vectors):
             if candidates is None:
                 rows[at : at + 1], scores[at : at + 1] = super().search(query[None], k, allowed=allowed)
                 continue
-            near = self.similarities(query, candidates)
-            order = np.lexsort((candidates, -near))[:k]
-            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], near[order]
+            similarities = self.similarities(query, candidates)
+            order = np.lexsort((candidates, -similarities))[:k]
+            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], similarities[order]
         return rows, scores
 
 

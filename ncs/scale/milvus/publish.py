@@ -1,4 +1,4 @@
-"""Sending an index to Milvus: its segments that are not there, and deletions for its tombstones."""
+"""Sending an index to Milvus: missing segments, and deletions for tombstones."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ BATCH = 1000
 BLOCK = 100_000
 """Documents whose postings are transposed at a time."""
 SCANNED = 1 << 22
-"""Postings that are looked at at a time."""
+"""Postings scanned at a time."""
 RANGES = 200
-"""Dead files that one request deletes the documents of."""
+"""Dead files per delete request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Published:
 
 @dataclass
 class Publication:
-    """Of an index that is built or updated meanwhile: `before_commit` before its new segments count, `finish` after."""
+    """Publication of an index during a build or update: `before_commit`, then `finish`."""
 
     folder: Path
     target: Target
@@ -73,11 +73,11 @@ class Publication:
     def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
         """Send new segments before anybody opens the index that has them; it is committed in any case."""
         if snapshot_number(self.folder) is not None:
-            with suppress(NcsError):  # then `finish` does it, or says why it cannot
+            with suppress(NcsError):  # `finish` tries again, and reports the error
                 self._send(segments)
 
     def finish(self) -> Published:
-        """Send what the committed index has and the store lacks, and delete what it lacks.
+        """Send missing segments of the committed index, and delete obsolete documents.
 
         Raises what `connected` raises, IndexBusy, and NcsError.
         """
@@ -103,19 +103,21 @@ class Publication:
                 if contents.segments.get(path.name) != digest:
                     start = _begin(client, collection, dim, contents, path.name, digest)
                     self._send_segment(client, collection, path, start, documents)
-                    whole = {**contents.segments, path.name: digest}
-                    contents = replace(contents, segments=whole, sending=("", "")).write(client, collection, dim)
+                    segments_sent = {**contents.segments, path.name: digest}
+                    contents = replace(contents, segments=segments_sent, sending=("", "")).write(
+                        client, collection, dim
+                    )
             client.flush(collection, timeout=TIMEOUT)
 
     def _send_segment(self, client: Any, collection: str, path: Path, start: int, documents: int) -> None:
         entities = segment_entities(path, start, documents)
-        sent = _upsert(client, collection, entities)
-        for _ in self.track(sent, "documents to Milvus", total=documents - start, unit="documents"):
+        keys = _upsert(client, collection, entities)
+        for _ in self.track(keys, "documents to Milvus", total=documents - start, unit="documents"):
             self._sent += 1
-        there = count_documents(client, collection, path.name)
-        if there != documents:
+        stored = count_documents(client, collection, path.name)
+        if stored != documents:
             raise NcsError(
-                f"{self.target.text} has {there:,} of {documents:,} documents of a segment; publish again with:"
+                f"{self.target.text} has {stored:,} of {documents:,} documents of a segment; publish again with:"
                 f" ncs build --store {self.target.text}"
             )
 
@@ -133,7 +135,7 @@ def _same(snapshot: Snapshot) -> Snapshot:
 
 
 def _begin(client: Any, collection: str, dim: int, contents: Contents, segment: str, digest: str) -> int:
-    """The row from which on a segment is to be sent: 0, or where a publication that was killed had come to."""
+    """The first row of a segment to send: 0, or where a killed publication stopped."""
     if contents.sending == (segment, digest):
         return max(0, count_documents(client, collection, segment) - BATCH)
     client.delete(collection, filter=key_range(segment), timeout=TIMEOUT)  # of another index, or half of one
@@ -149,7 +151,7 @@ def _upsert(client: Any, collection: str, entities: Iterator[dict[str, Any]]) ->
 
 
 def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> str:
-    """Delete tombstones, and whatever no reader of this or the previous snapshot needs; the collection's name."""
+    """Delete tombstones and segments of neither this nor the previous snapshot; returns the collection's name."""
     dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
     collection = target.collection(dim)
     contents = Contents.read(client, collection)
@@ -161,8 +163,8 @@ def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> str:
     unneeded = contents.segments.keys() - current - set(contents.previous)
     for name in unneeded:
         client.delete(collection, filter=key_range(name), timeout=TIMEOUT)
-    held = {name: digest for name, digest in contents.segments.items() if name not in unneeded}
-    replace(contents, segments=held, previous=tuple(sorted(current))).write(client, collection, dim)
+    remaining = {name: digest for name, digest in contents.segments.items() if name not in unneeded}
+    replace(contents, segments=remaining, previous=tuple(sorted(current))).write(client, collection, dim)
     for other in client.list_collections(timeout=TIMEOUT):
         if other != collection and _is_ours(client, target, other):
             _retire(client, other)
@@ -178,7 +180,7 @@ def _is_ours(client: Any, target: Target, collection: str) -> bool:
 
 
 def _retire(client: Any, collection: str) -> None:
-    """Drop a collection that the index before the last publication did not need either."""
+    """Drop a collection unused since the publication before the last."""
     client.load_collection(collection, timeout=TIMEOUT)
     contents = Contents.read(client, collection)
     if not contents.previous:
@@ -224,7 +226,7 @@ def sparse_vectors(postings: PostingTable, start: int, stop: int) -> Iterator[di
 
 
 def _positions(rows: NDArray[np.int32], start: int, stop: int) -> Iterator[NDArray[np.int64]]:
-    """Where these rows stand among the postings; all postings are looked at."""
+    """The positions of these rows in the postings, by a full scan."""
     for at in range(0, len(rows), SCANNED):
         part = rows[at : at + SCANNED]
         yield at + np.flatnonzero((part >= start) & (part < stop))

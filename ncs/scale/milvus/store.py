@@ -1,7 +1,7 @@
-"""A Milvus that holds an index: its address, the connection, and collections with what they say of themselves.
+"""A Milvus store: its address, the connection, and collections with their metadata.
 
-A document's key is the number of its segment and its row there. A segment never changes, so neither does a document;
-what a collection holds is told by the names and digests of its segments.
+A document's key is the number of its segment and its row there. Segments are immutable;
+a collection's metadata has the names and digests of its segments.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ LEXICAL, DENSE = "bm25", "ncs_centred"
 TEXTS = {"id": 8192, "language": 64, "kind": 64, "repository": 4096, "path": 8192}
 """Fields that others can filter by, and the bytes that they hold."""
 CONTENTS = -1
-"""The key of the entity that says what the collection holds."""
+"""The key of the metadata entity."""
 NOTHING = 0
-"""A dimension that no stem has: Milvus takes no empty sparse vector."""
+"""A dimension that no stem has: Milvus rejects empty sparse vectors."""
 ROW_BITS = 32
 _FILE_NAME = "ncs"
 _NAME_LENGTH = 200
@@ -43,7 +43,7 @@ _NAME_LENGTH = 200
 class Target:
     """uri: what pymilvus connects to. name: of the collections, before their format, dimensions and kind.
 
-    dense: the kind of Milvus's index over the document vectors; FLAT compares with all, and so finds what we find.
+    dense: the kind of Milvus's index over the document vectors; FLAT is exact.
     text: as a person typed it. seconds: how long a query is tried again.
     """
 
@@ -88,7 +88,7 @@ class Target:
 
     @property
     def remedy(self) -> str:
-        """What puts an index there."""
+        """The command that publishes an index."""
         return f"put the index there with: ncs build --store {self.text}"
 
 
@@ -140,8 +140,8 @@ def store_errors(target: Target) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """segments: name and digest of those that are there whole. sending: of the one that is being sent, "" for none.
-    previous: names of those that the index had before its last publication; readers may still have it open."""
+    """segments: name and digest of complete ones. sending: the incomplete one, "" for none.
+    previous: names before the last publication; readers may still have them open."""
 
     segments: Mapping[str, str] = field(default_factory=dict)
     sending: tuple[str, str] = ("", "")
@@ -213,7 +213,7 @@ def dimension(stem: str) -> int:
 
 
 def segment_digest(segment: Path, files: Mapping[str, Mapping[str, Any]]) -> str:
-    """What tells a segment from others of its number: the checksums of what is sent of it. files: as in a snapshot."""
+    """A digest of the checksums of the files that are sent. files: as in a snapshot."""
     digest = blake2b(digest_size=16)
     for name in (f"{LEXICAL}/impacts.npy", f"{DENSE}/vectors.npy"):
         entry = files.get(f"{SEGMENTS}/{segment.name}/{name}") or checksum(segment / name)

@@ -107,14 +107,14 @@ def info(live: LiveIndex, request: IndexRequest) -> bytes:
     """What `ncs info --json` prints, without what describes this machine."""
     with live.acquire() as index:
         described, snapshot = describe(index), index.description.number
-    shown = {name: described[name] for name in INFO if name in described}
-    return to_json({"index": live.name, "snapshot": snapshot, **shown})
+    public = {name: described[name] for name in INFO if name in described}
+    return to_json({"index": live.name, "snapshot": snapshot, **public})
 
 
-def indexes(served: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
+def indexes(live_indexes: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
     """Every index with its state."""
     states = []
-    for live in served:
+    for live in live_indexes:
         with live.acquire() as index:
             states.append({
                 "name": live.name, "documents": len(index), "snapshot": index.description.number,
@@ -125,18 +125,21 @@ def indexes(served: Sequence[LiveIndex], feedback: Mapping[str, Path]) -> bytes:
     return to_json({"indexes": states})
 
 
-def whole_map(live: LiveIndex, request: IndexRequest) -> bytes:
+def map_points(live: LiveIndex, request: IndexRequest) -> bytes:
     """The map of an index as columns, one entry a point: x and y from 0 to `side`."""
     with live.acquire() as index:
-        found, counts = _map(index), index.documents.counts
-        rows = found.rows.tolist()
-        languages, language = _grouped(list(counts["languages"]), _languages(index, list(counts["languages"]), found))
-        repositories, repository = _grouped(list(counts["repositories"]), _repositories(index, found))
+        project_map, counts = _map(index), index.documents.counts
+        rows = project_map.rows.tolist()
+        languages, language = _group_by_frequency(
+            list(counts["languages"]), _languages(index, list(counts["languages"]), project_map)
+        )
+        repositories, repository = _group_by_frequency(list(counts["repositories"]), _repositories(index, project_map))
         return to_json({
             "index": live.name, "documents": len(index), "points": len(rows),
-            "method": str(found.config.get("method", "")), "side": SIDE,
+            "method": str(project_map.config.get("method", "")), "side": SIDE,
             "languages": languages, "language": language, "repositories": repositories, "repository": repository,
-            "x": found.places[:, 0].tolist(), "y": found.places[:, 1].tolist(), "ids": index.documents.ids(rows),
+            "x": project_map.places[:, 0].tolist(), "y": project_map.places[:, 1].tolist(),
+            "ids": index.documents.ids(rows),
             "names": [place.qualified_name for place in index.documents.locations(rows)],
         })  # fmt: skip
 
@@ -144,39 +147,39 @@ def whole_map(live: LiveIndex, request: IndexRequest) -> bytes:
 def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     """Where documents are on the map; unknown ids, and documents without a vector, are left out."""
     with live.acquire() as index:
-        found, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
-        known = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
-        filled = np.isin(list(known.values()), vectors.nonzero_rows())
-        rows = {id: row for (id, row), has_vector in zip(known.items(), filled, strict=True) if has_vector}
-        points = found.where(vectors, list(rows.values()))
+        project_map, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
+        row_of_id = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
+        has_vectors = np.isin(list(row_of_id.values()), vectors.nonzero_rows())
+        rows = {id: row for (id, row), has_vector in zip(row_of_id.items(), has_vectors, strict=True) if has_vector}
+        points = project_map.where(vectors, list(rows.values()))
     places = [{"id": id, "x": x, "y": y} for id, (x, y) in zip(rows, points, strict=True)]
     return to_json({"index": live.name, "places": places})
 
 
 def _map(index: Index) -> Map:
-    found = Map.load(index.snapshot)
-    if found is None:
+    project_map = Map.load(index.snapshot)
+    if project_map is None:
         raise HttpError(404, "no_map", "this index has no map", "the operator makes one: ncs map -i INDEX")
-    return found
+    return project_map
 
 
-def _repositories(index: Index, found: Map) -> NDArray[np.int64]:
+def _repositories(index: Index, project_map: Map) -> NDArray[np.int64]:
     """The number of each point's repository in the counts."""
     number = {name: at for at, name in enumerate(index.documents.counts["repositories"])}
     file, places = index.documents.files()
     owner = np.array([number.get(repository, 0) for repository, _ in places], np.int64)  # unknown: copies only
-    return owner[file[found.rows]]
+    return owner[file[project_map.rows]]
 
 
-def _languages(index: Index, names: Sequence[str], found: Map) -> NDArray[np.int64]:
-    numbers = np.zeros(len(found.rows), np.int64)
+def _languages(index: Index, names: Sequence[str], project_map: Map) -> NDArray[np.int64]:
+    numbers = np.zeros(len(project_map.rows), np.int64)
     for at, name in enumerate(names):
         mask = index.documents.mask(language=name)
-        numbers[mask[found.rows] if mask is not None else slice(0)] = at
+        numbers[mask[project_map.rows] if mask is not None else slice(0)] = at
     return numbers
 
 
-def _grouped(names: Sequence[str], numbers: NDArray[np.int64]) -> tuple[list[str], list[int]]:
+def _group_by_frequency(names: Sequence[str], numbers: NDArray[np.int64]) -> tuple[list[str], list[int]]:
     """Names that have points, the most frequent first, and the new number of each point's."""
     counts = np.bincount(numbers, minlength=len(names))
     order = np.lexsort((np.arange(len(names)), -counts))

@@ -21,10 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import BadInput, NcsError
-from ncs.serve.http.errors import HttpError, of_ncs_error, of_validation
+from ncs.serve.http.errors import HttpError, from_ncs_error, from_validation_error
 from ncs.serve.http.pool import freeze
 from ncs.serve.http.routes import router
-from ncs.serve.http.security import HEADERS, Guard, ImpatientProtocol, limit_body
+from ncs.serve.http.security import HEADERS, Guard, HeadTimeoutProtocol, limit_body
 from ncs.serve.http.service import Metrics, Service
 from ncs.serve.http.settings import Settings
 from ncs.serve.live_index import open_index
@@ -68,7 +68,7 @@ def create_app(settings: Settings, token: str | None = None) -> Gateway:
 
 
 def add_error_handlers(api: FastAPI, aliases: Callable[[], Mapping[str, str]]) -> None:
-    """Answer every kind of error in the one shape; aliases: as in `of_ncs_error`."""
+    """Answer every kind of error in the one shape; aliases: as in `from_ncs_error`."""
 
     async def http_error(request: Request, error: HTTPException) -> Response:
         if not isinstance(error, HttpError):
@@ -77,13 +77,13 @@ def add_error_handlers(api: FastAPI, aliases: Callable[[], Mapping[str, str]]) -
         return error.response()
 
     async def ncs_error(request: Request, error: NcsError) -> Response:
-        found = of_ncs_error(error, aliases())
-        if found.status_code >= 500:
+        converted = from_ncs_error(error, aliases())
+        if converted.status_code >= 500:
             log.error("%s", error)
-        return found.response()
+        return converted.response()
 
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return of_validation(error.errors()).response()
+        return from_validation_error(error.errors()).response()
 
     handlers: dict[Any, Any] = {HTTPException: http_error, NcsError: ncs_error, RequestValidationError: invalid}
     for kind, handler in handlers.items():
@@ -165,9 +165,9 @@ def start_messages(settings: Settings, sizes: Mapping[str, int], port: int, toke
     indexes = ", ".join(f"{name} ({count:,} document{'' if count == 1 else 's'})" for name, count in sizes.items())
     lines = [f"ncs: serving {indexes} at http://{host}:{port}"]
     if not settings.loopback:
-        who = "who has the token" if token else "who reaches this machine"
+        readers = "who has the token" if token else "who reaches this machine"
         remedy = "put a TLS proxy in front" + ("" if token else " and require a token: --token-file")
-        lines.append(f"ncs: warning: everyone {who} can read all indexed code, unencrypted; {remedy}")
+        lines.append(f"ncs: warning: everyone {readers} can read all indexed code, unencrypted; {remedy}")
     return lines
 
 
@@ -188,10 +188,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(app: ASGIApp, listening: socket.socket, *, quiet: bool = False, **options: Any) -> None:
     """Run an application until SIGTERM or SIGINT; options: of uvicorn. Raises NcsError where it does not start."""
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
-        signal.signal(number, lambda *_: None)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
+        signal.signal(signal_number, lambda *_: None)
     server = uvicorn.Server(uvicorn.Config(app, **{
-        "http": ImpatientProtocol, "h11_max_incomplete_event_size": MAX_HEAD, "limit_concurrency": MAX_CONNECTIONS,
+        "http": HeadTimeoutProtocol, "h11_max_incomplete_event_size": MAX_HEAD, "limit_concurrency": MAX_CONNECTIONS,
         "timeout_keep_alive": 30, "timeout_graceful_shutdown": GRACE_SECONDS, "loop": "asyncio", "ws": "none",
         "lifespan": "on", "access_log": False, "server_header": False, "proxy_headers": False,
         "log_config": _log_config("WARNING" if quiet else "INFO"), **options,

@@ -46,11 +46,11 @@ def _restore(status: int, code: str, message: str, remedy: str, headers: Mapping
 
 
 def _one_line(text: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(shown.split())[:MAX_MESSAGE]
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(printable.split())[:MAX_MESSAGE]
 
 
-def of_ncs_error(error: NcsError, aliases: Mapping[str, str]) -> HttpError:
+def from_ncs_error(error: NcsError, aliases: Mapping[str, str]) -> HttpError:
     """An error of the engine; aliases: paths of this machine -> what they are called in answers."""
     if isinstance(error, IndexFolderError):
         remedy = "ask the operator; the server's log says more"
@@ -68,7 +68,7 @@ def of_ncs_error(error: NcsError, aliases: Mapping[str, str]) -> HttpError:
     return HttpError(status, code, message, remedy or "ask the operator")
 
 
-def of_validation(errors: Sequence[Mapping[str, Any]]) -> HttpError:
+def from_validation_error(errors: Sequence[Mapping[str, Any]]) -> HttpError:
     """The first error of pydantic, in one line."""
     first = errors[0]
     if first["type"] == "json_invalid":

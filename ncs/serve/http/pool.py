@@ -25,7 +25,7 @@ from ncs.serve.live_index import LiveIndex
 
 log = logging.getLogger("ncs.serve.http")
 RETRIES = 3
-Answerer = Callable[..., bytes]
+Handler = Callable[..., bytes]
 """A function of ncs.serve.http.answers: the index, then the request."""
 
 
@@ -60,26 +60,26 @@ class Pool:
             futures = [self._executor.submit(_pid) for _ in range(self._settings.workers)]
             pids.update(await asyncio.gather(*map(asyncio.wrap_future, futures)))
 
-    async def run(self, answerer: Answerer, live: LiveIndex, *arguments: object) -> bytes:
-        """`answerer(live, *arguments)`. Raises HttpError: 503 for a full queue or dead processes, 504 for too slow."""
+    async def run(self, handler: Handler, live: LiveIndex, *arguments: object) -> bytes:
+        """`handler(live, *arguments)`. Raises HttpError: 503 for a full queue or dead processes, 504 for too slow."""
         try:
-            return await asyncio.wait_for(self._retried(answerer, live, arguments), self._settings.seconds)
+            return await asyncio.wait_for(self._run_with_retries(handler, live, arguments), self._settings.seconds)
         except asyncio.TimeoutError:
             text = f"no answer within {self._settings.seconds:g} s"
             raise HttpError(504, "too_slow", text, "try fewer words or a smaller k") from None
 
-    async def _retried(self, answerer: Answerer, live: LiveIndex, arguments: tuple[object, ...]) -> bytes:
+    async def _run_with_retries(self, handler: Handler, live: LiveIndex, arguments: tuple[object, ...]) -> bytes:
         """Again after a process died: it takes the whole pool with it, innocent requests included."""
         for _ in range(RETRIES):
             executor = self._executor
             try:
-                return await asyncio.wrap_future(self._submit(executor, answerer, live, arguments))
+                return await asyncio.wrap_future(self._submit(executor, handler, live, arguments))
             except BrokenProcessPool as error:
                 self._restart(executor, error)
         raise HttpError(503, "broken", "the search process died", "try again; the server's log may say more")
 
     def _submit(
-        self, executor: Executor, answerer: Answerer, live: LiveIndex, arguments: tuple[object, ...]
+        self, executor: Executor, handler: Handler, live: LiveIndex, arguments: tuple[object, ...]
     ) -> Future[bytes]:
         with self._lock:
             if self.full:
@@ -87,9 +87,9 @@ class Pool:
             self.pending += 1
         try:
             if self._settings.workers:
-                future = executor.submit(_answer, answerer, live.name, live.reloads, arguments)
+                future = executor.submit(_answer, handler, live.name, live.reloads, arguments)
             else:
-                future = executor.submit(answerer, live, *arguments)
+                future = executor.submit(handler, live, *arguments)
         except BaseException:
             self._release()
             raise
@@ -150,11 +150,11 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
-def _answer(answerer: Answerer, name: str, reloads: int, arguments: tuple[object, ...]) -> bytes:
+def _answer(handler: Handler, name: str, reloads: int, arguments: tuple[object, ...]) -> bytes:
     """In a search process: with an index no older than the server's."""
-    live, seen = _indexes[name]
-    if seen != reloads:
-        if seen >= 0 or live.changed():
+    live, reloads_seen = _indexes[name]
+    if reloads_seen != reloads:
+        if reloads_seen >= 0 or live.changed():
             live.refresh()
         _indexes[name] = live, reloads
-    return answerer(live, *arguments)
+    return handler(live, *arguments)

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from ncs.serve.http import answers
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.pool import Answerer
+from ncs.serve.http.pool import Handler
 from ncs.serve.http.schemas import (
     DocumentRequest,
     ExplainRequest,
@@ -40,9 +40,9 @@ def _json(body: bytes) -> Response:
     return Response(body, media_type="application/json")
 
 
-async def _answer(request: Request, name: str | None, answerer: Answerer, *arguments: object) -> Response:
+async def _answer(request: Request, name: str | None, handler: Handler, *arguments: object) -> Response:
     service = _service(request)
-    return _json(await service.pool.run(answerer, service.index(name), *arguments))
+    return _json(await service.pool.run(handler, service.index(name), *arguments))
 
 
 @router.get("/api/search", responses=responses("search"), tags=["search"])
@@ -94,9 +94,9 @@ async def words(request: Request, query: Annotated[WordsRequest, Query()]) -> Re
 
 
 @router.get("/api/map", responses=responses("map"), tags=["index"])
-async def whole_map(request: Request, query: Annotated[IndexRequest, Query()]) -> Response:
+async def map_points(request: Request, query: Annotated[IndexRequest, Query()]) -> Response:
     """The documents as points of a plane, similar ones close together, where the index has a map."""
-    return await _answer(request, query.index, answers.whole_map, query)
+    return await _answer(request, query.index, answers.map_points, query)
 
 
 @router.post("/api/map/places", responses=responses("points"), tags=["index"])

@@ -3,7 +3,7 @@
 - `Guard.check`: DNS rebinding (Host), cross-site requests (Origin, Sec-Fetch-Site), the token, JSON bodies only.
   Starlette's TrustedHostMiddleware knows names, but not "any IP address" or "any loopback address".
 - `limit_body`: size and duration of a request's body.
-- `ImpatientProtocol`: a connection that sends no request head in time is closed (uvicorn waits forever).
+- `HeadTimeoutProtocol`: a connection that sends no request head in time is closed (uvicorn waits forever).
 - `HEADERS`, `content_security_policy`: what browsers may do with an answer.
 
 The time limit of a search is in ncs.serve.http.pool; connections, head size and keep-alive are uvicorn's own limits.
@@ -128,9 +128,9 @@ def check_origin(method: str, headers: Headers) -> None:
 
 def _same_origin(origin: str, host: str) -> bool:
     try:
-        theirs, ours = urlsplit(origin), urlsplit(f"//{host}")
-        port = PORTS[theirs.scheme]
-        return (theirs.hostname, theirs.port or port) == (ours.hostname, ours.port or port)
+        origin_url, host_url = urlsplit(origin), urlsplit(f"//{host}")
+        port = PORTS[origin_url.scheme]
+        return (origin_url.hostname, origin_url.port or port) == (host_url.hostname, host_url.port or port)
     except (KeyError, ValueError):
         return False
 
@@ -161,7 +161,7 @@ def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
     return limited
 
 
-class ImpatientProtocol(H11Protocol):
+class HeadTimeoutProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, which closes connections that send no request within HEAD_SECONDS (slowloris)."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -172,11 +172,11 @@ class ImpatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        waiting = self.conn.our_state is h11.IDLE
-        if self._timer is not None and not waiting:
+        idle = self.conn.our_state is h11.IDLE
+        if self._timer is not None and not idle:
             self._timer.cancel()
             self._timer = None
-        elif self._timer is None and waiting:
+        elif self._timer is None and idle:
             self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:

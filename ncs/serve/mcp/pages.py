@@ -126,16 +126,15 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, sever
 
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
-    about = [hit["kind"]]
+    details = [hit["kind"]]
     if hit.get("confidence") is not None:
-        about.append(f"{hit['confidence']:.2f}")
+        details.append(f"{hit['confidence']:.2f}")
     if "reverse" in hit:
-        about.append(f"{hit['score']:.0%} similar")
+        details.append(f"{hit['score']:.0%} similar")
     if copies := len(hit.get("copies", ())) + len(hit.get("near_copies", ())):
-        about.append(f"{copies} more like it")
-    return (
-        f"{path}:{hit['start_line']}-{hit['end_line']} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(about)})"
-    )
+        details.append(f"{copies} more like it")
+    lines = f"{hit['start_line']}-{hit['end_line']}"
+    return f"{path}:{lines} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(details)})"
 
 
 def _clean(value: Any) -> Any:
@@ -153,14 +152,14 @@ def excerpt_of(code: str, query: str) -> list[str]:
     lines = lines_of(code)
     starts = [0, *accumulate(len(line) + 1 for line in code.split("\n"))]
     marked = sorted({bisect_right(starts, start) - 1 for start, _ in marks(code[:MAX_MARKED], query)})
-    shown: list[str] = []
+    excerpt_lines: list[str] = []
     end = 0
     for first, after in excerpt(len(lines), marked, EXCERPT_LINES):
         if first > end:
-            shown.append(f"{GAP} {first - end} lines]")
-        shown += lines[first:after]
+            excerpt_lines.append(f"{GAP} {first - end} lines]")
+        excerpt_lines += lines[first:after]
         end = after
-    return shown
+    return excerpt_lines
 
 
 def hits_needed(arguments: Paged) -> int:
@@ -177,14 +176,14 @@ def page(
     rows: Sequence[Row], notes: Sequence[str], data: Mapping[str, object], arguments: Paged, projects: Iterable[str]
 ) -> Page:
     """The rows of a page, those that fit; data: more keys of its JSON."""
-    start, shown = start_of(arguments), short_notes(notes)
+    start, short = start_of(arguments), short_notes(notes)
     numbered = [
         replace(row, header=f"{rank}. {row.header}", data={**row.data, "rank": rank})
         for rank, row in enumerate(rows[start : start + arguments.k], start + 1)
     ]
-    envelope = {**data, "index": ", ".join(shorten(name, 60) for name in projects), "notes": shown}
+    envelope = {**data, "index": ", ".join(shorten(name, 60) for name in projects), "notes": short}
     more = len(rows) > start + arguments.k
-    return fill([f"note: {note}" for note in shown], envelope, numbered, arguments.max_tokens, start=start, more=more)
+    return fill([f"note: {note}" for note in short], envelope, numbered, arguments.max_tokens, start=start, more=more)
 
 
 def fill(
@@ -196,16 +195,16 @@ def fill(
     """
     limit = max_tokens * TOKEN_BYTES
     head, envelope = _cut_notes(head, envelope, limit)
-    shown = _fitting(head, envelope, rows, limit)
-    codes = _codes(head, envelope, shown, limit)
-    cursor = str(start + len(shown)) if more or len(shown) < len(rows) else None
+    fitting_rows = _rows_that_fit(head, envelope, rows, limit)
+    codes = _codes(head, envelope, fitting_rows, limit)
+    cursor = str(start + len(fitting_rows)) if more or len(fitting_rows) < len(rows) else None
     blocks = ["\n".join(head)]
-    for row, code in zip(shown, codes, strict=True):
-        left = row.lines - sum(not line.startswith(GAP) for line in code)
-        blocks.append("\n".join([row.header, *code, *([_cut_line(row, left)] if left > 0 else [])]))
+    for row, code in zip(fitting_rows, codes, strict=True):
+        hidden = row.lines - sum(not line.startswith(GAP) for line in code)
+        blocks.append("\n".join([row.header, *code, *([_cut_line(row, hidden)] if hidden > 0 else [])]))
     if cursor is not None:
         blocks.append(f'More: the same call with cursor "{cursor}".')
-    hits = [{**row.data, "code": "\n".join(code) or None} for row, code in zip(shown, codes, strict=True)]
+    hits = [{**row.data, "code": "\n".join(code) or None} for row, code in zip(fitting_rows, codes, strict=True)]
     return Page("\n\n".join(filter(None, blocks)), {**envelope, "hits": hits, "next_cursor": cursor})
 
 
@@ -219,28 +218,28 @@ def _cut_notes(head: Sequence[str], envelope: Mapping[str, Any], limit: int) -> 
     return lines, data
 
 
-def _fitting(head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], limit: int) -> list[Row]:
+def _rows_that_fit(head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], limit: int) -> list[Row]:
     """The first rows, whose headers fit."""
     text, wire = size("\n".join(head)) + SPARE, json_size(envelope) + SPARE
-    shown: list[Row] = []
+    rows_that_fit: list[Row] = []
     for row in rows:
         text += size(row.header) + 2 + (size(_cut_line(row, row.lines)) if row.code else 0)
         wire += json_size({**row.data, "code": None}) + 2
-        share = HEADERS if shown and any(each.code for each in rows) else 1
+        share = HEADERS if rows_that_fit and any(each.code for each in rows) else 1
         if max(text, wire) > limit * share:
             break
-        shown.append(row)
-    return shown
+        rows_that_fit.append(row)
+    return rows_that_fit
 
 
-def _codes(head: Sequence[str], envelope: Mapping[str, Any], shown: Sequence[Row], limit: int) -> list[list[str]]:
+def _codes(head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], limit: int) -> list[list[str]]:
     """The lines of code of each row: the first may take twice their share, what they leave goes to the next."""
-    text = limit - size("\n".join(head)) - SPARE - sum(size(row.header) + 2 for row in shown)
-    wire = limit - json_size(envelope) - SPARE - sum(json_size({**row.data, "code": None}) + 2 for row in shown)
-    text -= sum(size(_cut_line(row, row.lines)) + 1 for row in shown if row.code)
+    text = limit - size("\n".join(head)) - SPARE - sum(size(row.header) + 2 for row in rows)
+    wire = limit - json_size(envelope) - SPARE - sum(json_size({**row.data, "code": None}) + 2 for row in rows)
+    text -= sum(size(_cut_line(row, row.lines)) + 1 for row in rows if row.code)
     codes: list[list[str]] = []
-    for number, row in enumerate(shown):
-        share = min(1.0, 2 / (len(shown) - number))
+    for number, row in enumerate(rows):
+        share = min(1.0, 2 / (len(rows) - number))
         code, text_left, wire_left = list[str](), text * share, wire * share
         for line in row.code:
             text_left -= size(line) + 1

@@ -47,11 +47,11 @@ def _file(project: Project, index: Index | None, at: Document | Location) -> Pat
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
     """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
-    wanted = (path or "").removeprefix("./").strip("/")
+    prefix = (path or "").removeprefix("./").strip("/")
     names: Iterable[str] = index.documents.counts.get("repositories", ())
     for name in sorted(names, key=len, reverse=True):
-        if name != project.root.name and (wanted == name or wanted.startswith(f"{name}/")):
-            return f"/{name}", wanted[len(name) :] or None
+        if name != project.root.name and (prefix == name or prefix.startswith(f"{name}/")):
+            return f"/{name}", prefix[len(name) :] or None
     return None, path
 
 
@@ -61,18 +61,18 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
     Raises BadInput for a place outside the project, and where there is nothing.
     """
     path, line = parse_place(place)
-    if index is not None and (known := _starting_at(project, index, path, line)) is not None:
-        return known
+    if index is not None and (indexed := _document_starting_at(project, index, path, line)) is not None:
+        return indexed
     file = inside(project, index, path)
     try:
         function = function_at(file, line)
     except BadInput as error:
-        around = _around(project, index, path, line) if index else None
-        if around is None:
+        enclosing = _enclosing_document(project, index, path, line) if index else None
+        if enclosing is None:
             raise BadInput(str(error).replace(str(file), path.as_posix())) from None
-        return around
-    within, name = file.relative_to(project.root.resolve()).as_posix(), project.root.name
-    return replace(function, id=f"{name}/{within}:{function.start_line}", repository=name, path=within)
+        return enclosing
+    relative, name = file.relative_to(project.root.resolve()).as_posix(), project.root.name
+    return replace(function, id=f"{name}/{relative}:{function.start_line}", repository=name, path=relative)
 
 
 def inside(project: Project, index: Index | None, path: Path) -> Path:
@@ -86,7 +86,7 @@ def inside(project: Project, index: Index | None, path: Path) -> Path:
     return file
 
 
-def whole_code(project: Project, index: Index | None, document: Document) -> str:
+def full_code(project: Project, index: Index | None, document: Document) -> str:
     """All lines of a document; from its file where the index has no code, or an outline that leaves lines out."""
     file = _file(project, index, document)
     if file is None or (document.code and document.kind not in OUTLINES):
@@ -98,7 +98,7 @@ def whole_code(project: Project, index: Index | None, document: Document) -> str
     return "\n".join(lines[document.start_line - 1 : document.end_line])
 
 
-def _starting_at(project: Project, index: Index, path: Path, line: int) -> Document | None:
+def _document_starting_at(project: Project, index: Index, path: Path, line: int) -> Document | None:
     for name in _indexed_names(project, index, path):
         row = index.documents.row_of(f"{name}:{line}")
         if row is not None:
@@ -106,22 +106,24 @@ def _starting_at(project: Project, index: Index, path: Path, line: int) -> Docum
     return None
 
 
-def _around(project: Project, index: Index, path: Path, line: int) -> Document | None:
+def _enclosing_document(project: Project, index: Index, path: Path, line: int) -> Document | None:
     """The innermost class or top-level code of the index around a line."""
     names = set(_indexed_names(project, index, path))
     files, places = index.documents.files()
     numbers = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
     documents = index.documents.documents(np.flatnonzero(np.isin(files, numbers)).tolist())
-    around = [document for document in documents if document.start_line <= line <= document.end_line]
-    return max(around, key=lambda document: (document.start_line, -document.end_line), default=None)
+    enclosing = [document for document in documents if document.start_line <= line <= document.end_line]
+    return max(enclosing, key=lambda document: (document.start_line, -document.end_line), default=None)
 
 
 def _indexed_names(project: Project, index: Index, path: Path) -> list[str]:
     """What a path may be called in the index, repository included, whichever folder it is relative to."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
-    known = locator_of(index.snapshot).name_of((project.root / path).resolve())
+    indexed_name = locator_of(index.snapshot).name_of((project.root / path).resolve())
     roots = [project.root, *roots_of(index.description)]
-    return list(dict.fromkeys([*([known] if known else []), within, *(f"{root.name}/{within}" for root in roots)]))
+    return list(
+        dict.fromkeys([*([indexed_name] if indexed_name else []), within, *(f"{root.name}/{within}" for root in roots)])
+    )
 
 
 def scan(root: Path, text: str, k: int, *, seconds: float = SCAN_SECONDS) -> list[Hit]:
@@ -136,7 +138,7 @@ def scan(root: Path, text: str, k: int, *, seconds: float = SCAN_SECONDS) -> lis
     for number, file in enumerate(walk([root], wanted=readable)):
         if time.monotonic() > end:
             break
-        contained = _contained(words, file.data.decode("utf-8", "replace"))
+        contained = _words_in(words, file.data.decode("utf-8", "replace"))
         frequency.update(contained)
         if contained:
             heapq.heappush(best, (len(contained), -number, file))
@@ -145,8 +147,8 @@ def scan(root: Path, text: str, k: int, *, seconds: float = SCAN_SECONDS) -> lis
     weights = {word: 1 / math.log(2 + frequency[word]) for word in words}
     scored: list[tuple[float, int, Document]] = []
     for document in _documents(best):
-        contained = _contained(words, f"{document.path} {document.qualified_name} {document.code}")
-        name = _contained(words, document.qualified_name)
+        contained = _words_in(words, f"{document.path} {document.qualified_name} {document.code}")
+        name = _words_in(words, document.qualified_name)
         length = math.log(20 + document.code.count("\n"))
         scored.append(
             (-sum(weights[word] * (1 + (word in name)) for word in contained) / length, len(scored), document)
@@ -164,6 +166,6 @@ def _documents(files: list[tuple[int, int, SourceFile]]) -> Iterator[Document]:
         yield from documents
 
 
-def _contained(words: list[str], text: str) -> set[str]:
+def _words_in(words: list[str], text: str) -> set[str]:
     lower = text.lower()
     return {word for word in words if word in lower}

@@ -60,7 +60,7 @@ class Project:
         return job.kind if job and job.running else None
 
     @contextmanager
-    def ready(self) -> Iterator[tuple[Index | None, list[str]]]:
+    def open_index(self) -> Iterator[tuple[Index | None, list[str]]]:
         """The index, updated first where that is quick, None while there is none; and notes about it.
 
         Raises what Index.load raises for an index that is not its own.
@@ -122,9 +122,9 @@ class Project:
         outcome = job.outcome()
         if outcome.error:
             self._retry = time.monotonic() + (BUSY_RETRY if outcome.busy else RETRY)
-            done = "built" if job.kind == "build" else "updated"
+            verb = "built" if job.kind == "build" else "updated"
             reason = "another process is writing it" if outcome.busy else outcome.error
-            self.problem, self.current = f"the index could not be {done}: {reason}", None
+            self.problem, self.current = f"the index could not be {verb}: {reason}", None
             return []
         self.problem, self.changes, self.current = "", None, True
         if self._live is not None:
@@ -143,10 +143,12 @@ class Project:
             self.changes, complete = None, True
             if not unfinished:
                 self.changes, complete = changed_files(index, self._settings.check)
-        stale = bool(self.changes) or not complete
-        self.current = None if self.changes is None or not complete else not stale
+        outdated = bool(self.changes) or not complete
+        self.current = None if self.changes is None or not complete else not outdated
         self._last_check = time.monotonic()
-        if unfinished or stale:
+        if self.current:  # whatever went wrong before
+            self.problem = ""
+        if unfinished or outdated:
             self._run("build" if unfinished else "update")
 
     def _may_update(self, index: Index) -> bool:
@@ -194,7 +196,7 @@ class Projects:
         self._fixed += [self._of_index(folder) for folder in settings.indexes]
 
     @property
-    def asks_client(self) -> bool:
+    def uses_client_roots(self) -> bool:
         """Whether the client's roots count."""
         return self._settings.client_roots and not self._fixed
 
@@ -230,9 +232,9 @@ class Projects:
 
     def _name(self, root: Path) -> str:
         """The folder's name; where it is taken, numbered."""
-        taken = {project.name for project in self._open.values()}
+        names = {project.name for project in self._open.values()}
         name = root.name or "root"
-        return next(each for n in range(1, len(taken) + 2) if (each := name if n == 1 else f"{name}~{n}") not in taken)
+        return next(each for n in range(1, len(names) + 2) if (each := name if n == 1 else f"{name}~{n}") not in names)
 
     def _close_oldest(self) -> None:
         """Keep at most so many projects open."""
@@ -246,11 +248,11 @@ def choose(projects: Sequence[Project], name: str | None) -> list[Project]:
     """All, or the one of this name or folder; BadInput for none."""
     if name is None:
         return list(projects)
-    chosen = [project for project in projects if name in (project.name, str(project.root))]
-    if not chosen:
+    matches = [project for project in projects if name in (project.name, str(project.root))]
+    if not matches:
         names = ", ".join(project.name for project in projects)
         raise BadInput(f"no project named {name!r}; leave it out or choose from {names}")
-    return chosen
+    return matches
 
 
 def _folder(root: Path) -> Path:

@@ -52,7 +52,7 @@ def create_server(projects: Projects) -> Server[Any]:
     async def call_tool(
         context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        uris = await _roots(context, params) if projects.asks_client else None
+        uris = await _roots(context, params) if projects.uses_client_roots else None
         if isinstance(uris, types.InputRequiredResult):
             return uris
         work = partial(_call, projects, uris, params.name, params.arguments or {})

@@ -25,7 +25,7 @@ from ncs.serve.mcp.pages import (
     shorten,
     size,
 )
-from ncs.serve.mcp.places import document_at, filters, scan, shown_path, whole_code
+from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects, choose
 from ncs.serve.mcp.schemas import TOOLS, FindDefinition, FindSimilar, GetFunction, IndexStatus, SearchCode, parse
 from ncs.serve.mcp.settings import TOKEN_BYTES
@@ -54,15 +54,15 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     rows: list[Ranked] = []
     data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
-            found = _search(project, index, arguments)
-            notes += [*index_notes, *found["notes"]]
-            unknown |= found["unknown_words"]
-            data |= {"kind": found["kind"]} if "kind" in found else {}
-            for hit in found["hits"]:
+        with project.open_index() as (index, index_notes):
+            result = _search(project, index, arguments)
+            notes += [*index_notes, *result["notes"]]
+            unknown |= result["unknown_words"]
+            data |= {"kind": result["kind"]} if "kind" in result else {}
+            for hit in result["hits"]:
                 row = _row(project, index, hit, arguments.query, several)
                 rows.append((-(hit["confidence"] or 0.0) if several else 0.0, hit["rank"], number, row))
-    data["unknown_words"] = {shorten(word): near for word, near in list(unknown.items())[:5]}
+    data["unknown_words"] = {shorten(word): suggestions for word, suggestions in list(unknown.items())[:5]}
     return page(_sorted(rows), notes, data, arguments, [project.name for project in projects])
 
 
@@ -86,19 +86,19 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
     name = shorten(arguments.place or "the code")
     notes, rows = list[str](), list[Ranked]()
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
+        with project.open_index() as (index, index_notes):
             if index is None:
                 reason = "it is being built" if BUILDING in index_notes else "; ".join(index_notes)
                 raise BadInput(f"find_similar needs the index: {reason}; use search_code meanwhile")
             function = function or _function_in(index, arguments)
             repository, path = filters(project, index, arguments.path)
-            found = similar_to(
+            result = similar_to(
                 index, function, name, hits_needed(arguments), language=arguments.language, repository=repository,
                 path=path,
             )  # fmt: skip
-            notes += [*index_notes, *not_ready(index), *found["notes"]]
-            for hit in found["hits"]:
-                row = _row(project, index, hit, found["marked"], len(projects) > 1)
+            notes += [*index_notes, *not_ready(index), *result["notes"]]
+            for hit in result["hits"]:
+                row = _row(project, index, hit, result["marked"], len(projects) > 1)
                 rows.append((-hit["score"], hit["rank"], number, row))
     return page(_sorted(rows), notes, {"query": name, "ranker": "similar"}, arguments, [each.name for each in projects])
 
@@ -107,7 +107,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
     """The function at path:line, of the first project that has it; raises what `document_at` raises of the first."""
     errors: list[BadInput] = []
     for project in projects:
-        with project.ready() as (index, _):
+        with project.open_index() as (index, _):
             try:
                 return project, document_at(project, index, place)
             except BadInput as error:
@@ -127,9 +127,9 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     """All lines of a function, in pages."""
     project, document = _function_at(projects, arguments.place)
-    with project.ready() as (index, index_notes):
+    with project.open_index() as (index, index_notes):
         row = _row(project, index, document_as_dict(document, code=False), "", len(projects) > 1)
-        lines = lines_of(whole_code(project, index, document))
+        lines = lines_of(full_code(project, index, document))
     start, limit, notes = int(arguments.cursor or 0), arguments.max_tokens * TOKEN_BYTES, short_notes(index_notes)
     head, data = [row.header, *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
     text, wire, end = size("\n".join(head)) + SPARE, json_size(data) + SPARE, start
@@ -141,9 +141,9 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     if end == start:
         raise BadInput(f"cursor: it has {len(lines)} lines" if start >= len(lines) else "max_tokens: ask for more")
     before = [f"{GAP} from line {document.start_line + start}]"] if start else []
-    left = len(lines) - end
-    after = [f'{GAP} {left} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if left else []
-    structured = {**data, "code": "\n".join(lines[start:end]), "next_cursor": str(end) if left else None}
+    remaining = len(lines) - end
+    after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
+    structured = {**data, "code": "\n".join(lines[start:end]), "next_cursor": str(end) if remaining else None}
     return Page("\n".join([*head, *before, *lines[start:end], *after]), structured)
 
 
@@ -154,14 +154,14 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
     symbol = symbols[0] if len(symbols) == 1 else Symbol(word)
     notes, rows = list[str](), list[Ranked]()
     for number, project in enumerate(projects):
-        with project.ready() as (index, index_notes):
+        with project.open_index() as (index, index_notes):
             notes += [*index_notes, *(not_ready(index) if index else [])]
             if index is None:
                 hits = scan(project.root, symbol.name, SCANNED)
-                found = [(1.0, hit.document) for hit in hits if folded(hit.document.name) == folded(symbol.name)]
+                matches = [(1.0, hit.document) for hit in hits if folded(hit.document.name) == folded(symbol.name)]
             else:
-                found = _definitions(project, index, symbol, arguments)
-            for rank, (weight, document) in enumerate(found):
+                matches = _definitions(project, index, symbol, arguments)
+            for rank, (weight, document) in enumerate(matches):
                 hit = {**document_as_dict(document), "match": _match(document, symbol)}
                 rows.append((-weight, number, rank, _row(project, index, hit, "", len(projects) > 1)))
     if not rows:
@@ -190,13 +190,15 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
     """Every project with the state of its index."""
     states, lines = [], list[str]()
     for project in projects:
-        with project.ready() as (index, notes):
+        with project.open_index() as (index, notes):
             state = _state(project, index, notes)
         states.append(state)
         languages = ", ".join(f"{name} {count:,}" for name, count in state["languages"].items())
-        about = f"{state['documents']:,} documents ({languages}), built {state['created']}" if index else "no index yet"
-        fresh = {True: "up to date", False: "out of date", None: "not known whether up to date"}
-        lines.append(f"{state['project']} at {state['root']}: {about}; {fresh[state['up_to_date']]}")
+        summary = (
+            f"{state['documents']:,} documents ({languages}), built {state['created']}" if index else "no index yet"
+        )
+        freshness = {True: "up to date", False: "out of date", None: "not known whether up to date"}
+        lines.append(f"{state['project']} at {state['root']}: {summary}; {freshness[state['up_to_date']]}")
         lines += [f"  {note}" for note in state["notes"]]
     return Page("\n".join(lines), {"projects": states})
 

@@ -37,9 +37,9 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
     """The code with line numbers and highlighting, the words of the query marked."""
     if not hit["code"]:
         return Content("the index stores no code; build it without --no-store-code")
-    shown, left = _cut(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
-    highlighted = highlight(shown, language=hit["language"], tab_size=TAB)
-    for style, places in ((NAME_MARK, name_marks(shown, explained_names(hit))), (MARK, marks(shown, query))):
+    text, hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
+    highlighted = highlight(text, language=hit["language"], tab_size=TAB)
+    for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, query))):
         for start, end in places:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)
@@ -49,17 +49,17 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
         Content.assemble((f"{number:>{width}} ", "$text-muted"), line)
         for number, line in zip(numbers, lines, strict=True)
     ]
-    return Content("\n").join([*rows, Content.styled(f"... {left} more lines", "$text-muted")] if left else rows)
+    return Content("\n").join([*rows, Content.styled(f"... {hidden} more lines", "$text-muted")] if hidden else rows)
 
 
-def _cut(text: str) -> tuple[str, int]:
+def _truncate(text: str) -> tuple[str, int]:
     """The first lines, each cut where it is far wider than a terminal; and how many lines are left out.
 
     Only newlines end lines: other separators (form feeds, U+2028) become spaces, one for one.
     """
     lines = text.split("\n")
-    shown = [line if len(line) <= MAX_COLUMNS else line[: MAX_COLUMNS - 1] + "…" for line in lines[:MAX_LINES]]
-    return _SPACES.sub(" ", "\n".join(shown)), len(lines) - len(shown)
+    kept = [line if len(line) <= MAX_COLUMNS else line[: MAX_COLUMNS - 1] + "…" for line in lines[:MAX_LINES]]
+    return _SPACES.sub(" ", "\n".join(kept)), len(lines) - len(kept)
 
 
 def explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) -> Content:

@@ -1,7 +1,7 @@
-"""Under which licence a repository stands, as SPDX ids, and whether its code may be passed on in parts.
+"""The licenses of a repository as SPDX ids, and whether they permit to redistribute parts of its code.
 
-Whole texts are told apart by `identify` (35 licences of choosealicense.com, less than 5 % edited). What holds more or
-less than the text (a notice, a licence with others behind it) is known by sentences that only one licence has.
+Whole texts are recognized by `identify` (35 licenses of choosealicense.com, less than 5 % edited), notices and combined
+texts by sentences that only one license has.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _IDS = (
     "MPL-2.0 MS-PL MS-RL NCSA OSL-3.0 PSF-2.0 PostgreSQL Python-2.0 UPL-1.0 Unlicense WTFPL Zlib"
 )
 ALLOWED = frozenset(_IDS.split())
-"""Licences that permit to pass on parts of the code; some ask to keep the licence, so every function names its own."""
+"""Licenses that permit redistribution of parts; some require the license text, so every function names its license."""
 UNKNOWN = "unknown"
-"""There is a licence file, and nobody knows which licence it holds."""
+"""There is a license file, but its license was not recognized."""
 FILE = re.compile(r"(?:un)?licen[cs]e(?:[-._].*)?|copying(?:[-._].*)?", re.IGNORECASE)
 _PHRASES: tuple[tuple[str, str], ...] = (
     ("Apache-2.0", r"apache license,? version 2\.0|apache-2\.0"),
@@ -60,16 +60,16 @@ _SHORT = {
 _BY_SHORT_NAME: Mapping[str, str] = {name: id for id, names in _SHORT.items() for name in names.split("|")}
 
 
-def licence_of(texts: Iterable[str]) -> str:
-    """The SPDX ids of the licence files of a repository, joined by AND; UNKNOWN where none is known, "" for no file."""
-    ids = [recognise(text) for text in texts]
-    known = sorted({id for id in ids if id})
-    return " AND ".join(known) if known else UNKNOWN if ids else ""
+def license_expression(texts: Iterable[str]) -> str:
+    """The SPDX ids of the license files of a repository, joined by AND; UNKNOWN where none is known, "" for no file."""
+    ids = [identify_license(text) for text in texts]
+    known_ids = sorted({id for id in ids if id})
+    return " AND ".join(known_ids) if known_ids else UNKNOWN if ids else ""
 
 
 @lru_cache(4096)
-def recognise(text: str) -> str:
-    """The SPDX id of a licence's text or notice; "" where it is not known.
+def identify_license(text: str) -> str:
+    """The SPDX id of a license's text or notice; "" where it is not known.
 
     Raises MissingExtra where `identify` is not installed: without it other repositories would pass.
     """
@@ -82,9 +82,9 @@ def _by_text(text: str) -> str:
         from identify.identify import license_id
     except ImportError:
         raise MissingExtra(
-            "licences are told apart by identify; install it with: pip install 'neural-code-search[corpora]'"
+            "recognizing licenses needs identify; install it with: pip install 'neural-code-search[corpora]'"
         ) from None
-    with tempfile.TemporaryDirectory(prefix="ncs-licence-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ncs-license-") as folder:
         path = Path(folder) / "LICENSE"
         path.write_text(text, encoding="utf-8", errors="replace")
         spdx: str | None = license_id(str(path))
@@ -92,7 +92,7 @@ def _by_text(text: str) -> str:
 
 
 def _by_phrase(text: str) -> str:
-    """The licence whose sentence comes first.
+    """The license whose sentence comes first.
 
     >>> _by_phrase("Licensed under the Apache License,\\n  Version 2.0 (the License)")
     'Apache-2.0'
@@ -107,18 +107,18 @@ def _by_phrase(text: str) -> str:
     return "BSD-3-Clause" if _THIRD_CLAUSE.search(plain) else "BSD-2-Clause"
 
 
-def named(short: str) -> str:
+def spdx_id(short: str) -> str:
     """The SPDX id of what people write into the metadata of a package; "" where it is not known.
 
-    >>> named("The MIT License"), named("License :: OSI Approved :: Apache Software License"), named("BSD-3-Clause")
-    ('MIT', 'Apache-2.0', 'BSD-3-Clause')
+    >>> spdx_id("The MIT License"), spdx_id("License :: OSI Approved :: Apache Software License")
+    ('MIT', 'Apache-2.0')
     """
     name = short.rpartition(" :: ")[2].strip()
     return name if name in ALLOWED else _BY_SHORT_NAME.get(name.lower(), "")
 
 
 def permits(expression: str, allowed: frozenset[str] = ALLOWED) -> bool:
-    """Whether an SPDX expression is of allowed licences: any of OR, all of AND; with both and brackets, all.
+    """Whether an SPDX expression is of allowed licenses: any of OR, all of AND; with both and brackets, all.
 
     >>> permits("MIT OR Elastic-2.0"), permits("MIT AND Elastic-2.0"), permits("GPL-2.0-or-later WITH X-exception")
     (True, False, True)

@@ -1,4 +1,4 @@
-"""Where the published files of each corpus are: a list of addresses, and what Hugging Face and GitHub have."""
+"""The addresses of each corpus's published files: a list, Hugging Face's listings, GitHub archives."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from corpora import coir, nlp2api, repo_search
-from corpora.download import JOBS, TRIES, Client, Downloads, RemoteFile, fetch_all, keep_in_zip
+from corpora.download import JOBS, TRIES, Client, Downloads, RemoteFile, fetch_all, filter_zip
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 
-CATALOGUE = Path(__file__).with_suffix(".txt")
+CATALOG = Path(__file__).with_suffix(".txt")
 HUB = "https://huggingface.co"
 FETCHED: Mapping[str, str] = {
     "ncs287": "Neural Code Search Evaluation Dataset: questions, links, score sheet, search corpus (CC BY-NC)",
@@ -27,24 +27,24 @@ FETCHED: Mapping[str, str] = {
     "coir": "CoIR's ten tasks, from Hugging Face",
     "repo_search": f"the pinned repositories that {repo_search.ROWS} names, from GitHub",
 }
-"""What `fetch` knows, in a line each."""
+"""Corpora that `fetch` can fetch, with a line about each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """Where to look: another list of addresses, other hosts with the same interface."""
 
-    catalogue: Path = CATALOGUE
+    catalog: Path = CATALOG
     hub: str = HUB
     github: str = repo_search.GITHUB
 
 
-def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[RemoteFile]]:
+def read_catalog(path: Path = CATALOG) -> dict[str, list[RemoteFile]]:
     """Corpus -> files: `corpus path bytes checksum address` a line, `-` for what is not known.
 
     Raises BadInput, naming the line, for anything else.
     """
-    catalogue: dict[str, list[RemoteFile]] = {}
+    catalog: dict[str, list[RemoteFile]] = {}
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split()
         if not columns or columns[0].startswith("#"):
@@ -52,9 +52,9 @@ def read_catalogue(path: Path = CATALOGUE) -> dict[str, list[RemoteFile]]:
         if len(columns) != 5 or not (columns[2] == "-" or columns[2].isdigit()):
             raise BadInput(f"{path}:{number}: not 'corpus path bytes checksum address'; correct that line")
         name, file, size, checksum, url = columns
-        known = RemoteFile(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
-        catalogue.setdefault(name, []).append(known)
-    return catalogue
+        remote = RemoteFile(url, file, None if size == "-" else int(size), "" if checksum == "-" else checksum)
+        catalog.setdefault(name, []).append(remote)
+    return catalog
 
 
 def fetch_corpus(
@@ -76,25 +76,25 @@ def fetch_corpus(
     then: Callable[[Path], None] | None = None
     folder = data / name
     if name == "coir":
-        wanted = _of_hub(data / name, only, hosts.hub, tries)
+        files = _of_hub(data / name, only, hosts.hub, tries)
     elif name == "repo_search":
-        wanted, folder = repo_search.archives(data, hosts.github), data / repo_search.REPOSITORIES
+        files, folder = repo_search.archives(data, hosts.github), data / repo_search.REPOSITORIES
     else:
-        wanted = read_catalogue(hosts.catalogue).get(name, [])
-        then = partial(keep_in_zip, wanted=nlp2api.is_read) if name == "nlp2api" else None
-    if name not in FETCHED or not wanted:
-        raise BadInput(f"nothing is known to fetch for {name!r}; there are: {', '.join(FETCHED)}")
-    wanted = [file for file in wanted if name == "coir" or fnmatchcase(file.path, only)]
-    if not wanted:
-        raise BadInput(f"no file of {name} fits {only!r}")
-    return fetch_all(wanted, folder, jobs=jobs, tries=tries, again=again, then=then, track=track)
+        files = read_catalog(hosts.catalog).get(name, [])
+        then = partial(filter_zip, wanted=nlp2api.is_read) if name == "nlp2api" else None
+    if name not in FETCHED or not files:
+        raise BadInput(f"no corpus to fetch is named {name!r}; choose from {', '.join(FETCHED)}")
+    files = [file for file in files if name == "coir" or fnmatchcase(file.path, only)]
+    if not files:
+        raise BadInput(f"no file of {name} matches {only!r}; choose another --only")
+    return fetch_all(files, folder, jobs=jobs, tries=tries, again=again, then=then, track=track)
 
 
 def _of_hub(folder: Path, only: str, hub: str, tries: int) -> list[RemoteFile]:
     """The Parquet files of CoIR's data sets, with the hashes that the Hub lists."""
     names = [name for name in coir.DATASETS if fnmatchcase(name, only)]
     if not names:
-        raise BadInput(f"CoIR has no data set {only!r}; there are: {', '.join(coir.DATASETS)}")
+        raise BadInput(f"CoIR has no data set {only!r}; choose from {', '.join(coir.DATASETS)}")
     parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
     with Client(tries=tries) as client:
         return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
@@ -103,7 +103,7 @@ def _of_hub(folder: Path, only: str, hub: str, tries: int) -> list[RemoteFile]:
 def hub_files(dataset: str, below: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
     """The Parquet files of a data set on Hugging Face, to go below a folder; sizes and hashes as listed there.
 
-    The listing is kept in `.listings`. Raises NotFetched, and BadInput where it is not what the Hub sends.
+    The listing is kept in `.listings`. Raises NotFetched, and BadInput for another format.
     """
     listing = f".listings/{below}.json"
     client.fetch(RemoteFile(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder)
