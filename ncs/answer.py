@@ -1,4 +1,4 @@
-"""A query and its answer as one plain dictionary: the same shape in --json, over HTTP, MCP and in the terminal."""
+"""Answers as plain dictionaries, the same for --json, HTTP, MCP and the terminal."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def ask(
     min_confidence: float | None = None,
     unfold: bool = False,
 ) -> Answer:
-    """Search, with what a reader needs to judge the hits.
+    """Answer a query.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
     default ranker kind: symbol, how-to, keywords or code. A hit has the keys of `hit_as_dict`.
 
-    With `min_confidence` less likely hits are left out; where none is left, a note says how likely the best was. With
-    `unfold` near duplicates are hits of their own. With `explain` the answer and each hit have one key more,
-    explanation: see ncs.search.explain.Explanation.
+    With `min_confidence` less probable hits are left out; if none is left, a note has the best confidence. With
+    `unfold` near duplicates are separate hits. With `explain` the answer and each hit have the key explanation: see
+    ncs.search.explain.Explanation.
     """
     filters = Filters(language, repository, path, kind, functions_only)
     results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
@@ -53,7 +53,7 @@ def ask(
     unknown = index.unknown_words(text)
     notes = [*not_ready(index), *_notes(text, unknown, _corrections(results.ranking), bool(hits))]
     if min_confidence is not None:
-        hits, unlikely = _likely(hits, min_confidence)
+        hits, unlikely = _filter_by_confidence(hits, min_confidence)
         notes += unlikely
     intent = results.ranking.intent
     return {
@@ -63,13 +63,13 @@ def ask(
         **({"kind": intent.kind} if intent else {}),
         "unknown_words": unknown,
         "notes": notes,
-        **({"explanation": results.explanation.reading} if results.explanation else {}),
+        **({"explanation": results.explanation.query} if results.explanation else {}),
         "hits": hits,
     }
 
 
 def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: str | None) -> Answer:
-    """Functions like the one at FILE:LINE: `similar_to` of it."""
+    """Functions similar to the one at FILE:LINE, as `similar_to`."""
     from ncs.search.similar import function_at, parse_place
 
     return similar_to(index, function_at(*parse_place(place)), place, k, code=code, **filters)
@@ -78,7 +78,7 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
 def similar_to(
     index: Index, function: Document, query: str, k: int = 10, *, code: bool = True, **filters: str | None
 ) -> Answer:
-    """Functions like this one, in the shape of `ask`; `ranker` is "similar". filters: those of `Index.similar`.
+    """Functions similar to this one, in the shape of `ask`; `ranker` is "similar". filters: those of `Index.similar`.
 
     More keys: function (name, path and lines of the given one), marked (its names, for the display); a hit has
     reverse (which share of its features the given function has) and exact_copy.
@@ -113,9 +113,10 @@ def similar_to(
 
 
 def words_like(index: Index, word: str, n: int = 10) -> Answer:
-    """The words used most like this one, each with its similarity; `words` is None for a word without a vector, and
-    `near` then has known words of near spelling."""
-    neighbors = index.neighbours(word, n)
+    """The words with the most similar vectors; for a word without a vector `words` is None and `near` has known words
+    of similar spelling.
+    """
+    neighbors = index.neighbors(word, n)
     return {
         "word": word,
         "words": None if neighbors is None else [{"word": each, "similarity": round(s, 4)} for each, s in neighbors],
@@ -124,7 +125,7 @@ def words_like(index: Index, word: str, n: int = 10) -> Answer:
 
 
 def describe(index: Index) -> dict[str, Any]:
-    """What is in an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
+    """The content of an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
     description = index.description
     return {
         "index": str(index.folder),
@@ -162,13 +163,13 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
 
 
 def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]:
-    """A document by itself: `hit_as_dict` without its place in a ranking."""
+    """A document as `hit_as_dict`, without rank, score and confidence."""
     copies = list(map(_place, document.copies))
     return {**_identity(document), "copies": copies, "code": (document.code or None) if code else None}
 
 
 def not_ready(index: Index) -> list[str]:
-    """What a first build has still to learn, as a sentence for people; nothing once it is complete."""
+    """A sentence about what a first build has not computed yet; empty once it is complete."""
     pending = index.description.counts.get(PENDING)
     return [str(pending)] if pending else []
 
@@ -191,28 +192,28 @@ def _place(at: Location) -> dict[str, Any]:
     return {"repository": at.repository, "path": at.path, "start_line": at.start_line, "end_line": at.end_line}
 
 
-def _likely(hits: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any]], list[str]]:
-    """The hits that are likely enough, and what to say where none is."""
-    likely = [hit for hit in hits if is_sure(hit["confidence"], least)]
-    if likely or not hits:
-        return likely, []
+def _filter_by_confidence(hits: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """The hits with enough confidence, and a note if there are none."""
+    probable = [hit for hit in hits if is_sure(hit["confidence"], least)]
+    if probable or not hits:
+        return probable, []
     best = max(hit["confidence"] for hit in hits)
     return [], [f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence"]
 
 
 def _corrections(ranking: Ranking) -> dict[str, str]:
-    """Unknown word -> what the ranker took it for."""
-    corrections = ranking.reading.expansion.corrections if ranking.reading else {}
+    """Unknown word -> the words searched for instead."""
+    corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
     return {word: " ".join(others) for word, others in corrections.items()}
 
 
 def _notes(
     text: str, unknown: Mapping[str, Sequence[str]], corrections: Mapping[str, str], any_hits: bool
 ) -> list[str]:
-    """Unknown words and what they were taken for, a query of stop words only, no results."""
+    """Notes on unknown words and their corrections, a query of stop words only, no results."""
     notes = []
-    for word, near in unknown.items():
-        similar = f" (similar words: {', '.join(near)})" if near else ""
+    for word, similar_words in unknown.items():
+        similar = f" (similar words: {', '.join(similar_words)})" if similar_words else ""
         correction = f"; searching for '{corrections[word]}'" if word in corrections else similar
         notes.append(f"no match for '{word}'{correction}")
     words = tokenize(text)

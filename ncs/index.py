@@ -1,4 +1,4 @@
-"""An index: built from source trees into a folder, loaded from it, asked."""
+"""The public interface of an index: build, update, load, search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import DEFAULT_RANKER, ON_REQUEST, Composed, Ranker, create_ranker, fit_ranker
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
-from ncs.storage.filters import shown_at
+from ncs.storage.filters import at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, open_snapshot
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location, Query, Run
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which documents may be hits; repository and path are globs. functions_only leaves out classes and top-level
-    code."""
+    """Filters of hits; repository and path are globs. functions_only leaves out classes and top-level code."""
 
     language: str | None = None
     repository: str | None = None
@@ -42,7 +41,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Hits, best first, the ranking behind them, and why each has its score, if that was asked for."""
+    """Hits, best first, the ranking behind them, and an explanation of scores if requested."""
 
     hits: list[Hit]
     ranking: Ranking
@@ -50,9 +49,9 @@ class Results:
 
 
 class Index:
-    """Functions that can be asked for; open one with `Index.load`, make one with `Index.build`.
+    """A searchable index of functions; open one with `Index.load`, create one with `Index.build`.
 
-    Everything is read when it is needed: a query by one ranker opens that ranker's files only.
+    Files are opened on first use.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -61,10 +60,10 @@ class Index:
         self.documents = Documents(snapshot)
         self._rankers: dict[str, Ranker] = {}
         self._facts: DocumentFacts | None = None
-        self._known_words: list[str] | None = None
+        self._vocabulary: list[str] | None = None
 
     def __len__(self) -> int:
-        """How many documents can be found."""
+        """Number of live documents."""
         return self.snapshot.documents
 
     def __enter__(self) -> Index:
@@ -74,18 +73,18 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Close the documents; the index cannot be asked after that."""
+        """Close all files."""
         self.documents.close()
         self.snapshot.close()
 
     @property
     def description(self) -> Description:
-        """What snapshot.json says: configuration, counts, notes, versions."""
+        """The content of snapshot.json: configuration, counts, notes, versions."""
         return self.snapshot.description
 
     @property
     def facts(self) -> DocumentFacts:
-        """What is known of the documents beyond their words; opened on first use."""
+        """Facts about the documents beyond their words; opened on first use."""
         if self._facts is None:
             self._facts = DocumentFacts.open(self.snapshot)
         return self._facts
@@ -106,12 +105,11 @@ class Index:
     ) -> Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
-        roots: folders, git repositories (bare ones too) and archives. The index that stood in `folder` before answers
-        until this one is complete, and stays if this one fails; files that have not changed are taken over from it.
-        ingest: reads the sources elsewhere than on this machine (ncs.scale.dask.client.ingest_on_cluster).
-        memory: bytes that the build may hold, all its processes together; half of the machine's by default, and the
-        result is the same. Raises SourceError, IndexBusy, and BadInput where the sources hold no function or the
-        memory is too little for them.
+        roots: folders, git repositories (bare ones too) and archives. An existing index in `folder` stays in use until
+        this one is committed; unchanged files are reused from it. ingest: reads the sources elsewhere than on this
+        machine (ncs.scale.dask.client.ingest_on_cluster). memory: limit in bytes for all processes of the build, half
+        of the machine's by default; it does not change the result. Raises SourceError, IndexBusy, and BadInput if
+        there are no functions or too little memory.
         """
         from ncs.build.pipeline import build  # a query need not import it
         from ncs.build.request import Request
@@ -124,7 +122,7 @@ class Index:
 
     @classmethod
     def update(cls, folder: Path | str, **options: Any) -> tuple[Index, Changes]:
-        """Bring an index up to date with its sources: see `ncs.build.update.update`, which takes the options."""
+        """Update an index from its sources; options as of `ncs.build.update.update`."""
         from ncs.build.update import update
 
         changes = update(Path(folder), **options)
@@ -139,7 +137,7 @@ class Index:
         config: BuildConfig | None = None,
         track: Track = silent,
     ) -> Index:
-        """An index of documents at hand instead of source files."""
+        """Build an index from documents instead of source files."""
         from ncs.build.pipeline import build_of
         from ncs.build.request import Request
 
@@ -166,11 +164,11 @@ class Index:
         return self._rankers[name]
 
     def has_ranker(self, name: str) -> bool:
-        """Whether the build saved what this ranker needs."""
+        """Whether the index has the files of this ranker."""
         return name not in ON_REQUEST or (self.snapshot.statistics / name).is_dir()
 
     def fitted(self, name: str, *, track: Track = silent, **config: object) -> Ranker:
-        """A ranker with these settings, learnt now from the documents of this index; nothing is written."""
+        """A ranker with these settings, fitted now to the documents of this index; nothing is written."""
         from ncs.learn.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
@@ -196,12 +194,12 @@ class Index:
         min_confidence: float | None = None,
         unfold: bool = False,
     ) -> list[Hit]:
-        """The best k documents for a question, best first; an empty list where nothing matches.
+        """The best k documents for a query, best first.
 
         language, repository, path and kind filter before ranking; repository and path are globs. A function
-        that stands in several places is shown where the filter finds it. functions_only leaves out
-        classes and top-level code, min_confidence hits that are less likely to be right (the default ranker's only).
-        The default ranker folds near duplicates into the best of them (`Hit.near_copies`), but for unfold.
+        with copies is shown at its first location that passes the filter. functions_only leaves out
+        classes and top-level code, min_confidence less probable hits (of the default ranker only).
+        The default ranker folds near duplicates into the best one (`Hit.near_copies`), unless unfold is set.
         """
         filters = Filters(language, repository, path, kind, functions_only)
         hits = self.results(text, k, ranker=ranker, filters=filters, unfold=unfold).hits
@@ -217,17 +215,17 @@ class Index:
         unfold: bool = False,
         explain: bool = False,
     ) -> Results:
-        """`search`, with the ranking behind the hits; explain: and why each hit has its score."""
+        """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
         if k < 1:
             raise BadInput(f"k is {k}; it must be at least 1")
-        filters, opened = filters or Filters(), self.ranker(ranker)
+        filters, loaded = filters or Filters(), self.ranker(ranker)
         allowed = self._allowed(filters)
-        ranking = opened.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
+        ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
         explanation = None
         if explain:
             from ncs.search.explain import explain as explain_ranking
 
-            explanation = explain_ranking(opened, text, ranking, self.words())
+            explanation = explain_ranking(loaded, text, ranking, self.words())
         return Results(self._hits(ranking, filters, allowed), ranking, explanation)
 
     def _allowed(self, filters: Filters) -> Mask | None:
@@ -239,7 +237,7 @@ class Index:
     def _hits(self, ranking: Ranking, filters: Filters, allowed: Mask | None) -> list[Hit]:
         documents = self.documents.documents(ranking.rows)
         if filters.repository or filters.path:
-            documents = [shown_at(document, filters.repository, filters.path) for document in documents]
+            documents = [at_matching_location(document, filters.repository, filters.path) for document in documents]
         confidences: Sequence[float | None] = ranking.confidences or [None] * len(documents)
         copies = self._near_copies(ranking.rows, allowed) if ranking.folded else [()] * len(documents)
         return [
@@ -248,7 +246,7 @@ class Index:
         ]
 
     def _near_copies(self, rows: Sequence[int], allowed: Mask | None) -> list[tuple[Location, ...]]:
-        """Where the near duplicates of each row are, those that are allowed."""
+        """Locations of the allowed near duplicates of each row."""
         others = [self.facts.duplicates.others(row) for row in rows]
         if allowed is not None:
             others = [each[allowed[each]] for each in others]
@@ -264,59 +262,59 @@ class Index:
         path: str | None = None,
         kind: str | None = None,
     ) -> list[Hit]:
-        """Functions like this one, best first; the score is the share of its features that they have.
+        """Functions similar to this one, best first; the score is the share of its features that they have.
 
-        `ncs.search.similar.function_at` reads one from a file; it need not be of this index. Filters as in `search`.
+        `ncs.search.similar.function_at` reads a function from any file. Filters as in `search`.
         """
         from ncs.search.similar import similar
 
         postings = self._bm25().postings
-        found = similar(
+        functions = similar(
             function, postings, self.documents, k, language=language, repository=repository, path=path, kind=kind
         )
-        return [Hit(rank, other.share, other.document) for rank, other in enumerate(found, 1)]
+        return [Hit(rank, other.share, other.document) for rank, other in enumerate(functions, 1)]
 
     def run(self, queries: Iterable[Query], *, ranker: str = DEFAULT_RANKER, k: int = 10) -> Run:
         """query id -> document id -> score for many queries, each in rank order."""
         loaded = self.ranker(ranker)
-        found = {query.id: loaded.search(query.text, k) for query in queries}
-        rows = sorted({row for hits in found.values() for row, _ in hits})
+        rankings = {query.id: loaded.search(query.text, k) for query in queries}
+        rows = sorted({row for hits in rankings.values() for row, _ in hits})
         ids = dict(zip(rows, self.documents.ids(rows), strict=True))
-        return {query_id: {ids[row]: score for row, score in hits} for query_id, hits in found.items()}
+        return {query_id: {ids[row]: score for row, score in hits} for query_id, hits in rankings.items()}
 
     def functions(self) -> Mask:
-        """Which rows are functions, bool [n]; the others are classes and top-level code."""
+        """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""
         return self.facts.file_roles.functions()
 
     def words(self) -> Words:
-        """Which words stand in which document, memory-mapped."""
+        """The words of all documents, memory-mapped."""
         return self.facts.words
 
     def word_table(self) -> WordTable:
-        """The words of all documents as one table, to learn from; raises BadInput for an index with updates."""
+        """The words of all documents as one table; raises BadInput for an index with updates."""
         table = self.words().table()
         if table is None:
             raise BadInput(f"{self.folder} has been updated; compact it first: ncs update --compact -i {self.folder}")
         return table
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
-        """Words of a question that no function holds, each with known words of near spelling."""
+        """Words of a query that are in no document, each with known words of similar spelling."""
         terms = self._bm25().terms(text)
         return {term.word: self.near_spellings(term.word) for term in terms if not term.documents}
 
     def near_spellings(self, word: str, n: int = 3) -> list[str]:
-        """Words of the vocabulary that are spelled almost like this one, the best and more frequent first."""
-        from ncs.text.spelling import WordList, near
+        """Vocabulary words of similar spelling, the nearest and more frequent first."""
+        from ncs.text.spelling import WordList, nearest_words
 
-        if self._known_words is None:
-            self._known_words = WordList(sorted(self.words().vocabulary))
-        return near(word.lower(), self._known_words, n, count=self._bm25().documents)
+        if self._vocabulary is None:
+            self._vocabulary = WordList(sorted(self.words().vocabulary))
+        return nearest_words(word.lower(), self._vocabulary, n, count=self._bm25().documents)
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))
 
-    def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
-        """The words learnt to be used most like this one, with their cosine; None for a word without a vector."""
+    def neighbors(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
+        """The words with the nearest vectors, with their cosine; None for a word without a vector."""
         from ncs.learn.embeddings import Embeddings
 
         vocabulary = self.words().vocabulary

@@ -1,4 +1,4 @@
-"""The nouns everything else is written in."""
+"""The basic types: documents, locations, queries, hits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.float32]
     """Rows of vectors, float32, C order: [n, d]."""
     Mask: TypeAlias = NDArray[np.bool_]
-    """Which rows may be answered: bool [n_documents]."""
+    """Mask of rows, bool [n_documents]."""
 
 Field = Literal[
     "name",  # the function's own name
@@ -30,7 +30,7 @@ Field = Literal[
 ]
 FIELDS: tuple[Field, ...] = get_args(Field)
 NCS_FIELDS: tuple[Field, ...] = ("doc", "scope", "name", "calls", "enums", "literals", "comments")
-"""The categories NCS reads (Sachdev et al. 2018, section 3.1), in the order they are learnt from."""
+"""The fields that NCS reads (Sachdev et al. 2018, section 3.1), in training order."""
 
 Tokens: TypeAlias = tuple[str, ...]
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -41,7 +41,7 @@ Run: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a function stands; lines are 1-based and inclusive."""
+    """The location of a function; lines are 1-based and inclusive."""
 
     repository: str
     path: str
@@ -52,7 +52,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One function or method, or what stands around functions (a class, top-level code): what a search returns.
+    """A function or method, or code around functions (a class, top-level code): what a search returns.
 
     `words` holds the source's own spellings in source order, one tuple a field
     (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);
@@ -71,9 +71,9 @@ class Document:
     words: Mapping[Field, Tokens] = field(default_factory=dict)
     code: str = ""
     digest: bytes = b""
-    """16 bytes over the code without comments and layout (but for what is syntax): equal ones are exact duplicates."""
+    """Hash (16 bytes) of the code without comments and layout: equal for exact duplicates."""
     copies: tuple[Location, ...] = ()
-    """Where exact duplicates of this function stand."""
+    """Locations of exact duplicates."""
 
     @property
     def location(self) -> Location:
@@ -96,6 +96,6 @@ class Hit:
     score: float
     document: Document
     confidence: float | None = None
-    """How probable it is that it is right, 0 to 1; the default ranker's hits have one."""
+    """Probability that the hit is correct, 0 to 1; None for other rankers than the default one."""
     near_copies: tuple[Location, ...] = ()
-    """Where near duplicates of it stand that were folded into it."""
+    """Locations of near duplicates folded into this hit."""

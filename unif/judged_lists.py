@@ -32,7 +32,7 @@ from ncs.learn.translation import impacts_of
 from ncs.progress import Track, silent
 from ncs.search.aroma import Feature, Features, features, readable
 from ncs.search.hybrid import HybridRanker
-from ncs.search.pairs import normalised
+from ncs.search.pairs import normalized
 from ncs.search.signals.head import FAR
 from ncs.text.stopwords import content_words
 from ncs.text.tokens import tokenize
@@ -96,7 +96,7 @@ def read_answers(files: Iterable[Path], exclude: frozenset[str] = frozenset()) -
                 continue
             row = parse_row(line, f"{path}:{number}")
             text, code, language = row.text("query"), row.text("code"), row.text("language", "")
-            key = normalised(text)
+            key = normalized(text)
             if not key or key in exclude or not readable(language):
                 continue
             if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:

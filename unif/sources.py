@@ -20,7 +20,7 @@ from ncs.errors import BadInput
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tokenization import source_words
 from ncs.progress import Track, silent
-from ncs.search.pairs import normalised, read_questions
+from ncs.search.pairs import normalized, read_questions
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS, Field
@@ -131,7 +131,7 @@ class Sources:
     @property
     def excluded(self) -> frozenset[str]:
         """The questions to leave out, normalized."""
-        return frozenset(map(normalised, read_questions(self.leave_out))) if self.leave_out else frozenset()
+        return frozenset(map(normalized, read_questions(self.leave_out))) if self.leave_out else frozenset()
 
     def pairs(self, index: IndexSource, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
         """All pairs, files first."""
@@ -169,8 +169,8 @@ class Line:
         """Keys of its question: its normalized text and its id; Stack Overflow's ids are global, others per file."""
         id = self.row.values.get("question_id")
         if isinstance(id, int) or (isinstance(id, str) and id.isdecimal()):
-            return [normalised(self.query), f"\n{id}"]
-        return [normalised(self.query), *([f"\n{path.name}\n{id}"] if isinstance(id, str) and id else [])]
+            return [normalized(self.query), f"\n{id}"]
+        return [normalized(self.query), *([f"\n{path.name}\n{id}"] if isinstance(id, str) and id else [])]
 
 
 def lines_of_file(path: Path, stats: ReadStats, left_out: frozenset[str], track: Track) -> Iterator[Line]:
@@ -191,7 +191,7 @@ def lines_of_file(path: Path, stats: ReadStats, left_out: frozenset[str], track:
         except BadInput as error:
             stats.note(error)
             continue
-        if normalised(query) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
+        if normalized(query) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
             stats.left_out += 1
         else:
             yield line

@@ -24,7 +24,7 @@ import numpy as np
 
 from corpora.codesearchnet.filters import first_paragraph, read_code
 from ncs.extract import LANGUAGES
-from ncs.search.pairs import normalised
+from ncs.search.pairs import normalized
 from ncs.storage.minhash import band_keys, mixed, smallest_hashes
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class HeldOutFunctions:
             if language in LANGUAGES:
                 code = read_code(text, language)
                 self._tokens.add(code.tokens)
-                self._documentation.add(normalised(first_paragraph(code.docstring)))
+                self._documentation.add(normalized(first_paragraph(code.docstring)))
                 self._names.append(Counter(identifiers(code.tokens, language)))
         self._documentation.discard("")
         self._frequency = Counter(name for names in self._names for name in names)
@@ -202,7 +202,7 @@ class HeldOutFunctions:
 
     def overlap(self, pair: Pair) -> Literal["code", "near duplicate", "documentation"] | None:
         """Why a pair must not be used for training; None if it may."""
-        if normalised(first_paragraph(pair.query)) in self._documentation:
+        if normalized(first_paragraph(pair.query)) in self._documentation:
             return "documentation"
         if pair.language not in LANGUAGES:
             return None

@@ -15,7 +15,7 @@ from corpora.codesearchnet.functions import CodeFunction, corpus_files, corpus_l
 from corpora.corpus import Corpus
 from corpora.pairs import Pair
 from ncs.errors import BadInput
-from ncs.search.pairs import normalised
+from ncs.search.pairs import normalized
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Query
 
@@ -87,7 +87,7 @@ def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: i
         ring = [group[at] for at in draw.permutation(len(group))]
         for source, answer in pairwise([*ring, ring[0]]):
             query, code = question(source), answer.original_string
-            if query and code.strip() and normalised(query) != normalised(question(answer)):
+            if query and code.strip() and normalized(query) != normalized(question(answer)):
                 yield _pair(query, code, answer)
 
 

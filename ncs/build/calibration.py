@@ -25,8 +25,8 @@ from ncs.search.expansion import expand
 from ncs.search.hybrid import HybridRanker
 from ncs.search.question import read_intent
 from ncs.search.rankers import load_ranker
-from ncs.search.ranking import Hidden, Ranking
-from ncs.search.signals.head import NAME, LearntVectors, Spread, save_weight
+from ncs.search.ranking import AblatedScores, Ranking
+from ncs.search.signals.head import NAME, HeadVectors, Spread, save_weight
 from ncs.storage.documents import Documents
 from ncs.storage.snapshot import read_description
 from ncs.text.stems import stem_all
@@ -65,29 +65,29 @@ SAMPLE, RUN = 4_096, 64
 def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
     """Fit the confidence model and save it with the statistics; returns figures about it. Deterministic."""
     ranker = _hybrid(snapshot)
-    words, documents = _words(ranker.opened), Documents(snapshot)
-    queries = synthetic_queries(words, documents, ranker.opened.facts)
+    words, documents = _words(ranker.open_parts), Documents(snapshot)
+    queries = synthetic_queries(words, documents, ranker.open_parts.facts)
     counts = {kind: sum(query.kind == kind for query in queries) for kind in MOST}
     if len(queries) < LEAST:
         save_model(DEFAULT, snapshot.statistics)
         return {"questions": counts}
-    hidden = _hidden(ranker.opened, words, queries)
-    rankings = [ranker.rank(each.text, HITS + 1, hidden=hide) for each, hide in zip(queries, hidden, strict=True)]
-    model, reliability = _fit(queries, hidden, rankings)
+    ablated = _ablated_scores(ranker.open_parts, words, queries)
+    rankings = [ranker.rank(each.text, HITS + 1, ablated=scores) for each, scores in zip(queries, ablated, strict=True)]
+    model, reliability = _fit(queries, ablated, rankings)
     save_model(model, snapshot.statistics)
     return {"questions": counts, "confidence": confidence.describe(model), "reliability": reliability}
 
 
 def _fit(
-    queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden | None], rankings: Sequence[Ranking]
+    queries: Sequence[SyntheticQuery], ablated: Sequence[AblatedScores | None], rankings: Sequence[Ranking]
 ) -> tuple[Model, dict[str, Any]]:
     """The model fitted to all queries, and its reliability by two-fold cross-validation.
 
     Every query is used twice, the second time without its right document and with the weight UNANSWERED.
     """
     parts = [
-        (confidence_features(hits, hide), np.array(hits.rows, np.int64) == query.row)
-        for query, hide, ranking in zip(queries, hidden, rankings, strict=True)
+        (confidence_features(hits, scores), np.array(hits.rows, np.int64) == query.row)
+        for query, scores, ranking in zip(queries, ablated, rankings, strict=True)
         for hits in (_first(ranking), _first(ranking, without=query.row))
     ]
     lengths = [len(correct) for _, correct in parts]
@@ -126,9 +126,11 @@ def _words(parts: Parts) -> WordTable:
     return table
 
 
-def _hidden(parts: Parts, words: WordTable, queries: Sequence[SyntheticQuery]) -> list[Hidden | None]:
+def _ablated_scores(parts: Parts, words: WordTable, queries: Sequence[SyntheticQuery]) -> list[AblatedScores | None]:
     ablation = FieldAblation(parts, words)
-    return [ablation.hide(each.text, each.row, HIDDEN[each.kind]) if each.kind in HIDDEN else None for each in queries]
+    return [
+        ablation.ablate(each.text, each.row, HIDDEN[each.kind]) if each.kind in HIDDEN else None for each in queries
+    ]
 
 
 class FieldAblation:
@@ -143,18 +145,18 @@ class FieldAblation:
         self._unit = unit_rows(self._encoder.vectors)
         self._mean = self._mean_vector() if parts.dense.centre else np.zeros(self._unit.shape[1], np.float32)
 
-    def hide(self, text: str, row: int, field: Field) -> Hidden:
+    def ablate(self, text: str, row: int, field: Field) -> AblatedScores:
         """What the rest of a document scores for a query."""
         words = list(read_intent(text, self._parts.facts.languages).words)
         expansion = expand(words, self._parts.lexical.postings, lambda: list(self._words.vocabulary))
         plain, coverage = self.lexical(words, row, field)
-        return Hidden(
+        return AblatedScores(
             row,
             self.impacts(expansion.query, row, field),
             float(self.vector(row, field) @ self._encoder.query(" ".join(words))),
             coverage,
             name=0.0 if field == "name" else None,
-            spelling=self.impacts(expansion.added, row, field),
+            spelling=self.impacts(expansion.other_spellings, row, field),
             plain=plain,
         )
 
@@ -236,25 +238,25 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     A head of another corpus, of too few pairs or of a broken run fails the first.
     """
     head = load_ranker(NAME, snapshot)
-    if not isinstance(head, LearntVectors):
+    if not isinstance(head, HeadVectors):
         raise BadInput(f"ranker {NAME!r} has no vectors of its own")
     result = _weigh(head, snapshot)
     save_weight(snapshot.statistics, result.weight)
     return asdict(result)
 
 
-def _weigh(head: LearntVectors, snapshot: Snapshot) -> HeadWeight:
+def _weigh(head: HeadVectors, snapshot: Snapshot) -> HeadWeight:
     plain = _hybrid(snapshot, head=0.0)
-    parts, documents = plain.opened, Documents(snapshot)
+    parts, documents = plain.open_parts, Documents(snapshot)
     words = _words(parts)
     queries = synthetic_queries(words, documents, parts.facts, least_share=HEAD_SHARE)
     queries = [query for query in queries if query.kind in HIDDEN]
     if len(queries) < LEAST:
         return HeadWeight(0.0, {}, {}, f"its functions make {len(queries)} queries to judge it by; {LEAST} are needed")
-    hidden = [cast(Hidden, hide) for hide in _hidden(parts, words, queries)]
-    with_head = _hidden_from_head(head, queries, hidden, parts, words, documents)
-    kinds, before = np.array([query.kind for query in queries]), _reciprocal_ranks(plain, queries, hidden)
-    z_scores = _gains(kinds, _z_scores(parts, queries, hidden), np.array([hide.learnt for hide in with_head]))
+    ablated = [cast(AblatedScores, scores) for scores in _ablated_scores(parts, words, queries)]
+    with_head = _with_head_scores(head, queries, ablated, parts, words, documents)
+    kinds, before = np.array([query.kind for query in queries]), _reciprocal_ranks(plain, queries, ablated)
+    z_scores = _gains(kinds, _z_scores(parts, queries, ablated), np.array([scores.head for scores in with_head]))
     repositories = np.unique(parts.facts.file_roles.repositories_of(np.arange(len(words))))
     result = HeadWeight(0.0, z_scores, {}, "")
     for weight in (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and len(repositories) < FEW else (HEAD_WEIGHT,):
@@ -298,39 +300,43 @@ def _gains(kinds: NDArray[np.str_], before: Scores, after: Scores) -> dict[str, 
     return {kind: gain(before[here], after[here]) for kind, here in groups.items()}
 
 
-def _z_scores(parts: Parts, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
+def _z_scores(parts: Parts, queries: Sequence[SyntheticQuery], ablated: Sequence[AblatedScores]) -> Scores:
     """The z-scores of right documents without their fields by plain word vectors, [queries]."""
     spread, z_scores = Spread.of(parts.dense.vectors), np.zeros(len(queries))
-    for at, (query, hide) in enumerate(zip(queries, hidden, strict=True)):
+    for at, (query, scores) in enumerate(zip(queries, ablated, strict=True)):
         vector = parts.dense.encoder.query(" ".join(read_intent(query.text, parts.facts.languages).words))
-        z_scores[at] = spread.standing(vector, np.array([hide.meaning]))[0]
+        z_scores[at] = spread.z_scores(vector, np.array([scores.meaning]))[0]
     return z_scores
 
 
-def _hidden_from_head(
-    head: LearntVectors,
+def _with_head_scores(
+    head: HeadVectors,
     queries: Sequence[SyntheticQuery],
-    hidden: Sequence[Hidden],
+    ablated: Sequence[AblatedScores],
     parts: Parts,
     words: WordTable,
     documents: Documents,
-) -> list[Hidden]:
-    """`hidden` with the head's z-score of each right document without the field that its query was taken from."""
+) -> list[AblatedScores]:
+    """`ablated` with the head's z-score of each right document without the field that its query was taken from."""
     spread, with_head = Spread.of(head.vectors), []
-    pairs = zip(queries, hidden, documents.documents([query.row for query in queries]), strict=True)
-    for query, hide, document in pairs:
+    pairs = zip(queries, ablated, documents.documents([query.row for query in queries]), strict=True)
+    for query, scores, document in pairs:
         text, field = " ".join(read_intent(query.text, parts.facts.languages).words), HIDDEN[query.kind]
-        vector = head.question(text)
-        rest = head.without(words, [query.row], [document], field)[0]
-        z_score = float(spread.standing(vector, np.array([float(rest @ vector)]))[0])
-        with_head.append(replace(hide, learnt=z_score + head.closer_without(text, words, query.row, field)))
+        vector = head.query_vector(text)
+        rest = head.ablated_vectors(words, [query.row], [document], field)[0]
+        z_score = float(spread.z_scores(vector, np.array([float(rest @ vector)]))[0])
+        with_head.append(
+            replace(scores, head=z_score + head.ablated_translation_z_score(text, words, query.row, field))
+        )
     return with_head
 
 
-def _reciprocal_ranks(ranker: HybridRanker, queries: Sequence[SyntheticQuery], hidden: Sequence[Hidden]) -> Scores:
+def _reciprocal_ranks(
+    ranker: HybridRanker, queries: Sequence[SyntheticQuery], ablated: Sequence[AblatedScores]
+) -> Scores:
     """The reciprocal rank of each query's document among the first HITS, [queries]."""
     ranks = np.zeros(len(queries))
-    for at, (query, hide) in enumerate(zip(queries, hidden, strict=True)):
-        rows = list(ranker.rank(query.text, HITS, hidden=hide).rows)
+    for at, (query, scores) in enumerate(zip(queries, ablated, strict=True)):
+        rows = list(ranker.rank(query.text, HITS, ablated=scores).rows)
         ranks[at] = 1 / (rows.index(query.row) + 1) if query.row in rows else 0.0
     return ranks

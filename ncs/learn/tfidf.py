@@ -103,7 +103,7 @@ def tfidf(words: WordTable, idf: NDArray[np.float32], start: int, stop: int) -> 
     return matrix
 
 
-def centred(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
+def center(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
     """Unit vectors with the mean of all documents taken out, unit again; zero rows stay zero."""
     for vectors in chunks:
         empty = ~vectors.any(axis=1)

@@ -171,9 +171,9 @@ class TranslatedFunctions:
         at = np.unique(np.linspace(0, max(0, n - 1), min(SAMPLE, n)).astype(np.int64))
         return cls(translation, impacts, mean, impacts[0][at])
 
-    def standing(self, ids: Sequence[int], rows: NDArray[np.int64]) -> Scores:
+    def z_scores(self, ids: Sequence[int], rows: NDArray[np.int64]) -> Scores:
         """How many standard deviations these rows are above the mean of all functions, [len(rows)], 0 for no token."""
-        return self._standing(ids, self._rows(rows))
+        return self._z_scores(ids, self._rows(rows))
 
     def _rows(self, rows: NDArray[np.int64]) -> Any:
         """Impacts of these rows, CSR [len(rows), V]."""
@@ -186,16 +186,16 @@ class TranslatedFunctions:
         parts = [self.impacts[number][rows[segment == number] - starts[number]] for number in np.unique(segment)]
         return vstack(parts, format="csr")[np.argsort(np.argsort(segment, kind="stable"))]
 
-    def _standing(self, ids: Sequence[int], impacts: Any) -> Scores:
+    def _z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
         sample = self.translation.scores(ids, self.sample)
         deviation = float(sample.std()) if len(sample) else 0.0
         if deviation < 1e-9:
             return np.zeros(impacts.shape[0])
         return (self.translation.scores(ids, impacts) - float(sample.mean())) / deviation
 
-    def standing_without(self, ids: Sequence[int], words: WordTable, row: int, field: Field, tokens_of: Any) -> float:
-        """The standing of one function of the index, one field of it left out."""
-        return float(self._standing(ids, impacts_without(words, [row], tokens_of, self.mean, field))[0])
+    def ablated_z_score(self, ids: Sequence[int], words: WordTable, row: int, field: Field, tokens_of: Any) -> float:
+        """The z_scores of one function of the index, one field of it left out."""
+        return float(self._z_scores(ids, impacts_without(words, [row], tokens_of, self.mean, field))[0])
 
     @classmethod
     def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:

@@ -1,4 +1,4 @@
-"""Aroma's structural features of any piece of code, and which share of one piece another one has.
+"""Aroma's structural features of code, and the similarity of two feature multisets.
 
 Luan et al., "Aroma: code recommendation via structural code search" (OOPSLA 2019), section 3.1, written from the
 paper. A simplified parse tree has lists as nodes; a list's label joins its keyword tokens and a `#` for each part
@@ -10,7 +10,7 @@ that is no keyword. Every other token n (a name, a literal) gives these features
     (use, next use)                      for a variable: its place here and at its next use, as (i, label)
 
 A local variable is a name that the piece declares, as a local or a parameter. A name that it only uses may be a field
-or a variable of code left out, and stays as it is: that separates best.
+or a variable of code outside, and keeps its spelling.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = ["Feature", "Features", "cached_features", "features", "readable", "si
 
 Feature = tuple[object, ...]
 Features = Mapping[Feature, int]
-"""A multiset: feature -> how often."""
+"""A multiset: feature -> count."""
 
 CACHED = 20_000
-"""Pieces of code whose features are cached: more than five rankers' hits on 287 queries."""
+"""Pieces of code whose features are cached."""
 
 
 def features(code: str | bytes, language: str) -> Features:
     """The multiset of features of statements, members or a whole file, whatever parses with fewest errors.
 
-    Garbage has few features, and no code raises anything. Raises BadInput for a language without a grammar.
+    Invalid code has few features but never raises. Raises BadInput for a language without a grammar.
     """
     parsed = parse(code.encode(errors="replace") if isinstance(code, str) else code, language)
     tokens, scopes = tokens_of(parsed)
@@ -55,7 +55,7 @@ def features(code: str | bytes, language: str) -> Features:
 
 @lru_cache(maxsize=CACHED)
 def cached_features(code: str, language: str) -> Features:
-    """`features`, cached by content in this process: computing them takes less than a millisecond a function."""
+    """`features`, cached by content."""
     return features(code, language)
 
 
@@ -71,7 +71,7 @@ def similarity(function: Features, answer: Features) -> float:
 
 
 def _uses(tokens: Sequence[Token], declared: Iterable[int | None]) -> Iterator[Feature]:
-    """Each use of a variable with the next one."""
+    """Pairs of consecutive uses of a variable."""
     last: dict[tuple[int, str], Step] = {}
     for token, owner in zip(tokens, declared, strict=True):
         if owner is None or not token.above:
@@ -83,25 +83,25 @@ def _uses(tokens: Sequence[Token], declared: Iterable[int | None]) -> Iterator[F
 
 
 Step = tuple[int, str]
-"""In which part of a list, and the list's label."""
+"""Position in a list, and the list's label."""
 _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
-"""What stands before a name that is selected from something; `->` of a lambda does not count."""
+"""Member-access operators; `->` of a lambda does not count."""
 _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
-"""Fields whose names are declared where the part around them is."""
+"""Fields whose names are declared if the enclosing part is."""
 
 
 class Token(NamedTuple):
-    """A token that is no keyword."""
+    """A token that is not a keyword."""
 
     text: str
     variable: bool
-    """Whether it may be a local variable's name, by where it stands."""
+    """Whether its position allows a local variable's name."""
     scope: int
     above: tuple[Step, ...]
 
 
 class _Place(NamedTuple):
-    """A node that is still to be walked, and its place."""
+    """A node to visit, and its position."""
 
     node: Node
     above: tuple[Step, ...]
@@ -114,7 +114,7 @@ class _Place(NamedTuple):
 
 
 class Scopes:
-    """Functions within functions, and which local variables each declares; scope 0 is the whole piece."""
+    """Nested functions and the local variables of each; scope 0 is the whole piece."""
 
     def __init__(self) -> None:
         self._outer: list[int] = [-1]
@@ -165,7 +165,7 @@ def _interpolates(node: Node) -> bool:
 
 
 def _text(node: Node) -> str | None:
-    """The text of a token, a class for literals; None for a missing token."""
+    """The text of a token, or the class of a literal; None for a missing token."""
     if is_a("string", node.type):
         return "#STR"
     if is_a("number", node.type):
@@ -174,7 +174,7 @@ def _text(node: Node) -> str | None:
 
 
 def _parts(place: _Place, parsed: Parsed, scopes: Scopes) -> list[_Place]:
-    """The parts of a node that are no keywords, each with its step; wrappers are left out."""
+    """The parts of a node that are not keywords, with their positions; wrappers are left out."""
     node, scope, local = place.node, place.scope, place.local
     children = [(child, field) for child, field in _children(node) if parsed.includes(child)]
     function, broken = is_a("function", node.type), node.type == "ERROR"
@@ -183,7 +183,7 @@ def _parts(place: _Place, parsed: Parsed, scopes: Scopes) -> list[_Place]:
     elif is_a("class", node.type):
         local = False
     label = "".join("#" if _is_part(child) else _keyword(child) for child, _ in children)
-    plain = len(children) == 1 or broken  # a list of one is what is in it
+    plain = len(children) == 1 or broken  # a list of one is replaced by its element
     parts: list[_Place] = []
     number, before = 0, ""
     for child, field in children:
@@ -218,7 +218,7 @@ def _children(node: Node) -> Iterator[tuple[Node, str | None]]:
 
 
 def _is_ignored(node: Node) -> bool:
-    """Quotes; and a string that is a statement, which is documentation."""
+    """Whether a node is a quote, or a string statement (documentation)."""
     if node.type == "expression_statement" and node.child_count == 1:
         return is_a("string", node.children[0].type)
     return is_a("nothing", node.type)

@@ -1,7 +1,7 @@
-"""What structural features need to know of a language: a parser of any fragment, and what the nodes of its tree are.
+"""Syntax for structural features: parsing of code fragments, and the roles of tree-sitter nodes by language.
 
-tree-sitter grammars name alike what is alike, so one set of patterns reads them all; a language that differs, or whose
-fragments parse only inside something else, has a row in SYNTAX.
+tree-sitter grammars use similar names, so one set of patterns fits most; a language that differs, or whose fragments
+parse only inside a wrapper, has a row in SYNTAX.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROLES: Mapping[Role, str] = {
     r"(_(definition|declaration|item|expression|literal))?|static_initializer",
     "class": r"(.*_)?(class|interface|struct|enum|object|impl|trait|record|union|protocol|extension)"
     r"(_(body|declaration|definition|item|specifier))?",
-    # a part that only takes a name from elsewhere: what is assigned to is no declaration then
+    # an assignment to a member or outer name, not a declaration
     "selection": r"(.*_)?(access|attribute|subscript|member|selector|index|navigation|call|invocation|annotation"
     r"|modifiers|decorator|function_declarator|scoped|types?)(_.*)?|field_.*",
     "interpolation": r"(.*_)?(interpolation|interpolated|substitution|expansion|embedded)(_.*)?",
@@ -63,14 +63,14 @@ class Syntax:
     """A row of SYNTAX; its defaults are for a language that has none."""
 
     wrappers: tuple[tuple[str, str], ...] = ()
-    """What may stand before and after a fragment that does not parse alone: tried in turn, fewest errors win."""
+    """Prefixes and suffixes for a fragment that does not parse alone; the one with the fewest errors is used."""
     opening: str = ""
-    """What must stand somewhere before the code, and may be missing from a fragment."""
+    """A header that the grammar needs before the code."""
     declares: str = DECLARES
     indented: bool = False
-    """Whether leading space is syntax: the fragment's common indent is removed then."""
+    """Whether indentation is syntax; the fragment's common indent is removed then."""
     markup: bool = False
-    """Whether <tags> are part of the language; else those mixed into a fragment are left out."""
+    """Whether <tags> are part of the language; otherwise they are removed from a fragment."""
 
 
 _CLASS = ("class X {\n", "\n}")
@@ -132,14 +132,14 @@ def never_variable(type: str, field: str | None) -> bool:
 
 
 _ELLIPSIS = re.compile(rb"(?<![^\s{};(])(?:\.{3,}|\xe2\x80\xa6)(?![^\s{};)])")
-"""Dots in place of code that was left out: not those of `String... names`."""
+"""An ellipsis in place of omitted code: not that of `String... names`."""
 _TAG = re.compile(
     rb'<\?xml[^>]*>|<!--.*?-->|<[A-Za-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*"[^"]*")+\s*/?>|</[A-Za-z][\w.:-]*>', re.S
 )
 
 
 class Parsed(NamedTuple):
-    """A syntax tree, and which of its bytes are the piece of code, not what it was wrapped in."""
+    """A syntax tree, and the byte range of the code without its wrapper."""
 
     root: Node
     start: int
@@ -156,7 +156,7 @@ class Parsed(NamedTuple):
 def parse(code: bytes, language: str) -> Parsed:
     """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
 
-    Left out: dots in the place of code, XML tags in a language without, the common indent where indent is syntax.
+    Removes an ellipsis in place of code, XML tags where they are not syntax, and the common indent where it is.
     Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
     """
     parser, syntax = _parser(language), syntax_of(language)
@@ -182,7 +182,7 @@ def _cleaned(code: bytes, syntax: Syntax) -> bytes:
 
 
 def _errors(root: Node) -> int:
-    """Bytes that do not parse, and one for each token missing or node in error."""
+    """The size of errors: bytes that do not parse, plus one per missing token or error node."""
     if not root.has_error:
         return 0
     errors, stack = 0, [root]
@@ -198,7 +198,7 @@ def _errors(root: Node) -> int:
 
 
 def readable(language: str) -> bool:
-    """Whether there is a grammar for a language, and it is installed."""
+    """Whether a language has an installed grammar."""
     from ncs.extract.languages import LANGUAGES, installed
 
     return language in LANGUAGES and installed(language)

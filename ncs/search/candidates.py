@@ -1,4 +1,4 @@
-"""The documents that a query is answered from: the best by words and by vectors, and what defines its symbols."""
+"""Candidate retrieval of the default ranker: the best documents by words and by vectors, and definitions of symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ncs.search.expansion import Expansion
     from ncs.search.question import Intent
     from ncs.search.rankers import Ranker
-    from ncs.search.ranking import Hidden
+    from ncs.search.ranking import AblatedScores
     from ncs.storage.document_facts import DocumentFacts
     from ncs.types import Mask
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 DEPTH = 1000
-"""Documents that each part retrieves."""
+"""Documents retrieved by each part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the default ranker is made of. head: where the index has a learnt one that counts."""
+    """The parts of the default ranker. head: of an index with a learned head of positive weight."""
 
     lexical: Bm25Ranker
     dense: NcsRanker
@@ -54,27 +54,28 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Rows and what the parts score them, [n] each: lexical, with `spelling` of it by other spellings; meaning, the
-    cosine; learnt, values of a head."""
+    """Rows and their scores, [n] each: lexical, of which `spelling` from other spellings; meaning, the cosine;
+    head_values, of a learned head.
+    """
 
     rows: Rows
     lexical: Scores
     spelling: Scores
     meaning: Scores
-    learnt: Scores
+    head_values: Scores
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def at(self, positions: NDArray[np.int64]) -> Candidates:
         """Some of them, in this order."""
-        scores = (each[positions] for each in (self.lexical, self.spelling, self.meaning, self.learnt))
+        scores = (each[positions] for each in (self.lexical, self.spelling, self.meaning, self.head_values))
         return Candidates(self.rows[positions], *scores)
 
     def base(self, meaning: float, head: float = 0.0) -> Scores:
-        """The score by words, vectors and head alone, [n]; words count by the best lexical score."""
+        """The score by words, vectors and head alone, [n]; lexical scores are divided by the best one."""
         best = max(float(self.lexical.max(initial=0)), 1e-9)
-        return self.lexical / best + meaning * np.maximum(self.meaning, 0.0) + head * self.learnt
+        return self.lexical / best + meaning * np.maximum(self.meaning, 0.0) + head * self.head_values
 
 
 def find(
@@ -86,11 +87,11 @@ def find(
     meaning: float,
     head: float = 0.0,
     allowed: Mask | None = None,
-    hidden: Hidden | None = None,
+    ablated: AblatedScores | None = None,
 ) -> Candidates:
-    """Ascending rows: the best n by all parts together, the hidden one, and what defines a symbol of the query.
+    """Candidates by ascending row: the best n by all parts together, the ablated one, and definitions of query symbols.
 
-    meaning, head: what a cosine and a head's value count.
+    meaning, head: weights of a cosine and of a head's value.
     """
     words, postings, dense = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
@@ -98,10 +99,10 @@ def find(
     if query.any():
         nearest, _ = dense.search(query[None], min(depth, max(1, len(dense))), allowed=allowed)
         some.append(nearest[0][nearest[0] >= 0])
-    head_query = parts.head.question(words) if parts.head else query
+    head_query = parts.head.query_vector(words) if parts.head else query
     if parts.head:
         some.append(np.array(parts.head.near(head_query, depth, allowed=allowed), np.int64))
-    best = np.concatenate([*some, np.array([hidden.row] if hidden else [], np.int64)])
+    best = np.concatenate([*some, np.array([ablated.row] if ablated else [], np.int64)])
     matches = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
     defining = distinct(np.concatenate([*matches, np.zeros(0, np.int64)]))
     rows = distinct(np.concatenate([best, defining]))
@@ -112,21 +113,21 @@ def find(
         dense.similarities(query, rows).astype(np.float64),
         parts.head.values(head_query, rows, words) if parts.head else np.zeros(len(rows)),
     )
-    if hidden:
-        at = rows == hidden.row
-        candidates.lexical[at], candidates.meaning[at] = hidden.lexical + hidden.spelling, hidden.meaning
-        candidates.learnt[at] = max(0.0, hidden.learnt) / FAR
+    if ablated:
+        at = rows == ablated.row
+        candidates.lexical[at], candidates.meaning[at] = ablated.lexical + ablated.spelling, ablated.meaning
+        candidates.head_values[at] = max(0.0, ablated.head) / FAR
     retrieved = candidates.at(np.flatnonzero(_among(rows, best)))
-    chosen = _among(rows, top_rows(retrieved.rows, retrieved.base(meaning, head), n)[0]) | _among(rows, defining)
-    candidates = candidates.at(np.flatnonzero(chosen))
-    spelling = postings.scores(expansion.added, candidates.rows)
-    if hidden:
-        spelling[candidates.rows == hidden.row] = hidden.spelling
+    selected = _among(rows, top_rows(retrieved.rows, retrieved.base(meaning, head), n)[0]) | _among(rows, defining)
+    candidates = candidates.at(np.flatnonzero(selected))
+    spelling = postings.scores(expansion.other_spellings, candidates.rows)
+    if ablated:
+        spelling[candidates.rows == ablated.row] = ablated.spelling
     return replace(candidates, spelling=spelling)
 
 
 def _among(rows: Rows, some: Rows) -> NDArray[np.bool_]:
-    """Which of these rows, ascending and distinct, are among some of them."""
+    """Mask of the rows (ascending, distinct) that are in `some`, a subset."""
     among = np.zeros(len(rows), np.bool_)
     among[np.searchsorted(rows, some)] = True
     return among

@@ -1,4 +1,4 @@
-"""Features of each hit that tell how probable it is that it is right: `ncs.learn.confidence.FEATURES`."""
+"""The features of each hit for its confidence: `ncs.learn.confidence.FEATURES`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from ncs.learn.confidence import FEATURES, lead
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.search.ranking import Hidden, Ranking
+    from ncs.search.ranking import AblatedScores, Ranking
 
     Scores = NDArray[np.float64]
 
 
-def confidence_features(ranking: Ranking, hidden: Hidden | None = None) -> Scores:
-    """[hits, len(FEATURES)] of a ranking of the default ranker, in its order; the last hit is ahead of nothing."""
-    reading = ranking.reading
-    if reading is None:
+def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) -> Scores:
+    """Features [hits, len(FEATURES)] of a ranking of the default ranker, in its order."""
+    analysis = ranking.analysis
+    if analysis is None:
         raise BadInput("only the default ranker's hits have features of confidence; use it")
     if not ranking.rows:
         return np.zeros((0, len(FEATURES)))
     n = len(ranking.rows)
-    total = max(sum(reading.idf.values()), 1e-9)
-    mass = total / float(np.log1p(2 * reading.documents))
+    total = max(sum(analysis.idf.values()), 1e-9)
+    mass = total / float(np.log1p(2 * analysis.documents))
     coverage, strength = np.zeros(n), np.zeros(n)
     for stem, impacts in ranking.impacts.items():
-        coverage += (impacts > 0) * reading.idf[stem] / total
+        coverage += (impacts > 0) * analysis.idf[stem] / total
         strength += impacts / total
     meaning, name, definition = (ranking.features[each].copy() for each in ("meaning", "name", "definition"))
-    if hidden:
-        here = np.array(ranking.rows, np.int64) == hidden.row
-        coverage[here] = hidden.coverage
-        strength[here] = min(hidden.plain / total, hidden.coverage)
-    held, evidence = coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2)
+    if ablated:
+        here = np.array(ranking.rows, np.int64) == ablated.row
+        coverage[here] = ablated.coverage
+        strength[here] = min(ablated.plain / total, ablated.coverage)
+    coverage_feature, evidence = coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2)
     share = np.array(ranking.scores) / ranking.scores[0]
-    return np.column_stack([held, evidence, strength, meaning, name, definition, share, lead(ranking.scores)])
+    return np.column_stack(
+        [coverage_feature, evidence, strength, meaning, name, definition, share, lead(ranking.scores)]
+    )

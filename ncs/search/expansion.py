@@ -1,16 +1,16 @@
-"""How BM25 is asked for a query: what each word counts, and other spellings of it that the corpus has.
+"""Query expansion for BM25: the weight of each word, and other spellings of it in the corpus.
 
-Both come from counts of the corpus, not from a list:
+Both are computed from corpus counts:
 
     prose     a word counts PROSE + (1 - PROSE) * c, where c is the share of its documents that have it in code (names,
-              calls, types, variables) and not in comments and literals only: a word that people use about code and
-              never in it says little about what a function does
-    joined    "lower case" is `lowercase` too, where the corpus has that word
-    split     "lowercasein" is "lowercase in", where it has both and not the whole
-    similar   "intialize" is "initialize": an unknown word's nearest known one
+              calls, types, variables) and not in comments and literals only: a word never used in code says little
+              about what a function does
+    joined    "lower case" also matches `lowercase`, if the corpus has that word
+    split     "lowercasein" matches "lowercase in", if the corpus has only the parts
+    similar   "intialize" matches "initialize", the nearest known word
 
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
-al. 1994, TREC-3). Pasted code says `i` nine times, and asks for it no more than once.
+al. 1994, TREC-3), since pasted code repeats names such as `i`.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from ncs.storage.postings import Postings, Term
 
 PROSE = 0.5
-"""What a word counts that is never in code. Measured: .3 and .7 gain less on one set of queries, nothing on others."""
+"""Weight of a word that is never in code; .3 and .7 are no better."""
 K3 = 2.0
-"""Of 1, 2 and 8 the best mean over eleven sets of long queries; a word that is there once counts 1 by any."""
+"""The best of 1, 2 and 8 over eleven sets of long queries."""
 SPELLING = 0.5
-"""What another spelling counts beside the query's own words."""
+"""Weight of another spelling beside the query's own words."""
 SHORTEST_PART, FEWEST = 3, 2
-"""Letters of each part of a split word, and documents that must have it."""
+"""Minimum letters of each part of a split word, and minimum documents that have it."""
 ONE_EDIT, TWO_EDITS = 5, 8
-"""Letters from which on one edit, and two, are a slip and not another word."""
+"""Minimum letters of a word for one edit, and for two, to be a typo."""
 LOOKUPS = 5
-"""Unknown words of a query that are looked up: each is compared with all words, and pasted text has hundreds."""
+"""Unknown words looked up per query: each is compared with all words, and pasted text has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
-"""Words that are not joined to the next one: `in list` asks for no `inlist`."""
+"""Words that are not joined to the next one: `in list` is not `inlist`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Stem -> what it counts: those of the query itself, and the added ones.
+    """Weights of stems: of the query itself, and of other spellings.
 
-    terms: the words of the query, in order. words: the added ones as words, in the order of the query.
-    corrections: unknown word of the query -> the known ones that it is taken for.
+    terms: the words of the query, in order. words: the other spellings as words, in query order.
+    corrections: unknown word of the query -> the words searched for instead.
     """
 
     terms: Sequence[Term]
     query: Mapping[str, float]
-    added: Mapping[str, float]
+    other_spellings: Mapping[str, float]
     words: tuple[str, ...] = ()
     corrections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, float]:
-        """All of it."""
-        return {**self.query, **self.added}
+        """Weights of all stems."""
+        return {**self.query, **self.other_spellings}
 
 
 def expand(
@@ -68,9 +68,9 @@ def expand(
     prose: float = PROSE,
     spelling: float = SPELLING,
 ) -> Expansion:
-    """The terms of a query's words. vocabulary: all words of the corpus, read where a word is unknown.
+    """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown.
 
-    prose=1 counts all words alike, spelling=0 adds none.
+    prose=1 weights all words equally, spelling=0 adds none.
     """
     terms = postings.terms(words)
     counts = Counter(term.stem for term in terms if term.documents)
@@ -81,19 +81,19 @@ def expand(
     if not spelling:
         return Expansion(terms, query, {})
     corrections = _corrections(terms, postings, vocabulary)
-    others = [*_joined(terms, postings), *(other for each in corrections.values() for other in each)]
-    added = {term.stem: term.word for term in others if term.documents and term.stem not in query}
+    others = [*_joined_neighbors(terms, postings), *(other for each in corrections.values() for other in each)]
+    other_words = {term.stem: term.word for term in others if term.documents and term.stem not in query}
     return Expansion(
         terms,
         query,
-        dict.fromkeys(added, spelling),
-        tuple(added.values()),
+        dict.fromkeys(other_words, spelling),
+        tuple(other_words.values()),
         {word: tuple(term.word for term in others) for word, others in corrections.items()},
     )
 
 
-def _joined(terms: Sequence[Term], postings: Postings) -> list[Term]:
-    """Neighbors that the corpus writes as one word."""
+def _joined_neighbors(terms: Sequence[Term], postings: Postings) -> list[Term]:
+    """Terms for neighboring words written as one."""
     pairs = [
         one.word + other.word
         for one, other in pairwise(terms)
@@ -105,30 +105,30 @@ def _joined(terms: Sequence[Term], postings: Postings) -> list[Term]:
 def _corrections(
     terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]]
 ) -> dict[str, list[Term]]:
-    """The first LOOKUPS words that no document has -> what they are likely to be; those that are like none left out."""
+    """The first LOOKUPS unknown words -> their likely corrections; words without one are left out."""
     unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:LOOKUPS]
     similar = {word: _split(word, postings) or _nearest(word, postings, vocabulary) for word in unknown}
     return {word: others for word, others in similar.items() if others}
 
 
 def _split(word: str, postings: Postings) -> list[Term]:
-    """The two known words that it is made of, the ones of which the rarer is most frequent; [] for no such two."""
-    cuts = range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)
-    parts = postings.terms([part for cut in cuts for part in (word[:cut], word[cut:])])
+    """The split into two known words whose rarer part is most frequent; [] if there is none."""
+    positions = range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)
+    parts = postings.terms([part for position in positions for part in (word[:position], word[position:])])
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     best = max(pairs, key=lambda pair: min(part.documents for part in pair), default=None)
     return list(best) if best and min(part.documents for part in best) >= FEWEST else []
 
 
 def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]]) -> list[Term]:
-    """The nearest known word with the same first letter."""
+    """The nearest known word with the same first letter, if any."""
     from rapidfuzz.distance import OSA
 
-    from ncs.text.spelling import near
+    from ncs.text.spelling import nearest_words
 
     if len(word) < ONE_EDIT:
         return []
     edits = 2 if len(word) >= TWO_EDITS else 1
-    nearest = near(word, vocabulary(), count=lambda other: postings.terms([other])[0].documents)
-    slips = [other for other in nearest if other[0] == word[0] and OSA.distance(word, other) <= edits]
-    return [term for term in postings.terms(slips[:1]) if term.documents]
+    nearest = nearest_words(word, vocabulary(), count=lambda other: postings.terms([other])[0].documents)
+    typos = [other for other in nearest if other[0] == word[0] and OSA.distance(word, other) <= edits]
+    return [term for term in postings.terms(typos[:1]) if term.documents]

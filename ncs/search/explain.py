@@ -1,7 +1,6 @@
-"""Why each hit has its score, as plain dictionaries: the shares of signals and words, and what the shares come from.
+"""Explanations of scores as plain dictionaries: the shares of signals and words, and their causes.
 
-Of the default ranker every signal is explained, of bm25, ncs and rrf theirs; of any other ranker, which words of the
-query are in the document.
+The signals of hybrid, bm25, ncs and rrf are explained; for other rankers, which query words are in the document.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 NEAR_FIELDS: frozenset[Field] = frozenset(NCS_FIELDS)
-"""Where the nearest word is looked for: what a document's vector is made of."""
+"""Fields searched for the nearest word: those of a document's vector."""
 
 
 class Explanation(NamedTuple):
-    """reading: how the query was read. hits: why each hit has its score, in order.
+    """query: how the query was analyzed. hits: why each hit has its score, in order.
 
-    Keys of the reading: words (those looked for), grammar and languages (words left out: stop words, and languages
-    that nearly every document is in), added (words the ranker put to the query), symbols (whose definitions the query
-    asks for), kind (of query) and gates: how many candidates were asked for the names they share, the repositories
-    these are of, how many there are effectively; support (repositories that use each leading name, on average), and
-    the factors of the consensus and the file signal.
+    Keys of the query: words (searched for), grammar and languages (words left out: stop words, and languages
+    that nearly every document is in), added (words the ranker added), symbols (whose definitions are searched), kind
+    (of query) and gates: number of candidates that vote in the consensus, the repositories of these, their effective
+    number; support (repositories that use each leading name, on average), and the factors of the consensus and the
+    file signal.
 
     Keys of a hit: score; shares (signal -> what it adds to the score, factors multiplied in; None where the ranker
     does not say); factors; words (of the query: word, met, the document's word of its stem, or else the nearest one
@@ -54,7 +53,7 @@ class Explanation(NamedTuple):
     that adds); defines (symbols of the query that it defines).
     """
 
-    reading: dict[str, Any]
+    query: dict[str, Any]
     hits: list[dict[str, Any]]
 
 
@@ -72,14 +71,14 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         factors = {name: float(values[at]) for name, values in ranking.factors.items()}
         factor = float(np.prod(list(factors.values())))
         shares = {name: float(values[at]) * factor for name, values in ranking.signals.items()}
-        parts = {name: adding_up(values[:, at], shares[name]) for name, values in by_word.items()}
+        parts = {name: rescale(values[:, at], shares[name]) for name, values in by_word.items()}
         entries = match_words(words, table, row, internals.encoder)
         for i, (stem, entry) in enumerate(zip(stems, entries, strict=True)):
             entry |= {"idf": idf.get(stem), "shares": {name: float(values[i]) for name, values in parts.items()}}
         hit = {"score": score, "shares": shares or None, "factors": factors, "words": tuple(entries)}
         hits.append({**hit, **(causes.of(at, shares) if causes else NO_CAUSES)})
     intent, gates = ranking.intent, causes.gates() if causes else None
-    reading = {
+    query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
         "languages": tuple(word for word in dict.fromkeys(content) if word not in words),
@@ -88,25 +87,25 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         "kind": intent.kind if intent else None,
         "gates": gates,
     }
-    return Explanation(reading, hits)
+    return Explanation(query, hits)
 
 
 NO_CAUSES: Mapping[str, Any] = {"names": (), "title": (), "title_share": 0.0, "defines": ()}
 
 
 class _Causes:
-    """What the signals of the default ranker come from: shared names, files' names, definitions."""
+    """The causes of the default ranker's signals: shared names, file names, definitions."""
 
     def __init__(self, ranking: Ranking, facts: DocumentFacts, rows: Rows, title: float) -> None:
         self._ranking, self._facts, self._rows = ranking, facts, rows
-        self._evidence, reading = ranking.evidence, ranking.reading
+        self._evidence, analysis = ranking.evidence, ranking.analysis
         self._title_words: list[tuple[str, NDArray[np.bool_]]] = []
         self._titles = np.zeros(len(rows))
-        if self._evidence and reading:
-            places, words = facts.file_roles, first_words(reading.intent.words)
+        if self._evidence and analysis:
+            places, words = facts.file_roles, first_words(analysis.intent.words)
             self._title_words = [(word, places.title_match({stem: 1.0}, rows) > 0) for stem, word in words.items()]
             factors = np.prod(list(ranking.factors.values()), axis=0)
-            self._titles = self._evidence.inside * title * places.title_match(reading.idf, rows) * factors
+            self._titles = self._evidence.inside * title * places.title_match(analysis.idf, rows) * factors
         self._repositories = self._name_repositories()
 
     def _name_repositories(self) -> list[int]:
@@ -119,7 +118,7 @@ class _Causes:
         return [len(np.unique(owners[ids == name])) for name in self._evidence.consensus.names]
 
     def gates(self) -> dict[str, Any] | None:
-        """How far the signals that read the candidates themselves are believed."""
+        """The weights of the signals that are computed from the candidates."""
         if not self._evidence:
             return None
         consensus, inside = self._evidence.consensus, float(self._evidence.inside)
@@ -146,7 +145,7 @@ class _Causes:
         consensus, uses = self._evidence.consensus, self._facts.uses
         ids, _ = uses.of(self._rows[at : at + 1])
         used = np.flatnonzero(np.isin(consensus.names, ids))
-        parts = adding_up(consensus.lifts[used], share)
+        parts = rescale(consensus.lifts[used], share)
         return [
             {
                 "name": uses.names.word(int(consensus.names[i])),
@@ -172,8 +171,8 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
         postings, impacts = internals.postings, dict(ranking.impacts)
         terms = [term for term in postings.terms(words) if term.documents]
         counts: Mapping[str, float] = Counter(term.stem for term in terms)
-        if ranking.reading:
-            counts = ranking.reading.expansion.query
+        if ranking.analysis:
+            counts = ranking.analysis.expansion.query
         lexical = {stem: np.zeros(len(rows)) for stem in stems}
         for term in terms:
             own = impacts[term.stem] if term.stem in impacts else postings.scores({term.stem: 1.0}, rows)
@@ -208,41 +207,44 @@ def match_words(
             fields.setdefault(id, []).append(field)
     spellings = [table.vocabulary.word(id) for id in fields]
     stems = stem_all(spellings)
-    near = [id for id, each in fields.items() if not NEAR_FIELDS.isdisjoint(each)]
-    vectors = unit_rows(np.asarray(encoder.vectors[near], np.float32)) if encoder and near else None
+    candidates = [id for id, each in fields.items() if not NEAR_FIELDS.isdisjoint(each)]
+    vectors = unit_rows(np.asarray(encoder.vectors[candidates], np.float32)) if encoder and candidates else None
     result = []
     for stem, word in first_words(words).items():
         entry: dict[str, Any] = {"word": word, "met": None, "similarity": None, "fields": ()}
         same = [at for at, other in enumerate(stems) if other == stem]
         if same:
-            held = {field for at in same for field in fields[list(fields)[at]]}
-            met = word if any(spellings[at] == word for at in same) else spellings[same[0]]
-            entry |= {"met": met, "similarity": 1.0, "fields": tuple(field for field in FIELDS if field in held)}
+            same_fields = {field for at in same for field in fields[list(fields)[at]]}
+            match = word if any(spellings[at] == word for at in same) else spellings[same[0]]
+            entry |= {
+                "met": match,
+                "similarity": 1.0,
+                "fields": tuple(field for field in FIELDS if field in same_fields),
+            }
         elif vectors is not None and encoder is not None and (nearest := _nearest(word, vectors, encoder)):
             at, similarity = nearest
-            met = encoder.vocabulary.word(near[at])
-            entry |= {"met": met, "similarity": similarity, "fields": tuple(fields[near[at]])}
+            match = encoder.vocabulary.word(candidates[at])
+            entry |= {"met": match, "similarity": similarity, "fields": tuple(fields[candidates[at]])}
         result.append(entry)
     return result
 
 
 def _nearest(word: str, vectors: Matrix, encoder: TfidfEncoder) -> tuple[int, float] | None:
-    """The row of unit vectors nearest to a word's own, and their cosine; None where one of them is missing."""
+    """The unit vector nearest to a word's vector, and their cosine; None if there is none."""
     id = encoder.vocabulary.id(word)
     vector = unit_rows(np.asarray(encoder.vectors[[] if id is None else [id]], np.float32))
-    known = vectors.any(axis=1)
-    if not vector.any() or not known.any():
+    nonzero = vectors.any(axis=1)
+    if not vector.any() or not nonzero.any():
         return None
-    cosines = np.where(known, vectors @ vector[0], -2.0)
+    cosines = np.where(nonzero, vectors @ vector[0], -2.0)
     best = int(np.argmax(cosines))
     return best, float(cosines[best])
 
 
 def cosine_shares(text: str, encoder: TfidfEncoder, vectors: Vectors, rows: Rows) -> dict[str, Scores]:
-    """stem -> what it adds to the cosine of each row, [len(rows)]; the sum is the cosine.
+    """stem -> its share of the cosine of each row, [len(rows)]; shares add up to the cosine.
 
-    A query's vector is a sum over its words, divided by its length: each word's part of it has a product with the
-    document's vector.
+    A query's vector is a normalized sum over its words, so each word's part has a product with the document's vector.
     """
     words, parts = query_parts(text, encoder)
     shares = {stem: np.zeros(len(rows)) for stem in first_words(words)}
@@ -252,26 +254,26 @@ def cosine_shares(text: str, encoder: TfidfEncoder, vectors: Vectors, rows: Rows
 
 
 def query_parts(text: str, encoder: TfidfEncoder) -> tuple[list[str], Matrix]:
-    """The words that `encoder.query` reads and what each adds to the vector, [n, d]; zero rows for unknown words."""
-    words, known, added = encoder.parts(text)
+    """The words of `encoder.query` and the part of each in the vector, [n, d]; zero rows for unknown words."""
+    words, positions, known_parts = encoder.parts(text)
     parts = np.zeros((len(words), encoder.vectors.shape[1]), np.float32)
-    parts[known] = added
+    parts[positions] = known_parts
     length = float(np.linalg.norm(parts.sum(axis=0, dtype=np.float64)))
     return words, (parts / length).astype(np.float32) if length else parts
 
 
-def adding_up(parts: Scores, total: float) -> Scores:
-    """The parts scaled so that they add up to the total, what rounding lost spread over them; zeros for a zero total.
+def rescale(parts: Scores, total: float) -> Scores:
+    """The parts scaled to add up to the total, with the rounding error spread over them; zeros for a zero total.
 
-    >>> adding_up(np.array([0.25, 0.0, 0.75]), 2.0).tolist()
+    >>> rescale(np.array([0.25, 0.0, 0.75]), 2.0).tolist()
     [0.5, 0.0, 1.5]
-    >>> adding_up(np.array([0.5, -0.25]), 0.0).tolist()
+    >>> rescale(np.array([0.5, -0.25]), 0.0).tolist()
     [0.0, 0.0]
     """
     size = float(np.abs(parts).sum())
     if not total or not size:
         return np.zeros(len(parts))
-    whole = float(parts.sum())
-    scaled = parts * (total / whole) if whole * total > 0 else parts
+    parts_total = float(parts.sum())
+    scaled = parts * (total / parts_total) if parts_total * total > 0 else parts
     size = float(np.abs(scaled).sum())
     return scaled + (total - float(scaled.sum())) * np.abs(scaled) / size

@@ -1,4 +1,4 @@
-"""An explanation as lines of text for a terminal of some width: from the dictionaries that are in an answer."""
+"""Explanations as lines of text for a terminal of a given width."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LEAST = 40
-"""Columns below which nothing gets narrower."""
+"""Minimum width in columns."""
 NAMES = 5
-"""Shared names that are shown."""
+"""Number of shared names shown."""
 ABOUT = {"similarity": "alike", "idf": "idf"}
 SHORTEST = 8
-"""Columns that a word is not cut below."""
+"""Minimum columns of a word."""
 _FILLER = "\0"
 FIELDS_BESIDE = 18
-"""Columns that fields need beside the numbers of a word; with fewer they get a line of their own."""
+"""Minimum columns for fields beside the numbers of a word; otherwise they get their own line."""
 
 
-def reading_lines(answer: Mapping[str, Any], width: int) -> list[str]:
-    """The query: its kind, the words looked for and left out, and how far each gate is open."""
-    reading, width = answer["explanation"], max(width, LEAST)
-    parts = [f"{reading['kind']} query" if reading["kind"] else f"ranker {answer['ranker']}"]
-    parts.append(f"words: {', '.join(reading['words']) or 'none'}")
-    if left := [*reading["grammar"], *(f"{word} (nearly all documents)" for word in reading["languages"])]:
-        parts.append(f"left out: {', '.join(left)}")
-    if reading["added"]:
-        parts.append(f"added: {', '.join(reading['added'])}")
-    if reading["symbols"]:
-        parts.append(f"symbols: {', '.join(reading['symbols'])}")
-    if gates := reading["gates"]:
+def query_lines(answer: Mapping[str, Any], width: int) -> list[str]:
+    """Lines about the query: its kind, the words used and ignored, and the gates."""
+    query, width = answer["explanation"], max(width, LEAST)
+    parts = [f"{query['kind']} query" if query["kind"] else f"ranker {answer['ranker']}"]
+    parts.append(f"words: {', '.join(query['words']) or 'none'}")
+    if ignored := [*query["grammar"], *(f"{word} (nearly all documents)" for word in query["languages"])]:
+        parts.append(f"left out: {', '.join(ignored)}")
+    if query["added"]:
+        parts.append(f"added: {', '.join(query['added'])}")
+    if query["symbols"]:
+        parts.append(f"symbols: {', '.join(query['symbols'])}")
+    if gates := query["gates"]:
         few = "y" if gates["repositories"] == 1 else "ies"
         parts.append(f"candidates: {gates['candidates']} of {gates['repositories']} repositor{few}")
         parts.append(f"gates: consensus {gates['consensus']:.2f}, file {gates['inside']:.2f}")
@@ -38,32 +38,32 @@ def reading_lines(answer: Mapping[str, Any], width: int) -> list[str]:
 
 
 def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -> list[str]:
-    """Why one hit has its score: the sum of its signals, a line a word, and what the other signals come from."""
-    left, width = " " * indent, max(width, LEAST)
+    """Lines about one hit: the sum of its signals, one line per word, and the causes of the other signals."""
+    margin, width = " " * indent, max(width, LEAST)
     lines: list[str] = []
     if explanation["shares"] is not None:
         sum_of = " + ".join(f"{name} {share:.4f}" for name, share in explanation["shares"].items() if share)
         halved = [f"{name} {factor:.2f}" for name, factor in explanation["factors"].items() if factor != 1]
         after = f" (after {' x '.join(halved)})" if halved else ""
-        lines += _wrapped(f"{round(explanation['score'], 6):.4f} = {sum_of}{after}", width, left, left + "  ")
-    lines += [left + line for line in _words(explanation["words"], width - indent)]
+        lines += _wrapped(f"{round(explanation['score'], 6):.4f} = {sum_of}{after}", width, margin, margin + "  ")
+    lines += [margin + line for line in _words(explanation["words"], width - indent)]
     if names := explanation["names"]:
-        shown = [f"{used['name']} ({used['repositories']})" for used in names[:NAMES]]
-        shown[0] = shown[0].replace(")", " repositories)" if names[0]["repositories"] != 1 else " repository)")
+        users = [f"{used['name']} ({used['repositories']})" for used in names[:NAMES]]
+        users[0] = users[0].replace(")", " repositories)" if names[0]["repositories"] != 1 else " repository)")
         more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-        lines += _wrapped(f"shared names: {', '.join(shown)}{more}", width, left, left + "  ")
+        lines += _wrapped(f"shared names: {', '.join(users)}{more}", width, margin, margin + "  ")
     if explanation["defines"]:
-        lines += _wrapped(f"defines {', '.join(explanation['defines'])}", width, left, left + "  ")
+        lines += _wrapped(f"defines {', '.join(explanation['defines'])}", width, margin, margin + "  ")
     if explanation["title"]:
         parts = f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}"
-        lines += _wrapped(parts, width, left, left + "  ")
+        lines += _wrapped(parts, width, margin, margin + "  ")
     return lines
 
 
 def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """A table: the word, the document's word that it met, how alike they are, what it adds, and the fields.
+    """A table: the word, the matching word of the document, their similarity, its shares, and the fields.
 
-    Where it is too wide, fields get a line of their own, then the numbers about the words go, then words are cut.
+    If it is too wide, fields get their own line, then similarity and idf are dropped, then words are shortened.
     """
     if not words:
         return []
@@ -71,16 +71,16 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     signals = list(words[0]["shares"])
     while True:
         head = ["word", "met", *(ABOUT[name] for name in about), *signals]
-        rows = [[each["word"], _met(each), *_numbers(each, about, signals)] for each in words]
+        rows = [[each["word"], _match_text(each), *_numbers(each, about, signals)] for each in words]
         columns = [max(cells(row[at]) for row in [head, *rows]) for at in range(len(head))]
-        left = width - sum(columns) - 2 * (len(columns) - 1)
-        if left >= 0 or not about:
+        spare = width - sum(columns) - 2 * (len(columns) - 1)
+        if spare >= 0 or not about:
             break
         about.pop()
-    beside = left - 2 >= FIELDS_BESIDE
-    for at in (0, 1):  # long identifiers are cut, numbers never
-        columns[at] -= min(max(0, -left), max(0, columns[at] - SHORTEST))
-        left = width - sum(columns) - 2 * (len(columns) - 1)
+    beside = spare - 2 >= FIELDS_BESIDE
+    for at in (0, 1):  # long identifiers are shortened, numbers never
+        columns[at] -= min(max(0, -spare), max(0, columns[at] - SHORTEST))
+        spare = width - sum(columns) - 2 * (len(columns) - 1)
     lines = [_row(head, columns) + ("  in" if beside else "")]
     for row, each in zip(rows, words, strict=True):
         fields, line = ", ".join(each["fields"]), _row(row, columns)
@@ -91,7 +91,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _met(word: Mapping[str, Any]) -> str:
+def _match_text(word: Mapping[str, Any]) -> str:
     if word["met"] is None:
         return "-"
     return str(word["met"]) if word["similarity"] == 1 else f"~ {word['met']}"
@@ -103,7 +103,7 @@ def _numbers(word: Mapping[str, Any], about: Sequence[str], signals: Sequence[st
 
 
 def cells(text: str) -> int:
-    """Columns of a terminal that a text takes: wide characters (Chinese, Japanese, Korean ...) two, marks none.
+    """The terminal columns of a text: wide characters (Chinese, Japanese, Korean ...) take two, combining marks none.
 
     >>> cells("read"), cells("\u8bfb\u53d6"), cells("e\u0301")
     (4, 4, 1)
@@ -118,15 +118,16 @@ def _cells(character: str) -> int:
 
 
 def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
-    """Words to the left, numbers to the right."""
-    cut = [_cut(text, size) for text, size in zip(texts, columns, strict=True)]
-    padding = [" " * (size - cells(text)) for text, size in zip(cut, columns, strict=True)]
+    """A row of the table, words left-aligned and numbers right-aligned."""
+    shortened = [_shorten(text, size) for text, size in zip(texts, columns, strict=True)]
+    padding = [" " * (size - cells(text)) for text, size in zip(shortened, columns, strict=True)]
     return "  ".join(
-        text + blank if at < 2 else blank + text for at, (text, blank) in enumerate(zip(cut, padding, strict=True))
+        text + blank if at < 2 else blank + text
+        for at, (text, blank) in enumerate(zip(shortened, padding, strict=True))
     )
 
 
-def _cut(text: str, size: int) -> str:
+def _shorten(text: str, size: int) -> str:
     if cells(text) <= size:
         return text
     while cells(text) > size - 1:

@@ -13,12 +13,12 @@ from ncs.errors import BadInput
 from ncs.storage.documents import Documents
 
 DOWN = "# down"
-"""How a thumb down begins: a comment to readers of right functions only."""
+"""Prefix of a thumbs-down line; a comment to readers that expect only correct functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A query, the rows that answer it, and rows that somebody judged not to; one of both may be empty."""
+    """A query, the rows judged correct and the rows judged wrong; one of both may be empty."""
 
     text: str
     rows: tuple[int, ...]
@@ -26,14 +26,14 @@ class Feedback:
 
 
 def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None) -> list[Feedback]:
-    """One Feedback a query, in the order of the file; lines of one query are one.
+    """One Feedback per query, in the order of the file; lines of the same query are merged.
 
     path: lines of a query, a tab, and its function: an id, path:line or a qualified name; further tabs, further
     functions. With qrels (TREC: query id, 0, document, grade; grades over 0 count), lines of a query id, a tab and
     the query. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
-    of 0; of two judgments of one function the later holds. Other lines that start with # and empty ones are passed
-    over, and thumbs down for what is no longer there.
-    Raises BadInput, with file and line, for what cannot be read, or is not in the index.
+    of 0; a later judgment of the same function replaces an earlier one. Other comments and empty lines are skipped,
+    and so are negative judgments of functions that no longer exist. Raises BadInput, with file and line, for invalid
+    lines and unknown functions.
     """
     find = _Finder(documents)
     judged = _judged(qrels, find) if qrels else None
@@ -45,8 +45,8 @@ def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None
             continue
         first, tab, rest = line.partition("\t")
         if not (tab and first.strip() and rest.strip()):
-            wanted = "a query id, a tab, the query" if qrels else "a query, a tab, the id of its function"
-            raise BadInput(f"{where}: not {wanted}; separate them with one tab")
+            expected = "a query id, a tab, the query" if qrels else "a query, a tab, the id of its function"
+            raise BadInput(f"{where}: not {expected}; separate them with one tab")
         text = rest.strip() if qrels else first.strip()
         if judged is None:
             targets = [target.strip() for target in rest.split("\t") if target.strip()]
@@ -63,7 +63,7 @@ def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
 
 
 def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
-    """(Query, row) of a thumb down; nothing for any other comment, or where the function has gone."""
+    """(Query, row) of a thumb down; nothing for other comments and unknown functions."""
     before, _, rest = line.partition("\t")
     text, _, target = rest.partition("\t")
     if before == DOWN and text.strip() and target.strip():
@@ -72,7 +72,7 @@ def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
 
 
 def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
-    """Query id -> row -> whether its grade is over 0; what has another one and is not there is passed over."""
+    """Query id -> row -> whether its grade is over 0; unknown functions with grade 0 are skipped."""
     judged: dict[str, dict[int, bool]] = {}
     for where, line in _lines(path):
         if line.startswith("#"):
@@ -100,16 +100,16 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 class _Finder:
-    """Rows of what people call a function; places and names are read on first use."""
+    """Resolves names and places of functions to rows."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._names: dict[str, list[int]] | None = None
 
     def __call__(self, target: str, where: str) -> list[int]:
-        """An id; path:line anywhere in the function, the path or the end of it; a qualified name or the end of it."""
+        """Rows of an id, of path:line (the path may be a suffix), or of a qualified name (or its suffix)."""
         row = self._documents.row_of(target)
-        rows = [row] if row is not None else self._at(target) or self._named(target)
+        rows = [row] if row is not None else self._at(target) or self._by_name(target)
         if not rows:
             raise BadInput(
                 f"{where}: this index has no function {target!r}; write an id, path:line or a qualified name"
@@ -135,7 +135,7 @@ class _Finder:
         ]
         return [min(spans)[1]] if spans else []
 
-    def _named(self, target: str) -> list[int]:
+    def _by_name(self, target: str) -> list[int]:
         if self._names is None:
             self._names = {}
             names = list(self._documents.names())

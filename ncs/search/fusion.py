@@ -1,4 +1,4 @@
-"""The ranker `rrf`: several rankers as one, by reciprocal-rank fusion."""
+"""The ranker `rrf`: reciprocal-rank fusion of several rankers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ def fuse(
     parts = np.zeros((len(union), len(rows)))
     for column, ranked in enumerate(rows):
         parts[np.searchsorted(union, ranked), column] = 1 / (constant + 1 + np.arange(len(ranked)))
-    # smallest first: the same ranks in another order of rankings must tie to the last bit
+    # smallest first, so that the order of rankings cannot change a sum
     return top(union, np.sort(parts, axis=1).sum(axis=1), k)
 
 
 class RrfRanker(Ranker):
-    """Fuses the ranks of the first `depth` rows of its parts. It owns no data: the parts are fitted and saved under
-    their own names."""
+    """Fuses the ranks of the first `depth` rows of its parts. Its parts are fitted and saved under their own names."""
 
     def __init__(
         self,
@@ -84,5 +83,5 @@ class RrfRanker(Ranker):
         self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
 
     def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load`, with parts that are open already."""
+        """`load` with open parts."""
         self.rankers = tuple(part(name) for name in self.parts)

@@ -1,4 +1,4 @@
-"""Which words of a query a hit has, where they are in its code, and which of its lines are worth showing."""
+"""Highlighting: the query words in a hit, their offsets in its code, and the lines to show."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def matched_words(document: Document, text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _stems(field: Field, spelling: str) -> frozenset[str]:
-    """Of one spelling: documents of one corpus use the same ones again and again."""
+    """The stems of one spelling, cached as corpora repeat spellings."""
     return frozenset(map(_stem, field_tokens(field, (spelling,))))
 
 
 def marks(code: str, text: str) -> list[tuple[int, int]]:
-    """Where the query's words are in the code, as (start, end) offsets, by stem.
+    """Offsets (start, end) of the query's words in the code, matched by stem.
 
     >>> marks("void hideKeyboard() {}", "hiding the keyboard")
     [(5, 9), (9, 17)]
@@ -55,7 +55,7 @@ def marks(code: str, text: str) -> list[tuple[int, int]]:
 
 
 def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
-    """Where whole names are in the code, as (start, end) offsets.
+    """Offsets (start, end) of whole names in the code.
 
     >>> name_marks("openFile(open, File.open)", ["open"])
     [(9, 13), (20, 24)]
@@ -67,8 +67,8 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
 def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> list[tuple[int, int]]:
     """Which lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
 
-    The first line is always there; then come the marked lines, those that matter most first, each with its
-    neighbours. A function of a few lines more than that is shown whole.
+    The first line is always shown; then the marked lines, most important first, each with its neighbors. A function
+    that is only slightly longer is shown whole.
 
     >>> excerpt(8, [5])
     [(0, 8)]
@@ -77,21 +77,21 @@ def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> lis
     """
     if lines <= most + 3:
         return [(0, lines)]
-    shown = {0, 1, 2}
+    lines_shown = {0, 1, 2}
     for line in marked:
         around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
-        if len(shown | around) > most:
+        if len(lines_shown | around) > most:
             break
-        shown |= around
+        lines_shown |= around
     line = 3
-    while not marked and len(shown) < most:
-        shown.add(line)
+    while not marked and len(lines_shown) < most:
+        lines_shown.add(line)
         line += 1
-    return _ranges(sorted(shown))
+    return _ranges(sorted(lines_shown))
 
 
 def line_starts(code: str) -> list[int]:
-    """Where each line of the code begins, as offsets.
+    """The offset of each line of the code.
 
     >>> line_starts("a\\nbc\\n")
     [0, 2, 5]
@@ -103,23 +103,21 @@ def line_starts(code: str) -> list[int]:
 
 
 def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
-    """The 0-based lines in which something is marked, those with the most different words first.
+    """The 0-based lines with marks, those with the most distinct words first.
 
     >>> marked_lines("x\\nhide\\nhide key\\nkey key", [(2, 6), (7, 11), (12, 15), (16, 19), (20, 23)])
     [2, 1, 3]
     """
     starts = line_starts(code)
-    held: dict[int, set[str]] = {}
+    words_of: dict[int, set[str]] = {}
     for start, end in marks:
-        held.setdefault(bisect_right(starts, start) - 1, set()).add(code[start:end].lower())
-    return sorted(held, key=lambda line: (-len(held[line]), line))
+        words_of.setdefault(bisect_right(starts, start) - 1, set()).add(code[start:end].lower())
+    return sorted(words_of, key=lambda line: (-len(words_of[line]), line))
 
 
-def numbered(hit: Mapping[str, Any]) -> bool:
-    """Whether the lines of a hit's code are the lines of its file, one for one.
-
-    An outline of a class leaves out the bodies of methods, and that of a file what stands between its pieces; their
-    lines have no numbers that are true. Pieces are joined by empty lines: only one that has none is sure to be whole.
+def has_file_lines(hit: Mapping[str, Any]) -> bool:
+    """Whether the lines of a hit's code are consecutive lines of its file, so that they can be numbered. Outlines
+    leave out lines: methods' bodies, or code between pieces joined by empty lines.
     """
     code: str = hit["code"]
     whole = hit["kind"] not in _JOINED_KINDS or "\n\n" not in code
@@ -127,7 +125,7 @@ def numbered(hit: Mapping[str, Any]) -> bool:
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
-    """Sorted lines as ranges; a gap of one line is closed, an ellipsis would be no shorter."""
+    """Sorted lines as ranges; a gap of one line is closed, as an ellipsis would be no shorter."""
     ranges = [(lines[0], lines[0] + 1)]
     for line in lines[1:]:
         start, end = ranges[-1]

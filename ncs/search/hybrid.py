@@ -1,20 +1,20 @@
-"""The default ranker: lexical and dense scores added, then what the corpus itself says about its best candidates.
+"""The default ranker `hybrid`: lexical and dense scores, and signals computed from the best candidates.
 
-The score of a document is a sum of signals, times factors known before any query, times what is left of it when better
-functions of its file are above it:
+The score of a document is the sum of its signals, times its factors, times a saturation factor for further hits of the
+same file:
 
     lexical     BM25, divided by the best document's; words that are never in code count less (ncs.search.expansion)
-    spelling    the same of other spellings of the query's words, where the corpus has them
-    meaning     cosine to the query, where it is positive
-    learnt      where the index has a learnt head: how far it lifts the document above all others (signals.head)
-    name        how much of the query its name says, and how much of its name the query says
-    definition  it defines a symbol that the query spells
+    spelling    BM25 of other spellings of the query's words
+    meaning     cosine to the query, if positive
+    learnt      z-score by the learned head, in an index that has one (signals.head)
+    name        overlap of its name and the query
+    definition  it defines a symbol of the query
     proximity   words that are neighbors in the query are near each other in it (signals.proximity)
     consensus   it uses the names that many good candidates of many repositories use (signals.consensus)
     file        its file is named like the query, and has other good candidates
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
-opens with that number. Neither reads a setting: the candidates say how many projects they are of.
+opens with that number. The candidates decide, not a setting.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ncs.search.confidence_features import confidence_features
 from ncs.search.expansion import PROSE, SPELLING, Expansion, expand
 from ncs.search.question import Kind, read_intent
 from ncs.search.rankers import Internals, Ranker, load_ranker
-from ncs.search.ranking import Hidden, Ranking, Reading
+from ncs.search.ranking import AblatedScores, QueryAnalysis, Ranking
 from ncs.search.signals import consensus, naming, priors, proximity, saturation
-from ncs.search.signals.head import NAME, HeadSignal, LearntVectors, weight_of
+from ncs.search.signals.head import NAME, HeadSignal, HeadVectors, weight_of
 from ncs.storage.document_facts import DocumentFacts
 from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
@@ -52,16 +52,16 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 HEAD = 400
-"""Candidates that the signals are computed of."""
+"""Candidates whose signals are computed."""
 CODE = 0.5
-"""What is left of `meaning` where the query is code: vectors are of names, calls and comments, and half of what
-code says are variables. Measured on sets of functions cut in two."""
+"""Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each signal counts; the lexical one counts 1, and 0 turns one off. head: of a learnt head, where there is
-    one. `ncs tune` may learn them for an index."""
+    """Weights of the signals, relative to 1 for the lexical one; 0 turns a signal off. `ncs tune` fits them to an
+    index.
+    """
 
     meaning: float = 0.75
     naming: float = 0.1
@@ -74,11 +74,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What else decides a ranking, and is never learnt.
+    """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.expansion; 0 and 1 turn them off. proximity: what it counts; 0 turns it off.
+    spelling, prose: of ncs.search.expansion; 0 and 1 turn them off. proximity: its weight; 0 turns it off.
     role, outline, body, unfinished, saturation: factors, of signals.priors and signals.saturation; 1 turns each off.
-    fold: whether one of near duplicates is enough. calibrated: whether weights that `ncs tune` learnt are used.
+    fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
 
     spelling: float = SPELLING
@@ -99,8 +99,7 @@ DEFAULTS, STANDARD = Weights(), Settings()
 class HybridRanker(Ranker):
     """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
 
-    options: fields of Weights and Settings. head: what a learnt head counts, where the index has one; None: as it was
-    weighed at its build.
+    options: fields of Weights and Settings. head: the weight of a learned head; None: as determined at the build.
     """
 
     OPTIONS = ("parts", *(each.name for each in (*fields(Weights), *fields(Settings))))
@@ -124,7 +123,7 @@ class HybridRanker(Ranker):
         self._vocabulary: list[str] = []
 
     @property
-    def opened(self) -> Parts:
+    def open_parts(self) -> Parts:
         """The parts; raises BadInput before `open` or `load`."""
         if self._open is None:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
@@ -142,57 +141,57 @@ class HybridRanker(Ranker):
         allowed: Mask | None = None,
         fold: bool = False,
         confidences: bool = False,
-        hidden: Hidden | None = None,
+        ablated: AblatedScores | None = None,
     ) -> Ranking:
-        """`search`, with the signals of every hit. hidden: a document that is scored without one of its fields."""
+        """`search`, with the signals of every hit. ablated: a document that is scored without one of its fields."""
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
-        n = k + 1 if confidences else k  # one hit more: how far the last one is ahead must not depend on k
-        parts, facts = self.opened, self.opened.facts
+        n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
+        parts, facts = self.open_parts, self.open_parts.facts
         intent = read_intent(text, facts.languages)
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         expansion = self._expand(intent.words, settings)
         postings = parts.lexical.postings
-        reading = Reading(intent, expansion, postings.idf(list(intent.words)), len(postings))
+        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
         pool = candidates.find(
             parts, intent, expansion, max(n, HEAD),
-            meaning=weights.meaning, head=weights.head, allowed=allowed, hidden=hidden,
+            meaning=weights.meaning, head=weights.head, allowed=allowed, ablated=ablated,
         )  # fmt: skip
         ranking = Ranking([], [])
         if len(pool):
-            scored = self._scored(reading, pool, text, weights, settings, hidden)
-            ranking = _best(replace(scored, folded=fold and settings.fold), facts, n, factor=settings.saturation)
+            signals_only = self._score_signals(analysis, pool, text, weights, settings, ablated)
+            ranking = _best(replace(signals_only, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
         impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in stems}
-        ranking = replace(ranking, reading=reading, words=intent.words, added=expansion.words, impacts=impacts)
+        ranking = replace(ranking, analysis=analysis, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking
-        probabilities = self.calibration.model.probabilities(confidence_features(ranking, hidden))
+        probabilities = self.calibration.model.probabilities(confidence_features(ranking, ablated))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
 
-    def _scored(
+    def _score_signals(
         self,
-        reading: Reading,
+        analysis: QueryAnalysis,
         pool: Candidates,
         text: str,
         weights: Weights,
         settings: Settings,
-        hidden: Hidden | None,
+        ablated: AblatedScores | None,
     ) -> Ranking:
-        """All candidates, best first by words and meaning, with their signals and factors, without scores."""
-        parts, facts = self.opened, self.opened.facts
-        base = pool.base(weights.meaning)  # without the head: its favorites are alike, and no voters
+        """The signals and factors of all candidates, ordered by words and meaning, without scores."""
+        parts, facts = self.open_parts, self.open_parts.facts
+        base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
         order = np.argsort(-base, kind="stable")
         pool, base, best = pool.at(order), base[order], max(float(pool.lexical.max()), 1e-9)
-        rows, intent, idf = pool.rows, reading.intent, reading.idf
+        rows, intent, idf = pool.rows, analysis.intent, analysis.idf
         evidence = consensus.gather(facts, rows, base)
         inside = evidence.inside
         words, stems, uses = facts.words, facts.words.stems, facts.uses
         name = naming.agreement(words, rows, idf, stems)
         directed = name + naming.DIRECTION * naming.direction(words, rows, tokenize(text), stems)
-        if hidden and hidden.name is not None:
-            name[rows == hidden.row] = directed[rows == hidden.row] = hidden.name
+        if ablated and ablated.name is not None:
+            name[rows == ablated.row] = directed[rows == ablated.row] = ablated.name
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
@@ -203,15 +202,15 @@ class HybridRanker(Ranker):
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **({"learnt": weights.head * pool.learnt} if parts.head else {}),
+            **({"learnt": weights.head * pool.head_values} if parts.head else {}),
             "consensus": consensus.consensus_signal(evidence, uses, rows, weights.consensus),
             "file": consensus.file_signal(evidence, facts.file_roles, idf, rows, base, **titles),
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
         }
         if settings.proximity:
-            near = proximity.agreement(words, stems, rows, stem_all(intent.words), idf)
-            signals["proximity"] = settings.proximity * inside * near
+            pair_score = proximity.agreement(words, stems, rows, stem_all(intent.words), idf)
+            signals["proximity"] = settings.proximity * inside * pair_score
         outlines = facts.file_roles.outlines_of(rows)
         factors = {
             "role": priors.role_factors(facts.file_roles.roles_of(rows), intent.words, factor=settings.role),
@@ -223,11 +222,11 @@ class HybridRanker(Ranker):
 
     def internals(self) -> Internals:
         """All of its parts."""
-        lexical, dense, facts = self.opened.lexical, self.opened.dense, self.opened.facts
+        lexical, dense, facts = self.open_parts.lexical, self.open_parts.dense, self.open_parts.facts
         return Internals(lexical.postings, dense.encoder, dense.vectors, facts, self.weights.title)
 
     def _expand(self, words: Sequence[str], settings: Settings) -> Expansion:
-        parts = self.opened
+        parts = self.open_parts
 
         def vocabulary() -> list[str]:
             self._vocabulary = self._vocabulary or WordList(sorted(parts.facts.words.vocabulary))
@@ -243,10 +242,10 @@ class HybridRanker(Ranker):
         head: Ranker | None = None,
         head_weight: float = 0.0,
     ) -> None:
-        """Use parts and facts that are open already.
+        """Use open parts and facts.
 
-        Weights left at their defaults become those that were tuned, and `meaning` otherwise what fits a corpus of this
-        size. head: the ranker `unif`, where `head_weight` of the folder is not 0.
+        Default weights are replaced by tuned ones, and `meaning` by one for the corpus size. head: the ranker `unif`,
+        if `head_weight` is not 0.
         """
         self.calibration = calibration or Calibration()
         tuned = self.calibration.weights if self.settings.calibrated else {}
@@ -254,7 +253,7 @@ class HybridRanker(Ranker):
         better.pop("head", None)  # `head_weight` has read it
         weights = asdict(self.weights)
         defaults = [name for name, value in asdict(DEFAULTS).items() if weights[name] == value and name in better]
-        signal = HeadSignal.of(head) if isinstance(head, LearntVectors) and head_weight else None
+        signal = HeadSignal.of(head) if isinstance(head, HeadVectors) and head_weight else None
         self.weights = replace(
             self.weights, **{name: better[name] for name in defaults}, head=head_weight if head else 0.0
         )
@@ -265,7 +264,7 @@ class HybridRanker(Ranker):
         return {"parts": self.parts, **asdict(self.weights), **asdict(self.settings)}
 
     def head_weight(self, snapshot: Snapshot) -> float:
-        """What the head of an index counts: as the option says, else as it was weighed at its build."""
+        """The weight of the head: the option, else as determined at the build."""
         if self._head_option is None:
             return weight_of(snapshot, tuned=self.settings.calibrated)
         return self._head_option if (snapshot.statistics / NAME).is_dir() else 0.0
@@ -275,15 +274,14 @@ class HybridRanker(Ranker):
         self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
 
     def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load`, with parts that are open already."""
+        """`load` with open parts."""
         head = part(NAME) if (weight := self.head_weight(snapshot)) else None
         parts = [part(name) for name in self.parts]
         self.open(parts, DocumentFacts.open(snapshot), Calibration.load(snapshot), head, weight)
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
-    """What decides about a query of this kind. Who pastes code wants what has it: not its symbols defined, not what
-    others use beside it, and neither good code before bad nor one hit a file."""
+    """Weights and settings for a kind of query. For pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
     plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, weights.head)
@@ -291,7 +289,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
 
 
 def meaning_weight(documents: int) -> float:
-    """What cosine counts beside words in a corpus of this size, .1 to 1: embeddings learn more where there is more.
+    """The weight of the cosine for a corpus of this size, .1 to 1: embeddings improve with more text.
 
     Best of .3, .5, .75 and 1 were .3 for 310 programs, .5 for 6,267 single functions and for repositories of
     hundreds, .75 to 1 for 258,000 of Android; a line through the logarithm.
@@ -303,7 +301,7 @@ def meaning_weight(documents: int) -> float:
 
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> Ranking:
-    """The best k of candidates without scores, further ones of a file by their saturation, duplicates folded."""
+    """Score the candidates and select the best k, with saturation per file and duplicates folded."""
     rows = np.array(ranking.rows, np.int64)
     total = sum(ranking.signals.values(), np.zeros(len(rows))) * np.prod(list(ranking.factors.values()), axis=0)
     positive = np.flatnonzero(total > 0)

@@ -1,4 +1,4 @@
-"""The file of a hit on this machine, and the line at which its function is there today."""
+"""Finds the file of a hit on this machine, and the current line of its function."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
-"""Larger files are not searched for a function that has moved."""
+"""Larger files are not searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentSource:
-    """A function in its file: the 1-based line, its lines as they are now, and whether they are those of the index."""
+    """A function in its file: its current 1-based line and lines, and whether they equal those of the index."""
 
     path: Path
     line: int
@@ -37,12 +37,12 @@ class CurrentSource:
 
 @lru_cache(maxsize=8)
 def locator_of(snapshot: Snapshot) -> SourceLocator:
-    """Of a snapshot, made once."""
+    """The locator of a snapshot, cached."""
     return SourceLocator(snapshot)
 
 
 class SourceLocator:
-    """The files that an index was built from. What is in archives and bare repositories is not a file."""
+    """Finds the source files of an index; those in archives and bare repositories have none."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """The file tables are read on first use."""
@@ -50,7 +50,7 @@ class SourceLocator:
 
     @cached_property
     def _tables(self) -> list[tuple[Vocabulary, list[NDArray[Any]], NDArray[np.int64]]]:
-        """Of each segment: texts, their numbers by column (repository, path, place), and the files that are gone."""
+        """For each segment: texts, their numbers by column (repository, path, place), and its dead files."""
         tables = []
         for segment in self._snapshot.segments:
             if (segment.path / FOLDER).is_dir():
@@ -59,17 +59,17 @@ class SourceLocator:
         return tables
 
     def path(self, hit: Mapping[str, Any]) -> Path | None:
-        """The file of a hit; None where there is none (any more)."""
+        """The file of a hit; None if it does not exist."""
         return self.path_of(hit["repository"], hit["path"])
 
     def path_of(self, repository: str, path: str) -> Path | None:
-        """The file of this name in the index; None where there is none (any more)."""
+        """The file of a repository and path in the index; None if it does not exist."""
         row = self._find({"repository": repository, "path": path})
         file = Path(row[2]) if row else None
         return file if file is not None and file.is_absolute() and file.is_file() else None
 
     def name_of(self, file: Path) -> str | None:
-        """repository/path of a file of this machine; None where it is not indexed."""
+        """repository/path of a file on this machine; None if it is not indexed."""
         row = self._find({"place": str(file)})
         return f"{row[0]}/{row[1]}" if row else None
 
@@ -86,7 +86,7 @@ class SourceLocator:
         return None
 
     def locate(self, hit: Mapping[str, Any]) -> CurrentSource | None:
-        """Where the function of a hit is in its file now; None where there is no readable file."""
+        """The current place of a hit's function; None if there is no readable file."""
         path = self.path(hit)
         try:
             if path is None or path.stat().st_size > MAX_BYTES:
@@ -95,27 +95,27 @@ class SourceLocator:
         except OSError:
             return None
         code = hit["code"]
-        found = find_lines(lines, code.split("\n"), hit["start_line"]) if code else None
-        line = min(found or hit["start_line"], len(lines))
+        line_now = find_lines(lines, code.split("\n"), hit["start_line"]) if code else None
+        line = min(line_now or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
-        return CurrentSource(path, line, tuple(lines[line - 1 : end]), found is not None or not code)
+        return CurrentSource(path, line, tuple(lines[line - 1 : end]), line_now is not None or not code)
 
 
-def find_lines(lines: list[str], code: list[str], near: int) -> int | None:
-    """The 1-based line at which code begins, whatever its indentation; of several the one nearest to `near`.
+def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:
+    """The 1-based line at which code begins, ignoring indentation; of several the one nearest to `expected`.
 
     Code whose lines are not contiguous in the file, as in outlines, is found by its first line.
 
     >>> find_lines(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
     2
     """
-    stripped, wanted = [line.strip() for line in lines], [line.strip() for line in code]
-    while wanted and not wanted[-1]:
-        wanted.pop()
-    if not wanted:
+    stripped, target = [line.strip() for line in lines], [line.strip() for line in code]
+    while target and not target[-1]:
+        target.pop()
+    if not target:
         return None
-    starts = [i for i, line in enumerate(stripped) if line == wanted[0]]
-    whole = [i for i in starts if stripped[i : i + len(wanted)] == wanted]
-    if not whole and near - 1 in starts:
-        whole = [near - 1]
-    return min(whole, key=lambda i: abs(i + 1 - near)) + 1 if whole else None
+    starts = [i for i, line in enumerate(stripped) if line == target[0]]
+    whole = [i for i in starts if stripped[i : i + len(target)] == target]
+    if not whole and expected - 1 in starts:
+        whole = [expected - 1]
+    return min(whole, key=lambda i: abs(i + 1 - expected)) + 1 if whole else None

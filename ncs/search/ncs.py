@@ -12,7 +12,7 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings
-from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, centred, inverse_document_frequency
+from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
 from ncs.search.rankers import Internals, Ranker
 from ncs.search.ranking import Ranking
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from ncs.types import Mask, Matrix
 
 MEAN = "mean.npy"
-"""The mean of all document vectors, [d], which `centre` takes out of each."""
+"""The mean of all document vectors, [d], which `centre` subtracts."""
 
 
 class NcsRanker(Ranker):
     """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
 
-    query_weights: "mean" or "idf", see `TfidfEncoder`. centre: take the mean of all document vectors out of each.
-    stop_words: whether a query keeps its stop words. vectors: how they are searched, see
-    `ncs.storage.vectors.choose_kind`.
+    query_weights: "mean" or "idf", see `TfidfEncoder`. centre: subtract the mean of all document vectors. stop_words:
+    whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.choose_kind`.
     """
 
     can_extend = True
@@ -69,7 +68,7 @@ class NcsRanker(Ranker):
 
     @property
     def encoder(self) -> TfidfEncoder:
-        """What `fit` made or `load` opened; raises BadInput before."""
+        """The encoder; raises BadInput before `fit` or `load`."""
         if self._encoder is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         return self._encoder
@@ -82,7 +81,7 @@ class NcsRanker(Ranker):
         return self._vectors
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
-        """Encode every document; with `centre` twice, so that memory holds the vectors once."""
+        """Encode every document; with `centre` twice, to save memory."""
         encoder = self._encode_with(words.vocabulary, embeddings, inverse_document_frequency(words))
         starts, dim = range(0, len(words), CHUNK), embeddings.vectors.shape[1]
         passes = 2 if self.centre else 1
@@ -90,7 +89,7 @@ class NcsRanker(Ranker):
         chunks = encoder.chunks(words, tracked)
         if self.centre:
             self._mean = _mean(chunks, len(starts), dim)
-            chunks = centred(chunks, self._mean)
+            chunks = center(chunks, self._mean)
         self._encoder = encoder
         self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
 
@@ -128,17 +127,17 @@ class NcsRanker(Ranker):
         self.vectors.save(segment / self.name)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Vectors of a new segment; words that the statistics do not have count nothing."""
+        """Vectors of a new segment; words that are not in the statistics are ignored."""
         encoder, mean = self._open(statistics)
         words = words.renumbered(encoder.vocabulary)
         chunks = encoder.chunks(words, range(0, len(words), CHUNK))
         if mean is not None:
-            chunks = centred(chunks, mean)
+            chunks = center(chunks, mean)
         dim = encoder.vectors.shape[1]
         Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))]).save(segment / self.name)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises IndexDamaged where files are missing or do not fit each other, or were made with another config."""
+        """Raises IndexDamaged if files are missing, inconsistent or of another configuration."""
         self._encoder, self._mean = self._open(snapshot.statistics)
         self._vectors = Vectors.open(snapshot, self.name)
         if self._vectors.dim != self._encoder.vectors.shape[1]:

@@ -1,4 +1,4 @@
-"""(query, code) pairs from JSON lines, as the words of both."""
+"""Readers of (query, code) pairs in JSON lines, and the words of both."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ncs.errors import BadInput
 from ncs.text.tokens import field_tokens, tokenize
 from ncs.types import NCS_FIELDS
 
-# Answers are often bare statements or members: wrappers to try until the front end finds a function.
-_NAME = "__pair__"  # of what is put around; it never becomes a word
+# Answers are often bare statements or members: wrappers to try until a function is extracted.
+_NAME = "__pair__"  # name of the wrapper; it never becomes a word
 _AROUND: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
     "python": ((f"def {_NAME}():\n", "    ", "\n"),),
@@ -66,9 +66,8 @@ def _open(path: Path) -> IO[str]:
 
 
 def code_words(code: str, language: str) -> list[str]:
-    """The words that NCS reads of a piece of code: whole file, members or statements.
-
-    Of an unknown language, or where the front end finds none, all words.
+    """The NCS words of a piece of code: whole file, members or statements. All words if the language is unknown or no
+    function is extracted.
 
     >>> code_words("view.setText(R.string.hello);", "java")
     ['set', 'text']
@@ -86,11 +85,11 @@ def code_words(code: str, language: str) -> list[str]:
             for field in NCS_FIELDS
             for word in field_tokens(field, (each for each in document.words.get(field, ()) if each != _NAME))
         ]
-        if len(set(words)) > len(set(best)):  # a function in a function is read twice
+        if len(set(words)) > len(set(best)):  # skip nested functions, which the outer one contains
             best = words
     return best or tokenize(code)
 
 
-def normalised(query: str) -> str:
-    """A query's words without case, punctuation and white space, to compare two of them."""
+def normalized(query: str) -> str:
+    """A query without case, punctuation and extra spaces, for comparison."""
     return " ".join(tokenize(query))

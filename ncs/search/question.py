@@ -1,4 +1,4 @@
-"""What kind of query this is, which of its words to look for, and which symbols it spells."""
+"""Query analysis: the kind of a query, its words to search for, and its symbols."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ncs.text.tokens import tokenize
 Kind = Literal["symbol", "how-to", "keywords", "code"]
 
 PROSE = 0.3
-"""Share of stop words from which on a text with signs of code is about code: prose has a third, code a tenth."""
+"""From this share of stop words on, a text with code in it is prose: prose has a third, code a tenth."""
 SYMBOLS = 3
-"""Certain symbols up to which a query asks for their definitions."""
+"""A query with more certain symbols than this does not ask for definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A query as a ranker reads it. words: what to look for, in order; symbols: those whose definitions it asks for."""
+    """The intent of a query. words: to search for, in order; symbols: whose definitions are asked for."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ class Intent:
 
 
 def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
-    """languages: those that nearly all documents are written in; their names are left out of the words.
+    """The intent of a query. languages: of nearly all documents; their names are left out of the words.
 
     >>> read_intent("how do I read a file in python", ["python"])
     Intent(kind='how-to', words=('read', 'file', 'in'), symbols=())
@@ -46,8 +46,7 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
 
 
 def _only_uses(kind: Kind, text: str, symbols: Sequence[Symbol]) -> bool:
-    """Whether a text uses its symbols and asks for no definition: one line of code may ask for what it calls, several
-    lines do not, nor does a text of more than SYMBOLS."""
+    """Whether a text only uses its symbols: several lines of code, or more than SYMBOLS certain symbols."""
     return (kind == "code" and "\n" in text.strip()) or sum(symbol.certain for symbol in symbols) > SYMBOLS
 
 

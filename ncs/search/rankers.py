@@ -1,4 +1,4 @@
-"""Every way of ranking, by name; each is imported when it is used first."""
+"""The registry of rankers by name, imported on first use, and the interface that they implement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Internals:
-    """What a ranker compares a query with, as far as explanations know it. title: what a file's name counts."""
+    """The data of a ranker that explanations read. title: weight of the file name."""
 
     postings: Postings | None = None
     encoder: TfidfEncoder | None = None
@@ -37,16 +37,16 @@ class Internals:
 
 
 class Ranker:
-    """Orders the documents of an index for a query. Classes inherit from it, and with that what they do not do.
+    """The interface of rankers, with defaults for optional methods.
 
-    Scores order, nothing more: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
+    Scores only order: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
     `fit_documents` and `save`; an update calls `extend`; a query `load` and `search` or `rank`.
     """
 
     name: str
     config: Mapping[str, object]
     can_extend: bool = False
-    """Whether `extend` works; otherwise an update fits the ranker anew, with everything else."""
+    """Whether `extend` works; otherwise an update is a build."""
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows among the allowed ones, ordered by (-score, row); raises BadInput for k < 1."""
@@ -55,35 +55,34 @@ class Ranker:
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
-        """`search`, with all that the ranker knows of the hits.
+        """`search`, with signals and other details of the hits.
 
-        fold, confidences: fold near duplicates, and say how probable it is that each hit is right, where the ranker
-        can.
+        fold, confidences: fold near duplicates and estimate confidences, if the ranker can.
         """
         hits = self.search(text, k, allowed=allowed)
         return Ranking([row for row, _ in hits], [score for _, score in hits])
 
     def internals(self) -> Internals:
-        """What it compares a query with, for explanations."""
+        """Its data for explanations."""
         return Internals()
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Open what it needs from outside the index: a file, a model, a server; raises NcsError where it is missing.
+        """Open external resources: a file, a model, a server; raises NcsError if one is missing.
 
-        statistics: of the index that stands, from which it may use its own copy of what is gone.
+        statistics: of the current index, which may have a copy of a missing resource.
         """
 
     def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
         """Learn from the words of all documents."""
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """After `fit`: learn from the documents themselves. Raises BadInput where it needs code and there is none."""
+        """After `fit`: learn from the documents. Raises BadInput if it needs code and the index has none."""
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """Write into the folders `<name>` of both: what was learnt, and what was computed of the documents."""
+        """Write into the folders `<name>` of both: what was learned, and what was computed from the documents."""
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Compute for a new segment, with the statistics that stand, what `save` writes into a segment."""
+        """Write the files of a new segment, with the existing statistics."""
         raise BadInput(f"ranker {self.name!r} cannot be extended; build the index again")
 
     def load(self, snapshot: Snapshot) -> None:
@@ -92,10 +91,10 @@ class Ranker:
 
 @runtime_checkable
 class Composed(Protocol):
-    """A ranker that owns no data: all of it is other rankers, which an index opens once, whoever uses them."""
+    """A ranker made of other rankers, which an index opens once."""
 
     def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load` with parts that are open already: part gives them by name."""
+        """`load` with open parts; part: returns one by name."""
         ...
 
 
@@ -124,12 +123,12 @@ ON_REQUEST: Mapping[str, str] = {
     "endpoint": "url",
     "unif": "head",
 }
-"""Rankers that a build fits only where it is told to, and the setting that fitting cannot do without."""
+"""Rankers that a build fits only on request, and their required setting."""
 DEFAULT_RANKER = "hybrid"
 
 
 def create_ranker(name: str, **config: object) -> Ranker:
-    """A ranker by name, its defaults overridden by config; BadInput names the known ones."""
+    """A ranker by name, its defaults overridden by config; raises BadInput for unknown names."""
     if name not in RANKERS:
         raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
     target, defaults = RANKERS[name]
@@ -141,13 +140,13 @@ def create_ranker(name: str, **config: object) -> Ranker:
 
 
 def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
-    from inspect import signature  # here, because a cold query has no settings
+    from inspect import signature  # here to keep a query's cold start fast
 
-    known = [each for each in signature(kind).parameters if each not in ("name", "options")]
-    known += [each for each in getattr(kind, "OPTIONS", ()) if each not in known]
+    settings = [each for each in signature(kind).parameters if each not in ("name", "options")]
+    settings += [each for each in getattr(kind, "OPTIONS", ()) if each not in settings]
     for setting in config:
-        if setting not in known:
-            raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(known)}")
+        if setting not in settings:
+            raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(settings)}")
 
 
 def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
@@ -158,24 +157,24 @@ def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
 
 
 FITTED = ("bm25", "ncs", "ncs_centred")
-"""Rankers that every build fits and saves: words are all they need. Others may be put around them."""
+"""Rankers that every build fits and saves; others may be composed of them."""
 
 
 def create_part(name: str) -> Ranker:
-    """One of FITTED; BadInput names them."""
+    """One of FITTED; raises BadInput for others."""
     if name not in FITTED:
         raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(FITTED)}")
     return create_ranker(name)
 
 
 def save_part(part: Ranker, statistics: Path, segment: Path) -> None:
-    """Save it under its own name, unless the build did."""
+    """Save a part under its own name, unless it is saved already."""
     if not (segment / part.name).is_dir():
         part.save(statistics, segment)
 
 
 def requested_ranker(text: str) -> Ranker:
-    """A ranker on request as people type it; BadInput for one that cannot be fitted with these settings."""
+    """Parse a ranker on request; raises BadInput if it cannot be fitted with these settings."""
     name, settings = read_ranker(text)
     needs = ON_REQUEST.get(name)
     if needs is None:
@@ -188,13 +187,13 @@ def requested_ranker(text: str) -> Ranker:
 def fit_ranker(
     ranker: Ranker, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent
 ) -> None:
-    """Fit a ranker to words and embeddings, and to the documents where it reads these too."""
+    """Fit a ranker to words, embeddings and documents."""
     ranker.fit(words, embeddings, track=track)
     ranker.fit_documents(documents, track=track)
 
 
 def statistics_of(snapshot: Snapshot, name: str) -> Path:
-    """Where the statistics of a ranker on request are; BadInput where the build made none."""
+    """The statistics folder of a ranker on request; raises BadInput if the index has none."""
     room = snapshot.statistics / name
     if not room.is_dir():
         option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
@@ -203,7 +202,7 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
 
 
 def read_ranker(text: str) -> tuple[str, dict[str, object]]:
-    """A ranker and its settings as people type them; values are JSON where they can be. BadInput names what is wrong.
+    """Parse a ranker and its settings; values are JSON if possible. Raises BadInput.
 
     >>> read_ranker("ncs_enhanced:pairs=pairs.jsonl.gz,least_weight=0.1")
     ('ncs_enhanced', {'pairs': 'pairs.jsonl.gz', 'least_weight': 0.1})

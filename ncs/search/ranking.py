@@ -1,4 +1,4 @@
-"""What a ranker answers: rows and scores, and what is known of them: signals, confidences, how the query was read."""
+"""The result of a ranker: rows, scores, signals, confidences and the analysis of the query."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """What a document scores for a query that was taken from one of its fields, with that field left out.
+class AblatedScores:
+    """The scores of a document without the field that a synthetic query was taken from.
 
     lexical and spelling: as the signals count words; plain: every word of the query once. coverage: the part of
-    the query's idf that its other words have. name: None where its name is not the field. learnt: where a learnt head
-    puts the rest (Spread.standing).
+    the query's idf that its other words have. name: None if the field is not the name. head: z-score by a learned head.
     """
 
     row: int
@@ -33,13 +32,14 @@ class Hidden:
     name: float | None = None
     spelling: float = 0.0
     plain: float = 0.0
-    learnt: float = 0.0
+    head: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How the default ranker read a query; computed once. idf: stem -> idf of the words of the intent; documents: how
-    many are searched."""
+class QueryAnalysis:
+    """The analysis of a query by the default ranker. idf: stem -> idf of the intent's words; documents: number
+    searched.
+    """
 
     intent: Intent
     expansion: Expansion
@@ -49,12 +49,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best k rows for a query, by (-score, row). What a ranker does not know is empty or None.
+    """The best k rows for a query, by (-score, row). What a ranker does not compute is empty or None.
 
     signals: name -> [k]; a score is their sum times all factors. factors: name -> [k]. features: name -> [k], what
     signals were made of: cosines, shares of names. impacts: stem of the query -> its BM25 alone, [k].
-    words: those looked for; None: all but stop words.
-    added: words that the ranker put to the query. folded: whether near duplicates gave way to the best of them.
+    words: searched for; None: all but stop words.
+    added: words that the ranker added. folded: whether near duplicates are folded into the best one.
     """
 
     rows: Sequence[int]
@@ -66,14 +66,14 @@ class Ranking:
     impacts: Mapping[str, Scores] = field(default_factory=dict)
     words: Sequence[str] | None = None
     added: Sequence[str] = ()
-    reading: Reading | None = None
+    analysis: QueryAnalysis | None = None
     evidence: Evidence | None = None
     folded: bool = False
 
     @property
     def intent(self) -> Intent | None:
-        """Of a ranker that tells kinds of queries apart."""
-        return self.reading.intent if self.reading else None
+        """The intent of the query, if the ranker analyzes it."""
+        return self.analysis.intent if self.analysis else None
 
     @property
     def hits(self) -> list[tuple[int, float]]:

@@ -1,4 +1,4 @@
-"""Functions like one function: code to code, by Aroma's features after a cheap search for its words."""
+"""Code-to-code search: functions similar to a function, by Aroma's features among those that share its words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ncs.errors import BadInput, SourceError
 from ncs.extract import extract, readers
 from ncs.search.aroma import cached_features, readable, similarity
 from ncs.storage.file_roles import OUTLINES
-from ncs.storage.filters import matcher, moved, shown_at
+from ncs.storage.filters import at_location, at_matching_location, matcher
 from ncs.storage.postings import top
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Field, Location
@@ -23,24 +23,25 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 POOL = 400
-"""Functions that share most words, of which the features are compared: the best of them has .008 less than the best of
-all 200,000 Android functions, on average (of 1,000 .006; of 400 by BM25 instead of `candidates` .03)."""
+"""Candidates whose features are compared. Compared with all 200,000 Android functions the best score is .008 lower on
+average.
+"""
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
-"""Fields whose words are looked for."""
+"""Fields whose words are compared."""
 
 
 class Similar(NamedTuple):
-    """A function like the given one."""
+    """A function similar to the given one."""
 
     document: Document
     share: float
-    """Which share of the given function's features it has."""
+    """Share of the given function's features that it has."""
     reverse: float
-    """Which share of its features the given function has."""
+    """Share of its features that the given function has."""
 
 
 def parse_place(place: str) -> tuple[Path, int]:
-    """FILE:LINE as people type it; BadInput for what is none.
+    """Parse FILE:LINE; raises BadInput.
 
     >>> parse_place("src/Main.java:42")
     (PosixPath('src/Main.java'), 42)
@@ -54,7 +55,7 @@ def parse_place(place: str) -> tuple[Path, int]:
 def function_at(file: Path, line: int) -> Document:
     """The innermost function of a source file at a line, 1-based; its path is the file's whole path.
 
-    Raises SourceError where the file cannot be read, BadInput where no function is at the line.
+    Raises SourceError if the file cannot be read, BadInput if no function is at the line.
     """
     if not readers.readable(file.name):
         raise BadInput(f"{file} is in no language that ncs reads; name a source file")
@@ -66,7 +67,7 @@ def function_at(file: Path, line: int) -> Document:
 
 
 def function_in(source: bytes, language: str, line: int, *, path: str, called: str) -> Document:
-    """The innermost function at a line of source code; `called` is what errors call it. Raises BadInput for none."""
+    """The innermost function at a line of source code; raises BadInput. `called`: its name in errors."""
     return _innermost(extract(source, language, path=path), line, called)
 
 
@@ -77,9 +78,10 @@ def _innermost(documents: Iterable[Document], line: int, called: str) -> Documen
         return max(around, key=lambda function: (function.start_line, -function.end_line))
     if not functions:
         raise BadInput(f"no function in {called}")
-    near = min(functions, key=lambda function: abs(function.start_line - line))
+    nearest = min(functions, key=lambda function: abs(function.start_line - line))
     raise BadInput(
-        f"no function at line {line} of {called}; the nearest is {near.name}, lines {near.start_line}-{near.end_line}"
+        f"no function at line {line} of {called};"
+        f" the nearest is {nearest.name}, lines {nearest.start_line}-{nearest.end_line}"
     )
 
 
@@ -95,10 +97,10 @@ def similar(
     kind: str | None = None,
     pool: int = POOL,
 ) -> list[Similar]:
-    """The k functions that have most of this one's features, best first: by (-share, -reverse, row).
+    """The k functions with most of this one's features, by (-share, -reverse, row).
 
     language, repository, path and kind filter, as in `Index.search`. Only the `pool` documents that share most of its
-    words are compared. The function itself, known by its place, is left out; its exact copies are shown.
+    words are compared. The function itself is left out by its place; its exact copies are kept.
     Raises BadInput for an index without code and for k < 1.
     """
     if k < 1:
@@ -106,30 +108,30 @@ def similar(
     allowed = documents.mask(language, repository, path, kind)
     rows = candidates(function, postings, 2 * pool, allowed)
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
-    wanted = cached_features(function.code, function.language)
-    likes: list[tuple[float, float, int, Document]] = []
+    target_features = cached_features(function.code, function.language)
+    scored: list[tuple[float, float, int, Document]] = []
     for row, document in functions[:pool]:
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
-        left = without(document, function)
-        other = at_filters(left, repository, path) if left is not None else None
+        elsewhere = without(document, function)
+        other = at_filters(elsewhere, repository, path) if elsewhere is not None else None
         if other is not None and readable(other.language):
             features = cached_features(other.code, other.language)
-            likes.append((-similarity(features, wanted), -similarity(wanted, features), row, other))
-    likes.sort(key=lambda entry: entry[:3])
-    return [Similar(document, -share, -reverse) for share, reverse, _, document in likes[:k] if share]
+            scored.append((-similarity(features, target_features), -similarity(target_features, features), row, other))
+    scored.sort(key=lambda entry: entry[:3])
+    return [Similar(document, -share, -reverse) for share, reverse, _, document in scored[:k] if share]
 
 
 def at_filters(document: Document, repository: str | None, path: str | None) -> Document | None:
-    """The document at the first of its places that passes the filters; None where none does."""
-    shown = shown_at(document, repository, path)
-    return shown if matcher(repository)(shown.repository) and matcher(path)(shown.path) else None
+    """The document at its first location that passes the filters; None if none does."""
+    located = at_matching_location(document, repository, path)
+    return located if matcher(repository)(located.repository) and matcher(path)(located.path) else None
 
 
 def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:
-    """The n rows that share most of a function's words, each counted once with its idf; best first, ties by row.
+    """The n rows that share most of a function's words, weighted by idf; best first, ties by row.
 
-    Length does not matter, as it does to BM25: a function that holds this one may be long.
+    Unlike BM25 this ignores length: a function that contains this one may be long.
     """
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
     scores = np.zeros(len(postings))
@@ -143,19 +145,19 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
 
 
 def without(document: Document, function: Document) -> Document | None:
-    """The document where it is not the function itself: at its first other place; None where there is none."""
+    """The document at its first location that is not the function's own; None if there is none."""
     places: Sequence[Location] = (document.location, *document.copies)
     same = document.digest == function.digest
-    left = [place for place in places if not _is_at(function, place, same)]
-    if len(left) == len(places):
+    others = [place for place in places if not _is_at(function, place, same)]
+    if len(others) == len(places):
         return document
-    if not left:
+    if not others:
         return None
-    return moved(document, left[0], tuple(left[1:]))
+    return at_location(document, others[0], tuple(others[1:]))
 
 
 def _is_at(function: Document, place: Location, same: bool) -> bool:
-    """Whether the function is at this place; lines may have moved since the index was built."""
+    """Whether the function is at this location; lines may have changed since the build."""
     own = f"{function.repository}/{function.path}"
     if not own.endswith(f"/{place.repository}/{place.path}") and own != f"{place.repository}/{place.path}":
         return False

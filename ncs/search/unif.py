@@ -1,4 +1,4 @@
-"""A learned head as a ranker: documents and queries encoded by its arrays, compared by cosine; torch is not needed."""
+"""The ranker `unif`: documents and queries encoded by a learned head in numpy, compared by cosine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.heads import NAME, Head, tokens_of_words
-from ncs.learn.tfidf import CHUNK, centred
+from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""
 READ = 1_000
-"""Documents read from the store at a time."""
+"""Documents read at a time."""
 TRANSLATED = 1_000
-"""The best by their vectors that a head with a translation scores word by word."""
+"""Hits by vectors that a head with a translation rescores word by word."""
 
 
 class UnifRanker(Ranker):
@@ -45,7 +45,7 @@ class UnifRanker(Ranker):
     head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
     are ignored. A head that reads source needs an index that stores code.
     centre: subtract the mean of all document vectors; None: as the head was trained.
-    The index keeps a copy of the head and does not need the given folder any more.
+    The index keeps a copy of the head.
     """
 
     can_extend = True
@@ -62,7 +62,7 @@ class UnifRanker(Ranker):
         self._vectors: Vectors | None = None
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Open the head, or where its folder is gone the copy that an index keeps; raises NcsError where it cannot."""
+        """Open the head, or the copy in an index if its folder is gone; raises NcsError."""
         folder = None if statistics is None else statistics / self.name
         try:
             config = json.loads((folder / "config.json").read_bytes()) if folder else None
@@ -80,7 +80,7 @@ class UnifRanker(Ranker):
 
     @property
     def head(self) -> Head:
-        """What `fit` or `load` opened; raises BadInput before."""
+        """The head; raises BadInput before `fit` or `load`."""
         if self._head is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         return self._head
@@ -92,61 +92,67 @@ class UnifRanker(Ranker):
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         return self._vectors
 
-    def question(self, text: str) -> Matrix:
-        """The unit vector [d] of a query, zeros where the head knows no word of it."""
+    def query_vector(self, text: str) -> Matrix:
+        """The unit vector [d] of a query, zeros without known words."""
         return self.head.encode_query(text)
 
-    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+    def ablated_vectors(
+        self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field
+    ) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out.
 
-        Of source code, which has no comments here, only a name can be left out, wherever it stands.
+        For a head that reads source, only the name can be left out, at all its occurrences.
         """
         head = self.head
         if head.reads == "source":
             names = [document.name if field == "name" else "" for document in documents]
             codes = [d.code.replace(name, "") if name else d.code for d, name in zip(documents, names, strict=True)]
-            return self._centred(head.encode_sources([(c, d.language) for c, d in zip(codes, documents, strict=True)]))
+            return self._center(head.encode_sources([(c, d.language) for c, d in zip(codes, documents, strict=True)]))
         if self._translated:
             impacts = impacts_without(words, rows, self._tokens_of(words), self._translated.mean, field)
-            return self._centred(head.code.bags(impacts))
+            return self._center(head.code.bags(impacts))
         fields = [name for name in NCS_FIELDS if name != field]
-        spelled = [[words.vocabulary.word(id) for f in fields for id in words.ids_of(row, f).tolist()] for row in rows]
-        return self._centred(head.code.vectors([head.code.tokens.ids(each) for each in spelled]))
+        field_words = [
+            [words.vocabulary.word(id) for f in fields for id in words.ids_of(row, f).tolist()] for row in rows
+        ]
+        return self._center(head.code.vectors([head.code.tokens.ids(each) for each in field_words]))
 
     @property
     def translates(self) -> bool:
-        """Whether it scores the words of a query one by one too."""
+        """Whether the head also scores query words one by one."""
         return self._translated is not None
 
-    def closer(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
-        """The standing of these rows by the words of the query one by one; None for a head without a translation."""
-        return None if self._translated is None else self._translated.standing(self.head.query_ids(text), rows)
+    def translation_z_scores(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
+        """Z-scores of these rows by single query words; None for a head without a translation."""
+        return None if self._translated is None else self._translated.z_scores(self.head.query_ids(text), rows)
 
-    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
-        """The same of one document, one field of it left out; 0 for a head without a translation."""
+    def ablated_translation_z_score(self, text: str, words: WordTable, row: int, field: Field) -> float:
+        """The same for one document without one field; 0 for a head without a translation."""
         if self._translated is None:
             return 0.0
         ids, tokens_of = self.head.query_ids(text), self._tokens_of(words)
-        return self._translated.standing_without(ids, words, row, field, tokens_of)
+        return self._translated.ablated_z_score(ids, words, row, field, tokens_of)
 
     def _tokens_of(self, words: WordTable) -> Any:
-        """The head's tokens of an index's words, computed once for all queries of its calibration."""
+        """The head's tokens of an index's words, cached."""
         if self._tokens is None or self._tokens[0] is not words:
             self._tokens = words, tokens_of_words(self.head.code, words.vocabulary)
         return self._tokens[1]
 
-    def _centred(self, vectors: Matrix) -> Matrix:
-        return vectors if self._mean is None else next(centred(iter([vectors]), self._mean))
+    def _center(self, vectors: Matrix) -> Matrix:
+        return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Encode all documents, where the head reads their words; raises BadInput where there is no head."""
+        """Encode all documents if the head reads words; raises BadInput without a head."""
         self._head = head = self._open()
         self._signal = self._mean = self._translated = None
         if head.reads == "fields":
             self._keep(self._encode_words(words, track=track), len(words))
 
     def _encode_words(self, words: WordTable, mean: float | None = None, *, track: Track = silent) -> Iterator[Matrix]:
-        """Vectors, and of a head with a translation the impacts; mean: the length of functions, None: of these."""
+        """Vectors of documents, and impacts for a head with a translation; mean: mean length, None: of these
+        documents.
+        """
         head, starts = self.head, range(0, len(words), CHUNK)
         tokens_of = tokens_of_words(head.code, words.vocabulary)
         impacts = None
@@ -160,7 +166,7 @@ class UnifRanker(Ranker):
                 yield head.encode_documents(words, start, min(start + CHUNK, len(words)), tokens_of)
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """Encode all documents, where the head reads source; raises BadInput where the index stores no code."""
+        """Encode all documents if the head reads source; raises BadInput for an index without code."""
         if self.head.reads == "source":
             self._keep(self._encode_sources(documents, track), len(documents))
 
@@ -174,7 +180,7 @@ class UnifRanker(Ranker):
             yield self.head.encode_sources([(document.code, document.language) for document in documents])
 
     def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
-        """Index vectors [n, d], which lie in a temporary file until their mean is known."""
+        """Index vectors [n, d], spooled to a temporary file until their mean is known."""
         dim, centre = self.head.code.dim, self.config["centre"]
         with TemporaryFile(prefix="ncs-unif-") as file:
             for part in vectors:
@@ -189,17 +195,17 @@ class UnifRanker(Ranker):
 
     def _index(self, vectors: Iterator[Matrix], n: int) -> None:
         kind, dim = choose_kind("auto", n), self.head.code.dim
-        self._vectors = Vectors([VectorIndex.build(map(self._centred, vectors), dim, kind=kind)])
+        self._vectors = Vectors([VectorIndex.build(map(self._center, vectors), dim, kind=kind)])
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows of the highest cosine, by (-score, row); none where the head knows no word of the query.
+        """The k rows of the highest cosine, by (-score, row); none without known words.
 
         A head with a translation reorders the best TRANSLATED of them by both standings.
         """
         vectors = self.vectors
         if k < 1:
             raise BadInput(f"asked for {k} hits; ask for 1 or more")
-        query = self.question(text)
+        query = self.query_vector(text)
         if not query.any():
             return []
         rows, scores = vectors.search(query[None], max(k, TRANSLATED) if self.translates else k, allowed=allowed)
@@ -207,12 +213,12 @@ class UnifRanker(Ranker):
         if not self.translates:
             return list(zip(rows.tolist(), scores.tolist(), strict=True))
         self._signal = self._signal or HeadSignal.of(self)
-        standing = self._signal.standing(query, rows, text)
-        order = np.lexsort((rows, -standing))[:k]
-        return list(zip(rows[order].tolist(), standing[order].tolist(), strict=True))
+        z_scores = self._signal.z_scores(query, rows, text)
+        order = np.lexsort((rows, -z_scores))[:k]
+        return list(zip(rows[order].tolist(), z_scores[order].tolist(), strict=True))
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """Head, means and configuration; of the segment vectors, and impacts for a head with a translation."""
+        """Write head, means and configuration; for the segment, vectors and the impacts of a translation."""
         folder = statistics / self.name
         folder.mkdir(parents=True, exist_ok=True)
         self.head.save(folder / NAME)
@@ -249,7 +255,7 @@ class UnifRanker(Ranker):
         return config, head, mean
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
+        """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
         self.config, self._head, self._mean = self._load_statistics(folder)
         self._signal = self._translated = None
@@ -265,5 +271,5 @@ class UnifRanker(Ranker):
 
 
 def _damaged(folder: Path, error: Exception) -> IndexDamaged:
-    """Without the remedy for a head that stands alone."""
+    """IndexDamaged without the remedy for a separate head."""
     return IndexDamaged(f"cannot read {folder} ({str(error).partition(';')[0]}); build the index again")

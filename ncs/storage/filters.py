@@ -50,15 +50,15 @@ def matching_location(document: Document, repository: str | None = None, path: s
     return document.location
 
 
-def shown_at(document: Document, repository: str | None = None, path: str | None = None) -> Document:
+def at_matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Document:
     """The document at its first location that matches the filters; its own location becomes its first copy."""
     place = matching_location(document, repository, path)
     if place == document.location:
         return document
-    return moved(document, place, (document.location, *(copy for copy in document.copies if copy != place)))
+    return at_location(document, place, (document.location, *(copy for copy in document.copies if copy != place)))
 
 
-def moved(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:
+def at_location(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:
     """The document at another of its locations, with these copies."""
     return replace(
         document,

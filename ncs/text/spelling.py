@@ -42,7 +42,7 @@ def _within(word: str, words: list[str], edits: int) -> list[tuple[int, int]]:
     return [(int(away), at) for _, away, at in neighbors]
 
 
-def near(
+def nearest_words(
     word: str, vocabulary: Vocabulary | list[str], n: int = 3, *, count: Callable[[str], int] | None = None
 ) -> list[str]:
     """At most n words within one edit (two, from five letters on), nearest first, the more frequent of equals first.
@@ -50,7 +50,7 @@ def near(
     An edit adds, drops or changes a letter or swaps two neighbors (optimal string alignment). count: the frequency of
     a word; without it equals stand in alphabetical order. For many lookups pass a `WordList`.
 
-    >>> near("keybord", Vocabulary.of(["keyboard", "key", "board", "keyword"]))
+    >>> nearest_words("keybord", Vocabulary.of(["keyboard", "key", "board", "keyword"]))
     ['keyboard', 'keyword']
     """
     words = vocabulary if isinstance(vocabulary, list) else list(vocabulary)

@@ -53,7 +53,7 @@ def index(folder: Path) -> Iterator[Index]:
 
 
 def parts(index: Index) -> tuple[Parts, WordTable]:
-    return cast(HybridRanker, index.ranker("hybrid")).opened, cast(WordTable, index.words().table())
+    return cast(HybridRanker, index.ranker("hybrid")).open_parts, cast(WordTable, index.words().table())
 
 
 def test_with_no_field_left_out_a_document_scores_what_the_rankers_say(index: Index) -> None:
@@ -72,12 +72,12 @@ def test_a_comment_left_out_takes_away_its_words_and_no_others(index: Index) -> 
     opened, table = parts(index)
     row = next(row for row, (name, _, _) in enumerate(index.documents.names()) if name == "fmean")
     ablation = FieldAblation(opened, table)
-    hidden = ablation.hide("fmean arithmetic", row, "doc")  # the code says fmean, the comment alone says arithmetic
+    scores = ablation.ablate("fmean arithmetic", row, "doc")  # the code says fmean, the comment alone says arithmetic
     idf = opened.lexical.postings.idf(["fmean", "arithmetic"])
-    assert hidden.coverage == pytest.approx(idf["fmean"] / sum(idf.values()))
-    assert hidden.lexical > 0
-    assert ablation.hide("arithmetic", row, "doc").lexical == 0
-    assert ablation.hide("fmean", row, "name").name == 0
+    assert scores.coverage == pytest.approx(idf["fmean"] / sum(idf.values()))
+    assert scores.lexical > 0
+    assert ablation.ablate("arithmetic", row, "doc").lexical == 0
+    assert ablation.ablate("fmean", row, "name").name == 0
 
 
 def test_at_most_300_queries_are_made_each_of_a_document_that_answers_it(index: Index) -> None:

@@ -77,7 +77,7 @@ def test_unknown_words_are_named_with_known_ones_of_near_spelling(index: Index) 
     unknown = index.unknown_words("hide the keybord")
     assert list(unknown) == ["keybord"]
     assert "keyboard" in unknown["keybord"]
-    assert index.neighbours("zzzz") is None
+    assert index.neighbors("zzzz") is None
 
 
 def test_hits_and_their_confidence_do_not_depend_on_how_many_are_asked_for(index: Index) -> None:

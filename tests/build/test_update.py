@@ -395,12 +395,12 @@ def test_new_words_have_no_vector_until_word_vectors_are_learned_again(tmp_path:
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "app" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as updated:
-        assert updated.neighbours("zugzwang") is None
+        assert updated.neighbors("zugzwang") is None
     with Index.update(tmp_path / "idx", workers=1, compact=True)[0] as compacted:
         training = compacted.description.counts["training"]
         assert training["without_vector_now"] > training["without_vector"]
     with Index.update(tmp_path / "idx", workers=1, retrain=True)[0] as retrained:
-        assert retrained.neighbours("zugzwang")
+        assert retrained.neighbors("zugzwang")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.learn.tfidf import TfidfEncoder, centred, inverse_document_frequency, term_counts, tfidf
+from ncs.learn.tfidf import TfidfEncoder, center, inverse_document_frequency, term_counts, tfidf
 from ncs.types import NCS_FIELDS
 from tests.words import id_of, table
 
@@ -157,7 +157,7 @@ def test_grammar_is_left_out_of_a_question_only_where_asked_and_where_other_word
 def test_centring_takes_the_mean_out_and_leaves_zero_rows() -> None:
     vectors = np.array([[1, 0], [0, 1], [0, 0], [0.6, 0.8]], np.float32)
     mean = np.array([0.4, 0.45], np.float32)
-    moved = np.concatenate(list(centred(iter([vectors[:2], vectors[2:]]), mean)))
+    moved = np.concatenate(list(center(iter([vectors[:2], vectors[2:]]), mean)))
     expected = vectors - mean
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     expected[2] = 0

@@ -15,7 +15,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker
-from ncs.search.pairs import code_words, normalised, read_pairs
+from ncs.search.pairs import code_words, normalized, read_pairs
 from ncs.search.rankers import create_ranker
 from ncs.types import Document
 from tests.search.saving import save
@@ -140,7 +140,7 @@ def test_questions_of_an_evaluation_are_not_learnt_from_however_they_are_written
     questions.write_text('{"id": "1", "query": "Hide soft-keyboard?"}\n\n{"id": "2", "query": "show THE keyboard"}\n')
     assert fitted(index, path, leave_out=str(questions)).added("keyboard") == []
     assert fitted(index, path, leave_out=str(questions)).added("read") == ["all"]
-    assert normalised("Hide soft-keyboard?") == normalised("hide  Soft keyboard")
+    assert normalized("Hide soft-keyboard?") == normalized("hide  Soft keyboard")
 
 
 def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(index: Index, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_without_the_prose_setting_all_words_count_alike() -> None:
 
 def test_neighbours_that_the_corpus_writes_as_one_word_are_looked_for_so_too() -> None:
     found = read("lower case", spelling=0.25)
-    assert (found.words, found.added) == (("lowercase",), {stem("lowercase"): 0.25})
+    assert (found.words, found.other_spellings) == (("lowercase",), {stem("lowercase"): 0.25})
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_unknown_words_are_split_or_read_as_the_known_word_of_a_slip(query: str,
 
 
 def test_spelling_can_be_turned_off() -> None:
-    assert read("lower case intialize", spelling=0.0).added == {}
+    assert read("lower case intialize", spelling=0.0).other_spellings == {}
 
 
 def test_counts_are_factors_of_the_scores() -> None:

@@ -21,8 +21,8 @@ from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.expansion import K3
 from ncs.search.explain import explain, match_words, query_parts
-from ncs.search.explain_table import reading_lines, reasons_lines
-from ncs.search.highlight import numbered
+from ncs.search.explain_table import query_lines, reasons_lines
+from ncs.search.highlight import has_file_lines
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
@@ -176,7 +176,7 @@ def test_a_words_share_of_a_cosine_is_the_product_of_its_part_of_the_query(index
 
 
 def test_the_nearest_word_is_the_one_of_the_highest_cosine_among_all_the_documents_words(index: Index) -> None:
-    encoder, table = hybrid(index).opened.dense.encoder, index.words()
+    encoder, table = hybrid(index).open_parts.dense.encoder, index.words()
     vectors = np.asarray(encoder.vectors, np.float64)
     length = np.linalg.norm(vectors, axis=1)
     seen = 0
@@ -209,7 +209,7 @@ def test_shared_names_are_used_by_the_hit_and_counted_in_the_repositories_of_the
     assert evidence is not None
     assert explanation is not None
     pool = index.documents.documents(evidence.pool.tolist())
-    gates = explanation.reading["gates"]
+    gates = explanation.query["gates"]
     assert (gates["candidates"], gates["repositories"]) == (len(pool), len({each.repository for each in pool}))
     assert gates["effective"] == pytest.approx(1 / gates["inside"], rel=1e-5)
     assert 0 < gates["consensus"] < 1
@@ -238,9 +238,9 @@ def test_a_test_counts_less_by_its_role_and_a_second_hit_of_a_file_by_saturation
 def test_languages_that_nearly_all_documents_are_in_are_left_out_and_named(index: Index) -> None:
     explanation = index.results("how to write a file in python", 3, explain=True).explanation
     assert explanation is not None
-    reading = explanation.reading
-    assert (reading["kind"], reading["words"]) == ("how-to", ("write", "file", "in"))
-    assert (reading["grammar"], reading["languages"]) == (("how", "to", "a"), ("python",))
+    query = explanation.query
+    assert (query["kind"], query["words"]) == ("how-to", ("write", "file", "in"))
+    assert (query["grammar"], query["languages"]) == (("how", "to", "a"), ("python",))
 
 
 def test_the_shares_of_rrf_are_the_ranks_of_its_parts(index: Index) -> None:
@@ -269,8 +269,8 @@ def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(smal
     enhanced = small.fitted("ncs_enhanced", pairs=str(pairs), part="bm25")
     ranking = enhanced.rank("hide the keyboard", 1)
     explanation = explain(enhanced, "hide the keyboard", ranking, small.words())
-    assert explanation.reading["added"]
-    assert {"hide", "keyboard", *explanation.reading["added"]} == set(explanation.reading["words"])
+    assert explanation.query["added"]
+    assert {"hide", "keyboard", *explanation.query["added"]} == set(explanation.query["words"])
     check_adds_up(explanation.hits[0])
 
 
@@ -301,7 +301,7 @@ def test_nothing_is_explained_that_was_not_asked_for(small: Index) -> None:
 def test_no_line_is_wider_than_the_terminal_and_no_share_is_cut(index: Index, name: str, width: int) -> None:
     question = "read tokenized internationalization words of the Postings.load folder by dictionary"
     answer = ask(index, question, 3, ranker=name, explain=True)
-    assert max(map(len, reading_lines(answer, width))) <= width
+    assert max(map(len, query_lines(answer, width))) <= width
     for hit in answer["hits"]:
         lines = reasons_lines(hit["explanation"], width)
         assert max(map(len, lines)) <= width
@@ -316,7 +316,7 @@ def test_lines_with_numbers_are_the_files_own_and_only_outlines_have_none(index:
     numbered_kinds, plain_kinds = set(), set()
     for document in index.documents.documents(range(len(index))):
         hit = hit_as_dict(Hit(1, 1.0, document), "")
-        if not numbered(hit):
+        if not has_file_lines(hit):
             plain_kinds.add(document.kind)
             continue
         numbered_kinds.add(document.kind)
@@ -337,4 +337,4 @@ def test_pieces_of_a_file_that_only_happen_to_have_as_many_lines_get_no_numbers(
     module = next(document for document in found if document.kind == "module")
     assert module.code.split("\n")[2] == "const b = 2;"  # which stands in line 2, not 3
     assert module.code.count("\n") == module.end_line - module.start_line
-    assert not numbered(hit_as_dict(Hit(1, 1.0, module), ""))
+    assert not has_file_lines(hit_as_dict(Hit(1, 1.0, module), ""))

@@ -64,7 +64,7 @@ def table(index: Index) -> WordTable:
 
 def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
     ranker = cast(UnifRanker, index.ranker("unif"))
-    signal, query = HeadSignal.of(ranker), ranker.question(QUERY)
+    signal, query = HeadSignal.of(ranker), ranker.query_vector(QUERY)
     rows = ranker.vectors.nonzero_rows()
     cosines = (ranker.vectors.vectors(rows) @ query).astype(np.float64)
     assert len(rows) < 2_048  # the sample is all of them
@@ -80,7 +80,7 @@ def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Inde
     factors = np.prod(list(ranking.factors.values()), axis=0)
     np.testing.assert_allclose(sum(ranking.signals.values()) * factors, ranking.scores)
     unif = cast(UnifRanker, index.ranker("unif"))
-    values = HeadSignal.of(unif).values(unif.question("close socket file"), np.array(ranking.rows))
+    values = HeadSignal.of(unif).values(unif.query_vector("close socket file"), np.array(ranking.rows))
     np.testing.assert_allclose(ranking.signals["learnt"], 5 * values, atol=1e-6)
     assert unif.search("close socket file", 1)[0][0] in ranker.rank(QUERY, 200).rows
     assert hybrid(index, head=0.0).search(QUERY, 10) != ranker.search(QUERY, 10)
@@ -101,10 +101,10 @@ def test_a_head_of_noise_is_not_used(index: Index) -> None:
 def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
     ranker, words = cast(UnifRanker, index.ranker("unif")), table(index)
     empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
-    rest = ranker.without(words, empty, index.documents.documents(empty), "doc")
+    rest = ranker.ablated_vectors(words, empty, index.documents.documents(empty), "doc")
     np.testing.assert_allclose(rest, ranker.vectors.vectors(np.array(empty)), atol=1e-5)
     full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
-    rest = ranker.without(words, full, index.documents.documents(full), "doc")
+    rest = ranker.ablated_vectors(words, full, index.documents.documents(full), "doc")
     assert not np.allclose(rest, ranker.vectors.vectors(np.array(full)), atol=1e-3)
 
 
@@ -124,7 +124,7 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Pat
         assert centred.search(QUERY, 5) != before
         words = table(index)
         empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:5]
-        rest = centred.without(words, empty, index.documents.documents(empty), "doc")
+        rest = centred.ablated_vectors(words, empty, index.documents.documents(empty), "doc")
         np.testing.assert_allclose(rest, centred.vectors.vectors(np.array(empty)), atol=1e-5)
 
 

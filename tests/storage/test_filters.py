@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ncs.storage.filters import matcher, matching_location, shown_at
+from ncs.storage.filters import at_matching_location, matcher, matching_location
 from ncs.types import Document, Location
 
 
@@ -64,11 +64,11 @@ def test_the_place_that_meets_the_filters_is_the_one_shown(
     repository: str | None, path: str | None, expected: Location
 ) -> None:
     assert matching_location(DOCUMENT, repository, path) == expected
-    assert shown_at(DOCUMENT, repository, path).location == expected
+    assert at_matching_location(DOCUMENT, repository, path).location == expected
 
 
 def test_the_place_left_becomes_the_first_copy() -> None:
-    shown = shown_at(DOCUMENT, "lib", "test")
+    shown = at_matching_location(DOCUMENT, "lib", "test")
     assert shown == replace(
         DOCUMENT,
         repository="lib",
@@ -78,4 +78,4 @@ def test_the_place_left_becomes_the_first_copy() -> None:
         qualified_name="C.f",
         copies=(FIRST, COPY),
     )
-    assert shown_at(DOCUMENT, "app", None) is DOCUMENT
+    assert at_matching_location(DOCUMENT, "app", None) is DOCUMENT

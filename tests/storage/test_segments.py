@@ -115,7 +115,7 @@ class Readers:
         live = np.arange(len(snapshot)) if snapshot.live is None else np.flatnonzero(snapshot.live)
         return cls(snapshot, Documents(snapshot), DocumentFacts.open(snapshot), live)
 
-    def numbered(self, rows: Iterable[int]) -> list[int]:
+    def has_file_lines(self, rows: Iterable[int]) -> list[int]:
         """Rows by their number among the live ones."""
         numbers = {row: number for number, row in enumerate(self.live.tolist())}
         return [numbers[row] for row in rows]
@@ -153,11 +153,11 @@ def test_documents_their_places_and_filters_are_the_same(readers: tuple[Readers,
     for filters in ({}, {"language": "java"}, {"path": "src"}, {"repository": "lib", "kind": "function"}):
         mask, expected = many.documents.mask(**filters), one.documents.mask(**filters)
         rows_of_mask = many.live if mask is None else np.flatnonzero(mask)
-        assert many.numbered(rows_of_mask.tolist()) == (
+        assert many.has_file_lines(rows_of_mask.tolist()) == (
             list(range(len(one.live))) if expected is None else np.flatnonzero(expected).tolist()
         )
     for id in [*one.documents.ids(range(len(one.live))), "nobody/knows.py:1"]:
-        assert many.numbered(many.documents.rows_of(id)) == one.documents.rows_of(id)
+        assert many.has_file_lines(many.documents.rows_of(id)) == one.documents.rows_of(id)
 
 
 def test_words_and_names_used_are_the_same(readers: tuple[Readers, Readers]) -> None:
@@ -187,7 +187,7 @@ def test_definitions_are_the_same(readers: tuple[Readers, Readers]) -> None:
     for name in sorted({*names, "setPadd", "onlyx", "nothing", "sess"}):
         for symbol in (Symbol(name), Symbol(name, ("View",)), Symbol(name, certain=False)):
             (rows, weights), (own_rows, own_weights) = (each.facts.definitions.match(symbol) for each in readers)
-            assert many.numbered(rows.tolist()) == own_rows.tolist(), symbol
+            assert many.has_file_lines(rows.tolist()) == own_rows.tolist(), symbol
             assert weights.tolist() == own_weights.tolist(), symbol
 
 

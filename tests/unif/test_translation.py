@@ -129,13 +129,15 @@ def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index,
     head().save(tmp_path / "run" / "head")
     ranker, rows = UnifRanker(head=str(tmp_path / "run")), np.arange(len(TEXTS))
     ranker.fit(index.word_table())
-    cosines = (ranker.vectors.vectors(rows) @ ranker.question(QUERY)).astype(np.float64)
+    cosines = (ranker.vectors.vectors(rows) @ ranker.query_vector(QUERY)).astype(np.float64)
     impacts, _ = impacts_of(index.word_table(), tokens_of_words(ranker.head.code, index.word_table().vocabulary))
     words = translation().scores([1, 6], impacts)
     expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
     hits = dict(ranker.search(QUERY, 5))
     np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
-    np.testing.assert_allclose(HeadSignal.of(ranker).standing(ranker.question(QUERY), rows, QUERY), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        HeadSignal.of(ranker).z_scores(ranker.query_vector(QUERY), rows, QUERY), expected, atol=1e-4
+    )
     assert [row for row, _ in ranker.search(QUERY, 2)] == np.argsort(-expected)[:2].tolist()
     config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
     with Index.of(index.documents.documents(rows.tolist()), tmp_path / "index", config=config) as again:
@@ -157,14 +159,19 @@ def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_buil
         assert len(index.snapshot.segments) == 2
         assert index.documents.document(row).name == "close_socket"
         assert row in [hit for hit, _ in ranker.search(QUERY, 3)]
-        first, later = ranker.closer(QUERY, np.array([row, 0, row])), ranker.closer(QUERY, np.array([0]))
+        first, later = (
+            ranker.translation_z_scores(QUERY, np.array([row, 0, row])),
+            ranker.translation_z_scores(QUERY, np.array([0])),
+        )
         assert first is not None
         assert later is not None
         assert first.tolist() == pytest.approx([first[0], later[0], first[0]])
     compacted, _ = Index.update(tmp_path / "index", compact=True)
     with compacted as index:
         names = [document.name for document in index.documents.documents(range(len(index)))]
-        again = cast(UnifRanker, index.ranker("unif")).closer(QUERY, np.array([names.index("close_socket")]))
+        again = cast(UnifRanker, index.ranker("unif")).translation_z_scores(
+            QUERY, np.array([names.index("close_socket")])
+        )
         assert again is not None
         assert first[0] == pytest.approx(again[0], rel=0.2)  # the sample and the mean length are new
 
@@ -173,12 +180,12 @@ def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: I
     head().save(tmp_path / "run" / "head")
     ranker = UnifRanker(head=str(tmp_path / "run"))
     ranker.fit(index.word_table())
-    whole = ranker.closer(QUERY, np.array([3, 1]))
+    whole = ranker.translation_z_scores(QUERY, np.array([3, 1]))
     assert whole is not None
-    none = ranker.closer_without(QUERY, index.word_table(), 3, "literals")
+    none = ranker.ablated_translation_z_score(QUERY, index.word_table(), 3, "literals")
     assert none == pytest.approx(float(whole[0]))  # it has none
-    assert ranker.closer_without(QUERY, index.word_table(), 1, "doc") != pytest.approx(float(whole[1]))
-    rest = ranker.without(index.word_table(), [3], index.documents.documents([3]), "literals")
+    assert ranker.ablated_translation_z_score(QUERY, index.word_table(), 1, "doc") != pytest.approx(float(whole[1]))
+    rest = ranker.ablated_vectors(index.word_table(), [3], index.documents.documents([3]), "literals")
     np.testing.assert_allclose(rest[0], ranker.vectors.vectors(np.array([3]))[0], atol=1e-5)
 
 

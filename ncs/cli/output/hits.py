@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from ncs.console import is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
-from ncs.search.explain_table import reading_lines, reasons_lines
-from ncs.search.highlight import excerpt, marked_lines, marks, name_marks, numbered
+from ncs.search.explain_table import query_lines, reasons_lines
+from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
 from ncs.serve.terminal import (
     MARK,
     NAME_MARK,
@@ -79,7 +79,7 @@ def show(
 def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
     """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
-        print("\n".join([*reading_lines(answer, PLAIN_WIDTH), ""]))
+        print("\n".join([*query_lines(answer, PLAIN_WIDTH), ""]))
     for hit in answer["hits"]:
         print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
         if line := copies_line(hit):
@@ -105,7 +105,7 @@ def _print_code(hit: Mapping[str, Any], text: str, all_lines: bool) -> None:
     code: str = visible(hit["code"].rstrip("\n"))
     lines = code.split("\n")
     ranges = _shown_ranges(code, [*marks(code, text), *name_marks(code, explained_names(hit))], all_lines)
-    numbers = numbered(hit)
+    numbers = has_file_lines(hit)
     for i, (first, end) in enumerate(ranges):
         if i:
             print("      ...")
@@ -122,7 +122,7 @@ def show_table(answer: Answer, locator: SourceLocator, *, code: bool = True, all
 
     console, host = rich_console(), gethostname()
     if "explanation" in answer:
-        console.print(Text("\n".join(reading_lines(answer, console.width)), "dim"), end="\n\n")
+        console.print(Text("\n".join(query_lines(answer, console.width)), "dim"), end="\n\n")
     for hit in answer["hits"]:
         path = locator.path(hit) if console.is_terminal else None
         _print_header(console, hit, link_to(path, hit["start_line"], host) if path else None)
@@ -168,7 +168,7 @@ def _print_colored_code(console: Console, hit: Mapping[str, Any], text: str, all
     code = visible(hit["code"].rstrip("\n")).expandtabs(TAB)
     words, names = marks(code, text), name_marks(code, explained_names(hit))
     lines = _highlight_code(code, hit["language"], {NAME_MARK: names, MARK: words})
-    numbers = numbered(hit)
+    numbers = has_file_lines(hit)
     width = len(str(hit["start_line"] + len(lines))) if numbers else 0
     ranges = _shown_ranges(code, [*words, *names], all_lines)
     for i, (first, end) in enumerate(ranges):

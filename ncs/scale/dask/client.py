@@ -135,7 +135,7 @@ class _Merge:
             archive.extractall(room)
             for batch, entries, owners in segment_batches(Path(room)):
                 name = part.name(self._names)
-                self._collector.add(_renamed(batch, name), [replace(each, repository=name) for each in entries], owners)
+                self._collector.add(_renamed(batch, name), [each._replace(repository=name) for each in entries], owners)
         path.unlink()
 
 

@@ -1,4 +1,4 @@
-"""Documents and questions as vectors of somebody else's model: what `transformers` and `endpoint` share."""
+"""The base of rankers by external text embeddings: `transformers` and `endpoint`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH = 1000  # documents read at a time; models have smaller batches of their o
 
 
 class TextModel(Protocol):
-    """Makes vectors [n, d] of texts; documents and questions may be treated apart. Lengths do not matter."""
+    """Embeds texts as vectors [n, d] of any length; documents and queries may be embedded differently."""
 
     def documents(self, texts: Sequence[str]) -> Matrix: ...
 
@@ -58,7 +58,7 @@ class DenseRanker(Ranker):
 
     @property
     def model(self) -> TextModel:
-        """The model, opened when it is asked for first; raises BadInput where none is named or it cannot be opened."""
+        """The model, opened on first use; raises BadInput if none is named or it cannot be opened."""
         if not self.config.get(self.needs):
             raise BadInput(f"{self.name!r} needs a {self.needs}; name it: {self.name}:{self.needs}=...")
         if self._model is None:
@@ -73,7 +73,7 @@ class DenseRanker(Ranker):
         return self._index
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Open the model and ask it for one text; raises NcsError where it cannot be had."""
+        """Open the model and embed one text; raises NcsError."""
         self._checked(self.model.queries(["open file"]), 1)
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
@@ -96,7 +96,7 @@ class DenseRanker(Ranker):
             yield self._checked(self.model.documents([text_of(document) for document in batch]), len(batch))
 
     def _checked(self, vectors: Matrix, n: int) -> Matrix:
-        """As unit vectors; raises NcsError for what is none."""
+        """Normalize vectors; raises NcsError for invalid ones."""
         if vectors.ndim != 2 or len(vectors) != n or not np.isfinite(vectors).all():
             raise NcsError(f"{self.config[self.needs]} gave no vectors of numbers, one a text; ask another model")
         return unit_rows(np.ascontiguousarray(vectors, np.float32))
@@ -141,7 +141,7 @@ class DenseRanker(Ranker):
 
 
 def text_of(document: Document) -> str:
-    """What a model reads of a document: its documentation, where the code does not hold it, and its code."""
+    """The text of a document for a model: its documentation, unless it is in the code, and its code."""
     doc = " ".join(document.words.get("doc", ()))
     first_line = doc.strip().partition("\n")[0]
     return document.code if first_line in document.code else f"{doc}\n{document.code}"

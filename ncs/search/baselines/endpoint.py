@@ -1,4 +1,6 @@
-"""Any server that speaks OpenAI's embeddings API as a ranker: the code of every function is sent to it."""
+"""The ranker `endpoint`: embeddings from a server with OpenAI's embeddings API; the code of every function is sent to
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from ncs.types import Matrix
 
 KEY_VARIABLE = "NCS_ENDPOINT_KEY"
-RETRIES, TIMEOUT = 5, 60.0  # waits grow as the library has them, or as the server says; seconds
+RETRIES, TIMEOUT = 5, 60.0  # seconds; retries wait as the library or the server says
 
 
 def endpoint_ranker(
@@ -69,35 +71,35 @@ class EndpointModel:
         self._dim: int | None = config["dimensions"]
 
     def documents(self, texts: Sequence[str]) -> Matrix:
-        """Vectors [n, d] as the server gave them; raises NcsError for a refusal or an answer that does not fit."""
+        """Vectors [n, d] from the server; raises NcsError for errors and invalid answers."""
         return self._embedded([self._config["document_prefix"] + text for text in texts])
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """As `documents`, for questions."""
+        """As `documents`, for queries."""
         return self._embedded([self._config["query_prefix"] + text for text in texts])
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _embedded(self, texts: Sequence[str]) -> Matrix:
         size = self._config["batch"]
-        vectors = [self._asked(texts[start : start + size]) for start in range(0, len(texts), size)]
+        vectors = [self._request(texts[start : start + size]) for start in range(0, len(texts), size)]
         return np.concatenate(vectors)
 
-    def _asked(self, texts: Sequence[str]) -> Matrix:
+    def _request(self, texts: Sequence[str]) -> Matrix:
         """One request."""
         import openai
 
         url, longest = self._config["url"], self._config["max_characters"]
-        inputs = [text[:longest] if text.strip() else "-" for text in texts]  # servers refuse empty texts
+        inputs = [text[:longest] if text.strip() else "-" for text in texts]  # servers reject empty texts
         extra = {"dimensions": self._config["dimensions"]} if self._config["dimensions"] else {}
         try:
             answer = self._client.embeddings.create(
                 input=inputs, model=self._config["model"], encoding_format="float", extra_headers=self._headers, **extra
             )
-            ordered = sorted(answer.data, key=lambda each: each.index)
-            vectors = [np.array(list(each.embedding), np.float32) for each in ordered]
+            embeddings = sorted(answer.data, key=lambda each: each.index)
+            vectors = [np.array(list(each.embedding), np.float32) for each in embeddings]
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise NcsError(f"{url} refused the key; put a valid one into ${self._config['key_variable']}") from error
         except openai.APIStatusError as error:
@@ -106,10 +108,10 @@ class EndpointModel:
             raise NcsError(f"cannot reach {url} ({_line(error)}); start the server or correct the address") from error
         except (openai.APIError, ValueError, TypeError, AttributeError) as error:
             raise NcsError(f"{url} gave no embeddings ({_line(error)}); ask another server") from error
-        return self._fitting(vectors, len(texts))
+        return self._to_array(vectors, len(texts))
 
-    def _fitting(self, vectors: Sequence[NDArray[np.float32]], n: int) -> Matrix:
-        """As an array; raises NcsError where there are too few or lengths differ, from the first answer on."""
+    def _to_array(self, vectors: Sequence[NDArray[np.float32]], n: int) -> Matrix:
+        """As an array; raises NcsError if the number or the length of vectors is wrong."""
         url = self._config["url"]
         if len(vectors) != n:
             raise NcsError(f"{url} gave {len(vectors)} vectors for {n} texts; ask another server")
@@ -123,7 +125,7 @@ class EndpointModel:
 
 
 def _client(config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """A client, and headers for its requests: nothing of what OPENAI_* variables hold for another server."""
+    """A client and its headers; OPENAI_* variables, meant for another server, are ignored."""
     try:
         from openai import Omit, OpenAI
     except ImportError:
@@ -135,5 +137,5 @@ def _client(config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
 
 
 def _line(error: Exception) -> str:
-    """An error's first line, cut."""
+    """The first line of an error, shortened."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,4 +1,4 @@
-"""NCS with query enhancement: words of code added to a query that go with its words in known answers."""
+"""The ranker `ncs_enhanced`: NCS with queries enhanced by code words that co-occur with their words in answers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ LEAST_WEIGHT = 0.05
 class EnhancedRanker(Ranker):
     """Asks `part` for the query and, for each of its words, the best code word where its weight >= `least_weight`.
 
-    The weights are learnt from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
-    enhancement). Pairs whose query is one of the file `leave_out` are not learnt from: an evaluation names its own
-    queries there. idf: weigh code words; as published they count alike. Stop words of a query get no code word,
-    and no word is added twice or where it is already.
-    Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
+    The weights are learned from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
+    enhancement), without the queries in the file `leave_out`, for example those of an evaluation. idf: weigh code
+    words; as published they count alike. Stop words of a query get no code word, and no word is added twice or where
+    it is already. Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
     """
 
     can_extend = True
@@ -74,18 +73,18 @@ class EnhancedRanker(Ranker):
         self.part.fit(words, embeddings, track=track)
 
     def _pairs(self, track: Track) -> Iterable[tuple[list[str], list[str]]]:
-        from ncs.search.pairs import code_words, normalised, read_pairs, read_questions
+        from ncs.search.pairs import code_words, normalized, read_pairs, read_questions
 
         if not self.config["pairs"]:
             raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
         left_out = self.config["leave_out"]
-        unwanted = set(map(normalised, read_questions(Path(str(left_out))))) if left_out else set()
+        unwanted = set(map(normalized, read_questions(Path(str(left_out))))) if left_out else set()
         for query, code, language in track(read_pairs(Path(str(self.config["pairs"]))), self.name, unit="pairs"):
-            if normalised(query) not in unwanted:
+            if normalized(query) not in unwanted:
                 yield content_words(tokenize(query)), code_words(code, language)
 
     def added(self, text: str) -> list[str]:
-        """The code words that go with the words of a query, in its order; raises BadInput before fit or load."""
+        """The code words to add to a query, in the order of its words; raises BadInput before fit or load."""
         if self._words is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
         words = tokenize(text)
@@ -94,7 +93,7 @@ class EnhancedRanker(Ranker):
         return list(dict.fromkeys(strong))
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """What the part finds for the query with the added words."""
+        """The hits of the part for the query with the added words."""
         return self.part.search(" ".join([text, *self.added(text)]), k, allowed=allowed)
 
     def rank(
@@ -120,7 +119,7 @@ class EnhancedRanker(Ranker):
         (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Nothing: the part extends itself."""
+        """Do nothing: the part extends itself."""
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""

@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from ncs.types import Document, Mask
 
 DEPTH = 500
-"""How many documents of a ranking are sorted, as published."""
+"""Number of documents that are sorted, as published."""
 LEAST_LINES, LEAST_TOKENS = 3, 10
 _TYPED = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the six keys ask of some documents, one number a document, in the order of the ranking."""
+    """The values behind the six keys, one number per document, in the order of the ranking."""
 
     lines: NDArray[np.int64]
     tokens: NDArray[np.int64]
     words: NDArray[np.int64]
-    """How many of the query's words it contains."""
+    """Number of the query's words that it contains."""
     spellings: NDArray[np.int64]
-    """How many of the query's tokens it contains as they were typed, not split."""
+    """Number of the query's tokens that it contains as typed, not split."""
 
 
 def grades(facts: Facts, n: int, m: int) -> NDArray[np.int64]:
     """The six keys of each document as one number from 0 to 63; a more important key is a higher bit.
 
     From the least important one: at least 3 lines; at least 10 tokens; n-1 of the query's n words; all n; m-1 of
-    its m tokens as typed; all m (Sachdev et al. 2018, post-ranking). A query without words or tokens tells no
-    document from another by them.
+    its m tokens as typed; all m (Sachdev et al. 2018, post-ranking). A query without words or tokens gives all
+    documents the same keys.
     """
     keys = (
         facts.lines >= LEAST_LINES,
@@ -108,7 +108,7 @@ class PostrankRanker(Ranker):
         self._words = words
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """Nothing is learned: a search reads the documents that it sorts."""
+        """Do nothing: a search reads the documents that it sorts."""
         self._documents = documents
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
@@ -129,8 +129,8 @@ class PostrankRanker(Ranker):
         if not self.stop_words:
             words, typed = content_words(words), content_words(typed)
         ids, offsets = table.select_rows(NCS_FIELDS, rows)
-        known = np.array([id for word in set(words) if (id := table.vocabulary.id(word)) is not None], np.int32)
-        contained = [np.isin(known, part).sum() for part in np.split(ids, offsets[1:-1])] if len(rows) else []
+        query_ids = np.array([id for word in set(words) if (id := table.vocabulary.id(word)) is not None], np.int32)
+        contained = [np.isin(query_ids, part).sum() for part in np.split(ids, offsets[1:-1])] if len(rows) else []
         documents = self._read(rows.tolist())
         facts = Facts(
             lines=np.array([document.end_line - document.start_line + 1 for document in documents], np.int64),
@@ -160,7 +160,7 @@ class PostrankRanker(Ranker):
         (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Nothing: the part extends itself."""
+        """Do nothing: the part extends itself."""
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput where it was not built, IndexDamaged for damaged files."""

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model as a ranker: E5, BGE, GTE, Contriever, UniXcoder, E5-Mistral and the like."""
+"""The ranker `transformers`: any sentence-transformers model, such as E5, BGE, GTE, Contriever or UniXcoder."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ FAMILIES: Mapping[str, Family] = {
     "contriever": Family("", "", "mean"),
     "unixcoder": Family("", "", "mean"),
 }
-"""The first whose name is a part of the model's (`intfloat/e5-base-v2` -> e5) is taken."""
+"""The first whose name is a part of the model's name is used: `intfloat/e5-base-v2` -> e5."""
 NO_FAMILY = Family()
 
 
 def family_of(model: str) -> Family:
-    """The family that the last part of a model's name or path tells.
+    """The family of a model by the last part of its name or path.
 
     >>> family_of("intfloat/multilingual-e5-small").document_prefix, family_of("my/code-model")
     ('passage: ', Family(query_prefix=None, document_prefix=None, pooling=None))
     """
     last = Path(model).name.lower()
-    found = (family for name, family in FAMILIES.items() if re.search(rf"(^|[-_.]){name}($|[-_.])", last))
-    return next(found, NO_FAMILY)
+    families = (family for name, family in FAMILIES.items() if re.search(rf"(^|[-_.]){name}($|[-_.])", last))
+    return next(families, NO_FAMILY)
 
 
 def transformers_ranker(
@@ -70,7 +70,7 @@ def transformers_ranker(
     device: str | None = None,
     download: bool = False,
 ) -> DenseRanker:
-    """A ranker by a model's folder or name; without download=True nothing but this machine is asked for it.
+    """A ranker by a model's folder or name; it is downloaded only with download=True.
 
     Prefixes and pooling are those of the model's family unless given. dtype: `float16` halves the memory a large
     model takes; vectors are float32 all the same. device: `cuda`, `cpu`; by default a GPU where there is one.
@@ -94,12 +94,12 @@ def transformers_ranker(
 
 
 class SentenceModel:
-    """A model of the sentence-transformers library, opened; texts are cut at `max_tokens` of its own tokens."""
+    """An open sentence-transformers model; texts are truncated to `max_tokens`."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """Raises MissingExtra without the library, BadInput for a model that is not here or cannot be read."""
+        """Raises MissingExtra without the library, BadInput for a model that is missing or cannot be read."""
         self._config = config
-        self._model = _opened(config)
+        self._model = _open(config)
 
     def documents(self, texts: Sequence[str]) -> Matrix:
         """Unit vectors [n, d]."""
@@ -111,9 +111,9 @@ class SentenceModel:
 
     def _encoded(self, texts: Sequence[str], kind: str) -> Matrix:
         prefix = self._config[f"{kind}_prefix"]
-        # without a prefix of ours, the model's own one for this kind of text, where its files name one
+        # without a prefix of the family, the model's own prefix, if any
         encode = getattr(self._model, f"encode_{kind}") if prefix is None else self._model.encode
-        found = encode(
+        vectors = encode(
             list(texts),
             prompt=prefix,
             batch_size=self._config["batch"],
@@ -121,10 +121,10 @@ class SentenceModel:
             convert_to_numpy=True,
             show_progress_bar=False,
         )
-        return np.asarray(found, np.float32)
+        return np.asarray(vectors, np.float32)
 
 
-def _opened(config: Mapping[str, Any]) -> Any:
+def _open(config: Mapping[str, Any]) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -148,25 +148,22 @@ def _opened(config: Mapping[str, Any]) -> Any:
             f"cannot open the model {name} ({reason if here or config['download'] else 'it is not on this machine'});"
             " name its folder, or let it be downloaded with download=true"
         ) from error
-    limit, wanted = model.max_seq_length, int(config["max_tokens"])
-    model.max_seq_length = min(limit, wanted) if limit else wanted
+    limit, max_tokens = model.max_seq_length, int(config["max_tokens"])
+    model.max_seq_length = min(limit, max_tokens) if limit else max_tokens
     if config["pooling"]:
         _pool(model, config["pooling"])
     return model
 
 
 def _folder(name: str, revision: str | None) -> str:
-    """Where a model lies on this machine; raises OSError or ValueError where it does not.
-
-    The library asks the network in places even when it is told to use local files only; of a folder it does not.
-    """
+    """The local folder of a model; raises OSError or ValueError. Given a folder, the library never uses the network."""
     from huggingface_hub import snapshot_download
 
     return name if Path(name).is_dir() else str(snapshot_download(name, revision=revision, local_files_only=True))
 
 
 def _pool(model: Any, pooling: str) -> None:
-    """Pool as we say, whatever the model's files say."""
+    """Override the pooling of the model's files."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     for at, module in enumerate(model):

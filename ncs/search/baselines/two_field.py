@@ -1,4 +1,6 @@
-"""The Elasticsearch baseline of Husain et al. 2019: BM25 of a function's name plus of its whole text, as in Lucene."""
+"""The ranker `two_field`: the Elasticsearch baseline of Husain et al. 2019, BM25 of a function's name plus of its
+text.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,9 @@ class TwoFieldRanker(Ranker):
         score(q, d) = sum over fields f and tokens t of q:  idf_f(t) * tf / (tf + k1 * (1 - b + b * l_f(d) / mean l_f))
         idf_f(t) = log(1 + (N_f - df + .5) / (df + .5)),  N_f and the mean over the documents that have the field
 
-    as Lucene has it since version 8; before, all scores were k1 + 1 times as high. l_f(d) is what one byte keeps of
-    a length. The name is split into words, the text is the code; tokens are those of Lucene's standard analyser.
-    Its folder holds the postings, terms spelled `name:get` and `text:get`, and `config.json`.
+    as in Lucene 8 and later. l_f(d) is a length rounded to one byte. The name is split into words, the text is the
+    code; tokens are those of Lucene's standard analyser. Its folder holds the postings, terms spelled `name:get` and
+    `text:get`, and `config.json`.
     """
 
     def __init__(self, name: str = "two_field", *, k1: float = 1.2, b: float = 0.75) -> None:
@@ -56,13 +58,13 @@ class TwoFieldRanker(Ranker):
 
     @property
     def postings(self) -> Postings:
-        """What `fit_documents` made or `load` opened; raises BadInput before."""
+        """The postings; raises BadInput before `fit_documents` or `load`."""
         if self._postings is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
         return self._postings
 
     def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Nothing: the text is read, not the words."""
+        """Do nothing: the text is read, not the words."""
 
     def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
         """Count the tokens of every name and text; raises BadInput where the index keeps no code."""
@@ -108,7 +110,7 @@ def _documents(documents: DocumentTable, track: Track, stage: str) -> Iterator[D
 
 @dataclass(slots=True)
 class _Counts:
-    """How often each term of one field stands in each document, in row order."""
+    """Term frequencies of one field by document, in row order."""
 
     terms: dict[str, int] = field(default_factory=dict)
     ids: array[int] = field(default_factory=lambda: array("i"))
@@ -130,23 +132,23 @@ class _Counts:
         return np.repeat(np.arange(len(distinct)), distinct)
 
     def impacts(self, rows: NDArray[np.int64], k1: float, b: float) -> NDArray[np.float64]:
-        """What each count adds to a score."""
+        """The score contribution of each count."""
         lengths, tf = np.frombuffer(self.lengths, np.int64), np.frombuffer(self.tf, np.intc)
-        ids, filled = np.frombuffer(self.ids, np.intc), np.count_nonzero(lengths)
+        ids, documents = np.frombuffer(self.ids, np.intc), np.count_nonzero(lengths)
         df = np.bincount(ids, minlength=len(self.terms))
-        idf = np.log1p((filled - df + 0.5) / (df + 0.5))
-        saturation = k1 * (1 - b + b * one_byte_lengths(lengths) / (lengths.sum() / max(1, filled)))
-        found: NDArray[np.float64] = idf[ids] * tf / (tf + saturation[rows])
-        return found
+        idf = np.log1p((documents - df + 0.5) / (df + 0.5))
+        saturation = k1 * (1 - b + b * one_byte_lengths(lengths) / (lengths.sum() / max(1, documents)))
+        scores: NDArray[np.float64] = idf[ids] * tf / (tf + saturation[rows])
+        return scores
 
 
 def _postings(counts: Mapping[TextField, _Counts], k1: float, b: float) -> Postings:
-    """Both fields in one: scores are sums over terms, so it does not matter which field a term is of."""
-    spelled = {f"{name}:{term}": (name, id) for name in counts for term, id in counts[name].terms.items()}
-    terms = Vocabulary.of(spelled)
+    """Both fields in one table: scores are sums over terms of either field."""
+    term_ids = {f"{name}:{term}": (name, id) for name in counts for term, id in counts[name].terms.items()}
+    terms = Vocabulary.of(term_ids)
     number = {name: np.zeros(len(each.terms), np.int64) for name, each in counts.items()}
     for at, term in enumerate(terms):
-        name, id = spelled[term]
+        name, id = term_ids[term]
         number[name][id] = at
     rows = [each.rows() for each in counts.values()]
     ids = np.concatenate([number[name][np.frombuffer(each.ids, np.intc)] for name, each in counts.items()])
@@ -184,7 +186,7 @@ _CATEGORIES = {"Nd": "0", "Nl": "a", "Mn": "x", "Me": "x", "Mc": "x", "Cf": "x",
 
 
 class _Kinds(dict[int, str]):
-    """Code point -> its kind; found out when it is met first."""
+    """Code point -> its kind, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         kind = self[code] = _kind(code)
@@ -216,14 +218,14 @@ def standard_tokens(text: str) -> list[str]:
     ['system.out.println', 'max_size', '3.14', "don't"]
     """
     if text.isascii():
-        found = _ASCII.findall(text)
+        tokens = _ASCII.findall(text)
     else:
-        found = [text[match.start() : match.end()] for match in _KINDS_PATTERN.finditer(text.translate(_KINDS))]
-    return [piece for token in found if _is_word(token) for piece in _pieces(token.lower())]
+        tokens = [text[match.start() : match.end()] for match in _KINDS_PATTERN.finditer(text.translate(_KINDS))]
+    return [piece for token in tokens if _is_word(token) for piece in _pieces(token.lower())]
 
 
 def _is_word(token: str) -> bool:
-    """Whether there is more in it than underscores and marks."""
+    """Whether it has more than underscores and marks."""
     return any(map(str.isalnum, token)) or any(_KINDS[ord(character)] in "TKI" for character in token)
 
 
@@ -232,8 +234,8 @@ def _pieces(token: str) -> Iterable[str]:
 
 
 def one_byte_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lengths as Lucene knows them, having kept each in one byte: exact to 40, then the first four binary digits of
-    what is over 24 (SmallFloat.intToByte4).
+    """Lengths as Lucene stores them in one byte: exact to 40, then four significant bits of the excess over 24
+    (SmallFloat.intToByte4).
 
     >>> one_byte_lengths(np.array([0, 39, 40, 41, 43, 100, 1000])).tolist()
     [0, 39, 40, 40, 42, 96, 984]

@@ -1,17 +1,16 @@
-"""What the best candidates say together: API names that many repositories share, and files that hold several of them.
+"""The consensus and file signals: API names that many repositories share, and files with several candidates.
 
-The idiom that answers a how-to query is the one that many good candidates share. Take the first POOL candidates,
-weighted by their score. For each name a that they use (called functions, types, constants):
+Good answers to a how-to query share an idiom. Take the first POOL candidates, weighted by their score. For each name a
+that they use (called functions, types, constants):
 
     lift(a)      = sum of weights of documents using a / sum of weights * log((N + 1) / (df(a) + 1)) * log(1 + R(a))
     consensus(d) = sum of lift(a) over the names of d among the strongest / sum of lift over the strongest
 
-R(a) is the number of repositories among those documents that use a. A name that one project alone uses is that
-project's own: what many projects came to independently is an idiom. So the weight of the whole signal also depends
-on how many repositories use the leading names, and inside one repository it is 0.
+R(a) is the number of repositories among those documents that use a. Only a name used by many projects is an idiom, so
+the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0.
 
-The file signal is evidence inside one project, where people ask for places; over many projects a folder named like the
-query lifts everything in it. It counts by 1 / the effective number of repositories among the candidates.
+The file signal helps inside one project, where queries ask for places; over many projects it would lift whole folders
+named like the query. Its weight is 1 / the effective number of repositories among the candidates.
 """
 
 from __future__ import annotations
@@ -35,19 +34,20 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 POOL = 200
-"""Candidates whose names are counted; 100 and 400 are no better on three development sets."""
+"""Candidates whose names are counted; 100 and 400 are no better."""
 STRONGEST = 25
 LEADING = 5
 HALF, STEEPNESS = 6.0, 2.0
-"""The gate is a half where the leading names are used by HALF repositories each, on average."""
+"""The gate is .5 if the leading names are used by HALF repositories each, on average."""
 NEIGHBORS = 100
-"""Of the best candidates, those whose file and repository count as evidence."""
+"""Candidates whose file and repository count as evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """Names that the best candidates share: ids int64 and lifts float64, strongest first; support: how many
-    repositories use each of the leading ones, on average."""
+    """Names shared by the best candidates: ids int64 and lifts float64, strongest first; support: mean number of
+    repositories that use each leading name.
+    """
 
     names: NDArray[np.int64]
     lifts: Scores
@@ -55,28 +55,26 @@ class Consensus:
 
     @property
     def gate(self) -> float:
-        """How far to believe it, 0 to 1, by the support in repositories; 0 where one repository is all there is."""
+        """The weight by support in repositories, 0 to 1; 0 for one repository."""
         if self.support <= 1:
             return 0.0
         return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
 
     def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
-        """The share of the lifts that each row's names hold, 0 to 1, [len(rows)]."""
+        """The share of the lifts of each row's names, 0 to 1, [len(rows)]."""
         ids, lengths = uses.of(rows)
         order = np.argsort(self.names)
         names, lifts = self.names[order], self.lifts[order]
         at = np.minimum(np.searchsorted(names, ids), max(0, len(names) - 1))
         weights = np.where(names[at] == ids, lifts[at], 0.0) if len(names) else np.zeros(len(ids))
         owners = np.repeat(np.arange(len(rows)), lengths)
-        total = float(self.lifts.sum())  # strongest first, whatever ids the names have
+        total = float(self.lifts.sum())  # strongest first, independent of ids
         return np.bincount(owners, weights, minlength=len(rows)) / total if total > 0 else np.zeros(len(rows))
 
 
 def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
-    """The names that the first POOL rows share.
-
-    rows: best first. weights: of each row, not negative; where all are 0 there is no consensus. repositories: of
-    each row.
+    """The consensus of the first POOL rows. rows: best first. weights: of each row, not negative; if all are 0 there
+    is no consensus. repositories: of each row.
     """
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
     ids, lengths = uses.of(rows)
@@ -95,8 +93,9 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the candidates say together. pool: the rows whose names the consensus counts; inside: how far the candidates
-    stand in one project, 0 to 1."""
+    """Evidence from all candidates. pool: the rows that vote; inside: 1 / effective number of repositories, 1 for one
+    project.
+    """
 
     consensus: Consensus
     pool: Rows
@@ -127,7 +126,7 @@ def file_signal(
     title: float,
     neighbors: float,
 ) -> Scores:
-    """What each row's file says, [len(rows)]: its name, and its other candidates. rows: best first."""
+    """The file signal of each row, [len(rows)]: from the file's name and its other candidates. rows: best first."""
     shares = base / max(float(base[0]), 1e-9)
     titles = title * places.title_match(idf, rows)
     beside = neighbors * _support(places.files_of(rows), shares)
@@ -136,17 +135,19 @@ def file_signal(
 
 
 def _effective(owners: NDArray[np.int32], weights: Scores) -> float:
-    """How many repositories there are, as their weights are spread (inverse Simpson index); at least 1."""
+    """The effective number of repositories (inverse Simpson index of their weights); at least 1."""
     shares = np.bincount(owners, weights)
     total = float(shares.sum())
     return max(1.0, total**2 / float((shares**2).sum())) if total > 0 else 1.0
 
 
 def _support(files: NDArray[np.int64], weights: Scores) -> Scores:
-    """What the best candidates of each row's file weigh together, over the best file's; 0 for files without a name."""
-    known, numbers = np.unique(files, return_inverse=True)
+    """The total weight of the best candidates in each row's file, relative to the best file; 0 for files without a
+    name.
+    """
+    distinct_files, numbers = np.unique(files, return_inverse=True)
     head = np.where(np.arange(len(files)) < NEIGHBORS, weights, 0.0) * (files >= 0)
-    sums = np.bincount(numbers, head, minlength=len(known))
+    sums = np.bincount(numbers, head, minlength=len(distinct_files))
     best = float(sums.max(initial=0))
     support: Scores = sums[numbers] / best if best > 0 else np.zeros(len(files))
     return support

@@ -1,15 +1,13 @@
-"""What a learnt head says of candidates, on a scale that does not depend on how it was trained.
+"""The signal of a learned head: z-scores, independent of how the head was trained.
 
-Softmax with a learnt temperature puts all cosines of one head near .9 and of another near .3, so neither a cosine nor a
-difference of two means much. How far a document is above all others for a query does: with the mean m
-and the covariance C of the document vectors, cosines to a unit query q have the mean q . m and the variance q C q.
+The level and spread of cosines differ between heads. With the mean m and the covariance C of the document vectors,
+cosines to a unit query q have the mean q . m and the variance q C q.
 
     value(d) = max(0, (q . d - q . m) / sqrt(q C q)) / FAR
 
-A head that translates (ncs.learn.translation) scores each word of the query by itself too; that is
-on the same scale, and is added.
+A head with a translation (ncs.learn.translation) also scores single query words; its z-scores are added.
 
-What it counts beside the words is a number that calibration leaves in the ranker's room (ncs.build.calibration).
+Its weight is determined by calibration (ncs.build.calibration).
 """
 
 from __future__ import annotations
@@ -39,58 +37,59 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 NAME = "unif"
-"""The ranker whose head the hybrid listens to."""
+"""The ranker that has the head."""
 WEIGHT = "weight.json"
 FAR = 6.0
-"""Standard deviations that count 1; as far as the best documents of a large corpus."""
+"""Z-score with the value 1: that of the best documents of a large corpus."""
 SAMPLE = 2_048
-"""Documents whose mean and covariance are taken for those of all."""
+"""Documents sampled for mean and covariance."""
 
 
 @runtime_checkable
-class LearntVectors(Protocol):
-    """A ranker with vectors of its own for queries and documents: `ncs.search.unif.UnifRanker`."""
+class HeadVectors(Protocol):
+    """A ranker with learned vectors of queries and documents: `ncs.search.unif.UnifRanker`."""
 
     @property
     def vectors(self) -> Vectors:
         """Of the documents."""
 
-    def question(self, text: str) -> Matrix:
-        """Unit vector [d]; zeros where it knows no word."""
+    def query_vector(self, text: str) -> Matrix:
+        """Unit vector [d]; zeros without known words."""
 
-    def without(self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field) -> Matrix:
+    def ablated_vectors(
+        self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field
+    ) -> Matrix:
         """Unit vectors [n, d] of these documents, one field of each left out."""
 
     @property
     def translates(self) -> bool:
-        """Whether it looks for the words of a query one by one too."""
+        """Whether it also scores query words one by one."""
 
-    def closer(self, text: str, rows: Rows) -> Scores | None:
-        """How far these rows are above all documents, in standard deviations, by each word of the query alone;
-        None where the head has but vectors."""
+    def translation_z_scores(self, text: str, rows: Rows) -> Scores | None:
+        """Z-scores of these rows by single query words; None without a translation."""
 
-    def closer_without(self, text: str, words: WordTable, row: int, field: Field) -> float:
-        """The same of one document, one field of it left out; 0 where the head has but vectors."""
+    def ablated_translation_z_score(self, text: str, words: WordTable, row: int, field: Field) -> float:
+        """The same for one document without one field; 0 without a translation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the unit vectors of all documents lie: their mean [d] and covariance [d, d]."""
+    """Mean [d] and covariance [d, d] of the document vectors."""
 
     mean: Scores
     covariance: Scores
 
     @classmethod
     def of(cls, index: Vectors) -> Spread:
-        """Reads SAMPLE vectors, spread evenly."""
+        """From SAMPLE evenly spaced vectors."""
         rows = index.nonzero_rows()
         at = np.unique(np.linspace(0, max(0, len(rows) - 1), min(SAMPLE, len(rows))).astype(np.int64))
         vectors = index.vectors(rows[at]).astype(np.float64)
         mean = vectors.sum(axis=0) / max(1, len(vectors))
         return cls(mean, (vectors - mean).T @ (vectors - mean) / max(1, len(vectors)))
 
-    def standing(self, query: Matrix, cosines: Scores) -> Scores:
-        """How many standard deviations cosines to a query are above the mean of all documents."""
+    def z_scores(self, query: Matrix, cosines: Scores) -> Scores:
+        """Z-scores of cosines to a query."""
         spread = math.sqrt(max(0.0, float(query @ self.covariance @ query)))
         if spread < 1e-9:
             return np.zeros(len(cosines))
@@ -101,17 +100,17 @@ class Spread:
 class HeadSignal:
     """A head over the documents of an index."""
 
-    ranker: LearntVectors
+    ranker: HeadVectors
     spread: Spread
 
     @classmethod
-    def of(cls, ranker: LearntVectors) -> HeadSignal:
-        """Reads some of its vectors."""
+    def of(cls, ranker: HeadVectors) -> HeadSignal:
+        """From a sample of its vectors."""
         return cls(ranker, Spread.of(ranker.vectors))
 
-    def question(self, text: str) -> Matrix:
-        """The query's unit vector [d], zeros where the head knows no word of it."""
-        return self.ranker.question(text)
+    def query_vector(self, text: str) -> Matrix:
+        """The query's unit vector [d], zeros without known words."""
+        return self.ranker.query_vector(text)
 
     def near(self, query: Matrix, n: int, *, allowed: Mask | None = None) -> list[int]:
         """The n rows of the highest cosine; none for a query of zeros."""
@@ -122,26 +121,26 @@ class HeadSignal:
         return nearest
 
     def values(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
-        """The head's values of these rows, [len(rows)]; text: of the query, for a head that translates."""
-        return scaled(self.standing(query, rows, text))
+        """The head's values of these rows, [len(rows)]; text: of the query, for a translation."""
+        return scaled(self.z_scores(query, rows, text))
 
-    def standing(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
-        """How far these rows are above all documents, in standard deviations, [len(rows)]."""
-        standing = self.spread.standing(query, self.ranker.vectors.similarities(query, rows).astype(np.float64))
-        closer = self.ranker.closer(text, rows) if text else None
-        return standing if closer is None else standing + closer
+    def z_scores(self, query: Matrix, rows: Rows, text: str = "") -> Scores:
+        """Z-scores of these rows, [len(rows)]."""
+        z_scores = self.spread.z_scores(query, self.ranker.vectors.similarities(query, rows).astype(np.float64))
+        translation_z_scores = self.ranker.translation_z_scores(text, rows) if text else None
+        return z_scores if translation_z_scores is None else z_scores + translation_z_scores
 
 
-def scaled(standing: Scores) -> Scores:
-    """Values of the signal; 0 for what is no higher than the mean of all documents."""
-    values: Scores = np.maximum(0.0, standing) / FAR
+def scaled(z_scores: Scores) -> Scores:
+    """Values of the signal; 0 for negative z-scores."""
+    values: Scores = np.maximum(0.0, z_scores) / FAR
     return values
 
 
 def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
-    """What the head of an index counts: as `ncs tune` found, if that counts, else as it was weighed at the build.
+    """The weight of the head of an index: tuned, if `tuned`, else as determined at the build.
 
-    0 where there is no head, or none that was weighed. Raises IndexDamaged for what is no weight.
+    0 without a head or weight. Raises IndexDamaged for an invalid weight.
     """
     path = snapshot.statistics / NAME / WEIGHT
     if not path.is_file():
@@ -153,10 +152,10 @@ def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
     if not math.isfinite(weight) or weight < 0:
-        raise IndexDamaged(f"{path} holds no weight; build the index again")
+        raise IndexDamaged(f"{path} has no valid weight; build the index again")
     return weight
 
 
 def save_weight(statistics: Path, weight: float) -> None:
-    """Into the statistics of the ranker."""
+    """Write the weight into the ranker's statistics."""
     (statistics / NAME / WEIGHT).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")

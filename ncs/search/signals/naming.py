@@ -1,4 +1,6 @@
-"""What a candidate's name says of the query: how much of it, in which direction, and whether it is a name asked for."""
+"""The name and definition signals: overlap of a candidate's name and the query, its direction, and definitions of
+symbols.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 DIRECTION = 3.0
-"""What the right direction adds, and the wrong one takes away, where a name that is the whole query counts 1."""
+"""Added for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
 TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})
 _OPPOSITES = """
 show hide, open close, start stop, begin end, encode decode, encrypt decrypt, serialize deserialize, lock unlock,
@@ -52,16 +54,16 @@ def agreement(table: WordReader, rows: Rows, idf: Mapping[str, float], stems: St
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
-    known = stems.of_stems(idf)
-    order = np.argsort(known)
+    term_stems = stems.of_stems(idf)
+    order = np.argsort(term_stems)
     numbers = stems.numbers(ids)
-    at = np.minimum(np.searchsorted(known[order], numbers), len(order) - 1)
-    shared = np.flatnonzero(known[order][at] == numbers)
+    at = np.minimum(np.searchsorted(term_stems[order], numbers), len(order) - 1)
+    shared = np.flatnonzero(term_stems[order][at] == numbers)
     owners = np.repeat(np.arange(len(rows)), np.diff(offsets))[shared]
     precision = np.bincount(owners, minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
-    # recall counts a word once, however often the name has it
+    # recall counts each word once
     _, first = np.unique(owners * np.int64(len(table.vocabulary)) + ids[shared], return_index=True)
-    first.sort()  # summed in the order of the name, whatever ids its words have
+    first.sort()  # summed in the order of the name, independent of ids
     weights = np.array(list(idf.values()))[order[at[shared[first]]]]
     recall = np.minimum(np.bincount(owners[first], weights, minlength=len(rows)) / total, 1.0)
     result: Scores = np.sqrt(recall) * precision
@@ -69,7 +71,7 @@ def agreement(table: WordReader, rows: Rows, idf: Mapping[str, float], stems: St
 
 
 def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
-    """(source, target) stems of the conversions that a query asks for.
+    """(source, target) stems of the conversions in a query.
 
     >>> directions("how to convert an int to a string".split()), directions("string from int".split())
     ([('int', 'string')], [('int', 'string')])
@@ -91,7 +93,7 @@ def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def direction(table: WordReader, rows: Rows, tokens: Sequence[str], stems: Stems | None = None) -> Scores:
-    """1 where a row's name says the query's direction, -1 where it says the reverse or an opposite, else 0.
+    """1 if a row's name has the query's direction, -1 for the reverse or an opposite, else 0.
 
     Words and embeddings cannot tell `intToString` from `stringToInt`, or `show` from `hide`; a name can: `x to y` and
     `y from x` are one direction. An opposite counts where the name has it and not the query's own word.
@@ -104,8 +106,8 @@ def direction(table: WordReader, rows: Rows, tokens: Sequence[str], stems: Stems
         return result
     stems = stems or Stems(table.vocabulary)
     ids, offsets = table.select_rows(("name",), rows)
-    telling = np.isin(stems.numbers(ids), stems.of_stems(against.union(*pairs)))
-    for at in np.unique(np.searchsorted(offsets, np.flatnonzero(telling), side="right") - 1).tolist():
+    directional = np.isin(stems.numbers(ids), stems.of_stems(against.union(*pairs)))
+    for at in np.unique(np.searchsorted(offsets, np.flatnonzero(directional), side="right") - 1).tolist():
         words = [table.vocabulary.word(int(id)) for id in ids[offsets[at] : offsets[at + 1]]]
         name = stem_all(words)
         if any(stem in against and OPPOSITES[stem] not in name for stem in name):
@@ -116,7 +118,7 @@ def direction(table: WordReader, rows: Rows, tokens: Sequence[str], stems: Stems
 
 
 def _direction(name: Sequence[str], words: Sequence[str], source: str, target: str) -> int:
-    """1 for a name of this direction, -1 for the reverse, 0 where it says neither; words: the name's, not stemmed."""
+    """1 for a name of this direction, -1 for the reverse, else 0; words: of the name, not stemmed."""
     for at in range(1, len(name) - 1):
         if words[at] in TO or words[at] in FROM:
             around = (name[at - 1], name[at + 1]) if words[at] in TO else (name[at + 1], name[at - 1])
@@ -128,7 +130,7 @@ def _direction(name: Sequence[str], words: Sequence[str], source: str, target: s
 
 
 def definition(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
-    """How well each row defines a symbol that the query spells, [len(rows)].
+    """How well each row defines a symbol of the query, [len(rows)].
 
     In a sentence a symbol asks for its definition inside one project only (inside = 1): over many projects `how to
     restart an Activity` asks for no class of that name.

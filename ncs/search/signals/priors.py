@@ -1,4 +1,4 @@
-"""What a candidate's score is multiplied by: tests, examples, stubs, thin and unfinished bodies count less."""
+"""Factors known before any query: tests, examples, stubs, thin and unfinished bodies count less."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 ROLE = 0.5
-"""Measured inside repositories, where tests outnumber what they test; .3 and .7 are no better. Over many repositories
-it changes nothing beyond chance."""
+"""Factor of tests, examples and the like; .3 and .7 are no better."""
 OUTLINE = 0.5
 BODY, THIN = 0.7, 12
 """The factor of a body of at most THIN words over many projects: a getter, a delegate, an empty method. 6 words reach
 none of these, 20 and more reach what answers."""
 UNFINISHED = 0.5
-"""The factor of such a body that says it is not written yet."""
+"""The factor of such a body that says it is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
@@ -41,7 +40,7 @@ ASKS_FOR = {
     # not `configuration` or `build`: code that reads a configuration is asked for in these words
     SETTINGS: frozenset(f"{_FORMATS} stylesheet pipeline workflow deploy deployment".split()),
 }
-"""Role of a file -> the words of a query that ask for it."""
+"""Role of a file -> query words that ask for it."""
 
 
 def role_factors(roles: NDArray[np.int8], words: Sequence[str], *, factor: float = ROLE) -> Scores:
@@ -52,8 +51,8 @@ def role_factors(roles: NDArray[np.int8], words: Sequence[str], *, factor: float
     """
     by_role = np.full(max(SOURCE, *ASKS_FOR) + 1, float(factor))
     by_role[SOURCE] = 1
-    for role, asking in ASKS_FOR.items():
-        if not asking.isdisjoint(words):
+    for role, triggers in ASKS_FOR.items():
+        if not triggers.isdisjoint(words):
             by_role[role] = 1
     return by_role[roles]
 
@@ -76,7 +75,7 @@ def body_factors(
     *,
     factor: float = BODY,
 ) -> Scores:
-    """The factor of functions that do next to nothing, [len(rows)]. name: how much of the query each name says.
+    """The factor of functions with thin bodies, [len(rows)]. name: overlap of each name with the query.
 
     Inside one project (inside = 1) it is 1: there the one place is asked for, however short. Over many projects people
     ask how something is done; but the nearer a name is to the whole query, the more a short function is just what was
@@ -87,8 +86,9 @@ def body_factors(
 
 
 def quality_factors(table: WordReader, stems: Stems, rows: Rows, *, unfinished: float = UNFINISHED) -> Scores:
-    """The factor of thin functions that say they are not done, [len(rows)]: they raise `NotImplementedError`, throw
-    `UnsupportedOperationException` or say so."""
+    """The factor of thin functions that are not implemented, [len(rows)]: they raise `NotImplementedError`, throw
+    `UnsupportedOperationException` or say so.
+    """
     result = np.ones(len(rows))
     if unfinished != 1:
         thin = np.flatnonzero(_lengths(table, rows, IN_BODY) <= THIN)
@@ -97,14 +97,14 @@ def quality_factors(table: WordReader, stems: Stems, rows: Rows, *, unfinished: 
 
 
 def _lengths(table: WordReader, rows: Rows, fields: Sequence[Field]) -> NDArray[np.int64]:
-    """How many words the fields have together."""
+    """Number of words of the fields."""
     return np.asarray(table.lengths(rows)[:, [FIELDS.index(field) for field in fields]].sum(axis=1), np.int64)
 
 
 def _containing(
     table: WordReader, stems: Stems, rows: Rows, fields: Sequence[Field], phrases: Sequence[Sequence[str]]
 ) -> NDArray[np.bool_]:
-    """Which rows have all stems of one of the phrases."""
+    """Mask of the rows with all stems of one of the phrases."""
     ids, offsets = table.select_rows(fields, rows)
     numbers, owners = stems.numbers(ids), np.repeat(np.arange(len(rows)), np.diff(offsets))
     result = np.zeros(len(rows), np.bool_)

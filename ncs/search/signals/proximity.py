@@ -1,8 +1,8 @@
-"""Words of the query that are near each other in a document: `parse` beside `date`, not one at each end.
+"""The proximity signal: words of the query that are near each other in a document.
 
 For every two words that follow each other in the query, weighted by their idf, whether a document's code has both
 within WINDOW words of each other, in any order; its fields are read one after the other, so a name is beside its
-class. Comments and literals are left out: a comment may put two words together without the code doing anything.
+class. Comments and literals are left out.
 Only the best candidates are read, as postings hold no positions.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ncs.text.stems import Stems
 
 WINDOW = 4
-"""Words; 2 and 8 are no better."""
+"""Window in words; 2 and 8 are no better."""
 DEPTH = 150
-"""Candidates that are read; 400 give the same."""
+"""Candidates that are read; 400 are no better."""
 READ: tuple[Field, ...] = ("name", "scope", "calls", "enums", "identifiers", "types", "parameters")
 
 
@@ -42,7 +42,7 @@ def agreement(
         return result
     at, term, owners = _positions(table, stems, rows[:DEPTH], terms)
     near = np.zeros((min(len(rows), DEPTH), len(terms), len(terms)), np.bool_)
-    for step in range(1, WINDOW + 1):  # two that are near have fewer than WINDOW others between them
+    for step in range(1, WINDOW + 1):  # near: fewer than WINDOW words in between
         close = (at[step:] - at[:-step] <= WINDOW) & (owners[step:] == owners[:-step])
         near[owners[step:][close], term[step:][close], term[:-step][close]] = True
     weights = {(a, b): idf[terms[a]] + idf[terms[b]] for a, b in pairs}
@@ -57,9 +57,9 @@ def _positions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Where the rows' words are terms of the query: positions, ascending; which term; which row."""
     ids, offsets = table.select_rows(READ, rows)
-    known = stems.of_stems(terms)
-    order = np.argsort(known)
+    term_stems = stems.of_stems(terms)
+    order = np.argsort(term_stems)
     numbers = stems.numbers(ids)
-    nearest = np.minimum(np.searchsorted(known[order], numbers), len(order) - 1)
-    at = np.flatnonzero(known[order][nearest] == numbers)
+    nearest = np.minimum(np.searchsorted(term_stems[order], numbers), len(order) - 1)
+    at = np.flatnonzero(term_stems[order][nearest] == numbers)
     return at, order[nearest[at]], np.searchsorted(offsets, at, side="right") - 1

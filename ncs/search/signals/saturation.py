@@ -1,4 +1,4 @@
-"""Ten hits are not ten methods of one file: further hits of a file count less, and near duplicates are folded."""
+"""Diversity of hits: further hits of a file count less, and near duplicates are folded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def saturated(
     factor: float = SATURATION,
     clusters: NDArray[np.integer[Any]] | None = None,
 ) -> list[tuple[int, float]]:
-    """The best k positions and their scores, where the n-th further one of a file counts factor**n of its score.
+    """The best k positions and their scores; the n-th further one of a file has factor**n of its score.
 
     scores: in any order, not negative. files: a number for each; a negative one is of no file. Greedy, best first,
     ties by position. clusters: of near duplicates, negative for none; only the first of each is taken.
@@ -32,7 +32,7 @@ def saturated(
     [(0, 1.0), (2, 0.6)]
     """
     order, depth = np.lexsort((np.arange(len(scores)), -scores)), 4 * k
-    while True:  # what follows the first `depth` is no better than its score, however few of its file were taken
+    while True:  # positions after the first `depth` cannot have better scores
         best = _greedy(scores, files, k, order[:depth], factor, clusters)
         if depth >= len(order) or (len(best) == k and best[-1][1] >= scores[order[depth]]):
             return best
@@ -48,24 +48,24 @@ def _greedy(
     clusters: NDArray[np.integer[Any]] | None,
 ) -> list[tuple[int, float]]:
     """`saturated` among some positions, best first."""
-    left: dict[int, list[int]] = {}  # of each file, its positions, the best last
+    queues: dict[int, list[int]] = {}  # positions of each file, the best last
     for at in order[::-1].tolist():
-        left.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
-    count = dict.fromkeys(left, 0)
-    queue = [(-float(scores[positions[-1]]), positions[-1], file) for file, positions in left.items()]
+        queues.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
+    count = dict.fromkeys(queues, 0)
+    queue = [(-float(scores[positions[-1]]), positions[-1], file) for file, positions in queues.items()]
     heapq.heapify(queue)
     best: list[tuple[int, float]] = []
-    folded: set[int] = set()
+    clusters_taken: set[int] = set()
     while queue and len(best) < k:
         key, at, file = heapq.heappop(queue)
-        left[file].pop()
+        queues[file].pop()
         cluster = -1 if clusters is None else int(clusters[at])
-        if cluster not in folded:
+        if cluster not in clusters_taken:
             best.append((at, -key))
             count[file] += 1
         if cluster >= 0:
-            folded.add(cluster)
-        if left[file]:
-            following = left[file][-1]
+            clusters_taken.add(cluster)
+        if queues[file]:
+            following = queues[file][-1]
             heapq.heappush(queue, (-float(scores[following]) * factor ** count[file], following, file))
     return best

@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.highlight import highlight
 
 from ncs.console import visible
-from ncs.search.explain_table import reading_lines, reasons_lines
-from ncs.search.highlight import marks, name_marks, numbered
+from ncs.search.explain_table import query_lines, reasons_lines
+from ncs.search.highlight import has_file_lines, marks, name_marks
 from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, place
 
 MARK = "bold underline $text-warning"
@@ -44,7 +44,7 @@ def code(hit: Mapping[str, Any], query: str) -> Content:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)
     width = len(str(hit["start_line"] + len(lines)))
-    numbers = [str(hit["start_line"] + i) if numbered(hit) else "" for i in range(len(lines))]
+    numbers = [str(hit["start_line"] + i) if has_file_lines(hit) else "" for i in range(len(lines))]
     rows = [
         Content.assemble((f"{number:>{width}} ", "$text-muted"), line)
         for number, line in zip(numbers, lines, strict=True)
@@ -64,5 +64,5 @@ def _truncate(text: str) -> tuple[str, int]:
 
 def explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) -> Content:
     """How the query was understood, and why this hit has its score."""
-    lines = [*reading_lines(answer, width), "", *reasons_lines(hit["explanation"], width, 0)]
+    lines = [*query_lines(answer, width), "", *reasons_lines(hit["explanation"], width, 0)]
     return Content(visible("\n".join(lines)))
