@@ -66,7 +66,7 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     for ranker in (default, current):
         ranker.load(snapshot)
     weights = asdict(default.weights)
-    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or default.opened.head))
+    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or default.open_parts.head))
     examples = [Example.of(default.rank(each.text, HEAD), each.rows, names) for each in answered]
     negatives_only = [_all_but(each.wrong, default, each.text, names) for each in unanswered]
     found = sum(len(example.right) > 0 for example in examples)
