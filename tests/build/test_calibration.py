@@ -132,7 +132,7 @@ def test_a_least_confidence_leaves_out_what_is_less_likely(index: Index) -> None
     query = ["query", NONSENSE[2], "-i", str(index.folder), "--min-confidence", "0.5"]
     result = CliRunner().invoke(app, query)
     assert result.exit_code == 1
-    assert "best was 0.0" in result.stderr
+    assert "best: 0.0" in result.stderr
 
 
 def test_the_more_queries_have_an_answer_the_surer_a_hit_is(
