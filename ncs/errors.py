@@ -53,3 +53,9 @@ class IndexVersion(IndexFolderError):
 
 class IndexBusy(IndexFolderError):
     """Another process is writing to the index."""
+
+
+def check_k(k: int) -> None:
+    """Raise BadInput for a search for fewer than one hit."""
+    if k < 1:
+        raise BadInput(f"asked for {k} hits; ask for 1 or more")

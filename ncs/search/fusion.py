@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, check_k
 from ncs.search.rankers import Ranker, load_ranker
 from ncs.search.ranking import Ranking
 from ncs.storage.postings import top
@@ -72,8 +72,7 @@ class RrfRanker(Ranker):
         return Ranking([row for row, _ in hits], [score for _, score in hits], signals=signals)
 
     def _rankings(self, text: str, k: int, allowed: Mask | None) -> list[list[tuple[int, float]]]:
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         if not self.rankers:
             raise BadInput(f"ranker {self.name!r} is empty; call load first")
         return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self.rankers]

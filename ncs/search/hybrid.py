@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, check_k
 from ncs.learn.confidence import Calibration
 from ncs.search import candidates
 from ncs.search.candidates import Candidates, Parts
@@ -144,8 +144,7 @@ class HybridRanker(Ranker):
         ablated: AblatedScores | None = None,
     ) -> Ranking:
         """`search`, with the signals of every hit. ablated: a document that is scored without one of its fields."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
         parts, facts = self.open_parts, self.open_parts.facts
         intent = read_intent(text, facts.languages)

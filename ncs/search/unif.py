@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, IndexDamaged, check_k
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
@@ -203,8 +203,7 @@ class UnifRanker(Ranker):
         A head with a translation reorders the best TRANSLATED of them by both standings.
         """
         vectors = self.vectors
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         query = self.query_vector(text)
         if not query.any():
             return []

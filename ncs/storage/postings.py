@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, IndexDamaged, check_k
 from ncs.storage.snapshot import load_array
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
@@ -201,8 +201,7 @@ class Postings:
 
     def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """The best k rows and their scores for stems with these weights."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
         if self.live is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexVersion, StoreLost
+from ncs.errors import IndexVersion, StoreLost, check_k
 from ncs.index import Index
 from ncs.scale.milvus.store import (
     DENSE,
@@ -184,8 +184,7 @@ class StorePostings(Postings):
 
     def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """As Postings does."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         query: dict[int, float] = {}
         for stem, weight in weights.items():
             query[dimension(stem)] = query.get(dimension(stem), 0.0) + weight

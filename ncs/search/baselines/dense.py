@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, NcsError
+from ncs.errors import BadInput, IndexDamaged, NcsError, check_k
 from ncs.learn.tfidf import unit_rows
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, statistics_of
@@ -103,8 +103,7 @@ class DenseRanker(Ranker):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none for an empty question. BadInput for k < 1."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         if not text.strip():
             return []
         query = self._checked(self.model.queries([text]), 1)

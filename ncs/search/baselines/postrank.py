@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, IndexDamaged, check_k
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, create_part, save_part, statistics_of
 from ncs.storage.documents import Documents
@@ -113,8 +113,7 @@ class PostrankRanker(Ranker):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows by (-score, row); raises BadInput for k < 1."""
-        if k < 1:
-            raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        check_k(k)
         if self._words is None:
             raise BadInput(f"ranker {self.name!r} is empty; call fit and fit_documents, or load first")
         ranking = self.part.search(text, max(k, self.depth), allowed=allowed)
