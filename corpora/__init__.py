@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CORPORA: Mapping[str, str] = {
     "cosqa": "corpora.cosqa:read",
     "nlp2api": "corpora.nlp2api:read",
-    "codesearchnet": "corpora.codesearchnet:challenges",
+    "codesearchnet": "corpora.codesearchnet.challenge:challenges",
     "coir": "corpora.coir:read_all",
     "repo_search": "corpora.repo_search:corpora",
 }

@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
+from ncs.console import tracker
 from ncs.errors import NcsError, SourceError
 from ncs.progress import Track, silent
 
@@ -23,8 +24,6 @@ LIST = Path(__file__).with_suffix(".txt")
 JOBS = 4
 ENOUGH = 0.9
 """Share of the packages that must be there for the corpus to be worth searching."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +89,14 @@ def fetch(pinned: Sequence[Package], folder: Path, *, track: Track = silent) -> 
 
 def _bring(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) -> Iterator[tuple[str, str]]:
     """Each package's spec and the reason of its failure, "" for success."""
+    pack = partial(_pack, npm, scratch, folder)
     # The first few get one short try: without a network all of them fail at once.
     first, rest = missing[:JOBS], missing[JOBS:]
     with ThreadPoolExecutor(JOBS) as pool:
-        reasons = list(pool.map(partial(_pack, npm, scratch, folder, tries=1, seconds=60), first))
-        yield from zip((package.spec for package in first), reasons, strict=True)
-        if all(reasons):
-            yield from ((package.spec, "not tried, as the first ones failed") for package in rest)
-        else:
-            later = pool.map(partial(_pack, npm, scratch, folder), rest)
-            yield from zip((package.spec for package in rest), later, strict=True)
+        reasons = list(pool.map(partial(pack, tries=1, seconds=60), first))
+        later = ("not tried, as the first ones failed" for _ in rest) if all(reasons) else pool.map(pack, rest)
+        for package, reason in zip(missing, chain(reasons, later), strict=True):
+            yield package.spec, reason
 
 
 def _pack(npm: str, scratch: Path, folder: Path, package: Package, *, tries: int = 3, seconds: int = 300) -> str:
@@ -119,18 +116,10 @@ def _pack(npm: str, scratch: Path, folder: Path, package: Package, *, tries: int
     return ""
 
 
-def _count(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """A Track that counts on one line of the terminal."""
-    for number, item in enumerate(items, 1):
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{stage} {number} of {total} {unit}" + "\n" * (number == total))
-        yield item
-
-
 def main(folder: str) -> int:
     """Fetch the pinned list; 0 if enough of it arrived, else 1 and one line with the reason."""
     try:
-        failed = fetch(packages(), Path(folder), track=_count)
+        failed = fetch(packages(), Path(folder), track=tracker(False))
     except (NcsError, OSError) as error:
         sys.stderr.write(f"no Android corpus: {error}\n")
         return 1

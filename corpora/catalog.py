@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from corpora import coir, nlp2api, repo_search
-from corpora.download import JOBS, TRIES, Client, Downloads, RemoteFile, fetch_all, filter_zip
+from corpora.download import Client, Downloads, RemoteFile, fetch_all, filter_zip
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
-from ncs.progress import Track, silent
 
 CATALOG = Path(__file__).with_suffix(".txt")
 HUB = "https://huggingface.co"
@@ -28,15 +27,6 @@ FETCHED: Mapping[str, str] = {
     "repo_search": f"the pinned repositories that {repo_search.ROWS} names, from GitHub",
 }
 """Corpora that `fetch` can fetch, with a line about each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hosts:
-    """Where to look: another list of addresses, other hosts with the same interface."""
-
-    catalog: Path = CATALOG
-    hub: str = HUB
-    github: str = repo_search.GITHUB
 
 
 def read_catalog(path: Path = CATALOG) -> dict[str, list[RemoteFile]]:
@@ -62,41 +52,36 @@ def fetch_corpus(
     data: Path,
     *,
     only: str = "*",
-    hosts: Hosts = Hosts(),
-    jobs: int = JOBS,
-    tries: int = TRIES,
-    again: bool = False,
-    track: Track = silent,
+    catalog: Path = CATALOG,
+    hub: str = HUB,
+    github: str = repo_search.GITHUB,
+    **options: Any,
 ) -> Downloads:
     """Fetch a corpus's files into the data folder: `data`/<name>, where its module reads them.
 
-    only: a pattern of file names; of CoIR, of data sets. Raises BadInput for an unknown name or a pattern that fits
-    nothing, and what `fetch_all` raises.
+    only: a pattern of file names; of CoIR, of data sets. catalog, hub, github: another list of addresses, other hosts.
+    options: of `fetch_all`. Raises BadInput for an unknown name or a pattern that fits nothing.
     """
-    then: Callable[[Path], None] | None = None
     folder = data / name
     if name == "coir":
-        files = _of_hub(data / name, only, hosts.hub, tries)
-    elif name == "repo_search":
-        files, folder = repo_search.archives(data, hosts.github), data / repo_search.REPOSITORIES
-    else:
-        files = read_catalog(hosts.catalog).get(name, [])
-        then = partial(filter_zip, wanted=nlp2api.is_read) if name == "nlp2api" else None
-    if name not in FETCHED or not files:
+        return fetch_all(_of_hub(folder, only, hub.rstrip("/")), folder, **options)
+    if name == "repo_search":
+        files, folder = repo_search.archives(data, github.rstrip("/")), data / repo_search.REPOSITORIES
+    elif not (files := read_catalog(catalog).get(name, [])):
         raise BadInput(f"no corpus to fetch is named {name!r}; choose from {', '.join(FETCHED)}")
-    files = [file for file in files if name == "coir" or fnmatchcase(file.path, only)]
-    if not files:
+    if not (files := [file for file in files if fnmatchcase(file.path, only)]):
         raise BadInput(f"no file of {name} matches {only!r}; choose another --only")
-    return fetch_all(files, folder, jobs=jobs, tries=tries, again=again, then=then, track=track)
+    then = partial(filter_zip, accepts=nlp2api.is_read) if name == "nlp2api" else None
+    return fetch_all(files, folder, then=then, **options)
 
 
-def _of_hub(folder: Path, only: str, hub: str, tries: int) -> list[RemoteFile]:
+def _of_hub(folder: Path, only: str, hub: str) -> list[RemoteFile]:
     """The Parquet files of CoIR's data sets, with the hashes that the Hub lists."""
     names = [name for name in coir.DATASETS if fnmatchcase(name, only)]
     if not names:
         raise BadInput(f"CoIR has no data set {only!r}; choose from {', '.join(coir.DATASETS)}")
     parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
-    with Client(tries=tries) as client:
+    with Client() as client:
         return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
 
 

@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 from corpora.corpus import Corpus, add_judgment, read_beir
+from corpora.jsonl import Row
 from corpora.program import read_program
 from ncs.errors import BadInput, MissingExtra
 from ncs.types import Document, Query
 
-Kind = Literal["text-to-code", "code-to-text", "code-to-code", "hybrid"]
 _SIX = ("go", "java", "javascript", "php", "python", "ruby")
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task. datasets: data set -> language of its documents, "" for text or several."""
-
-    kind: Kind
-    datasets: Mapping[str, str]
-
-
-TASKS: Mapping[str, Task] = {
-    "apps": Task("text-to-code", {"apps": "python"}),
-    "cosqa": Task("text-to-code", {"cosqa": "python"}),
-    "synthetic-text2sql": Task("text-to-code", {"synthetic-text2sql": "sql"}),
-    "codesearchnet": Task("code-to-text", {f"CodeSearchNet-{language}": "" for language in _SIX}),
-    "codesearchnet-ccr": Task("code-to-code", {f"CodeSearchNet-ccr-{language}": language for language in _SIX}),
-    "codetrans-dl": Task("code-to-code", {"codetrans-dl": "python"}),
-    "codetrans-contest": Task("code-to-code", {"codetrans-contest": "python"}),
-    "stackoverflow-qa": Task("hybrid", {"stackoverflow-qa": ""}),
-    "codefeedback-st": Task("hybrid", {"codefeedback-st": ""}),
-    "codefeedback-mt": Task("hybrid", {"codefeedback-mt": ""}),
+DATASETS: Mapping[str, str] = {
+    "apps": "python",
+    "cosqa": "python",
+    "synthetic-text2sql": "sql",
+    **{f"CodeSearchNet-{language}": "" for language in _SIX},
+    **{f"CodeSearchNet-ccr-{language}": language for language in _SIX},
+    "codetrans-dl": "python",
+    "codetrans-contest": "python",
+    "stackoverflow-qa": "",
+    "codefeedback-st": "",
+    "codefeedback-mt": "",
 }
-"""The table of the paper's section 3; in its CodeSearchNet task code is the query and a docstring the answer."""
-DATASETS: Mapping[str, str] = {name: language for task in TASKS.values() for name, language in task.datasets.items()}
+"""Data set -> language of its documents, "" for text or several; in CodeSearchNet's code asks for a docstring."""
 OWNER = "CoIR-Retrieval"
 _FETCH = "python -m corpora fetch coir DATA"
 _PARTS = ("{0}", "{0}-queries-corpus", "{0}-qrels")
@@ -64,28 +52,19 @@ def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
     if missing := [part for part, files in tables.items() if not files]:
         raise BadInput(f"there is no {missing[0]!r} of {name} in {folder}; fetch it with: {_FETCH}")
     qrels: dict[str, dict[str, int]] = {}
-    for row, place in _rows(tables[split], library):
-        query, document = (_text(row, (f"{kind}_id", f"{kind}-id"), place) for kind in ("query", "corpus"))
-        add_judgment(qrels, query, document, str(int(row.get("score", 1))), place)
-    queries = tuple(
-        Query(id, _text(row, ("text",), place))
-        for row, place in _rows(tables["queries"], library)
-        if (id := _text(row, ("_id", "id"), place)) in qrels
-    )
+    for row in _rows(tables[split], library):
+        query, document = _id(row, "query_id", "query-id"), _id(row, "corpus_id", "corpus-id")
+        score: Any = row.values.get("score", 1)
+        add_judgment(qrels, query, document, str(int(score)), row.place)
+    rows = _rows(tables["queries"], library)
+    queries = tuple(Query(id, row.text("text")) for row in rows if (id := _id(row, "_id", "id")) in qrels)
 
     def source() -> Iterator[Document]:
-        for row, place in _rows(tables["corpus"], library):
-            id, text = _text(row, ("_id", "id"), place), _text(row, ("text",), place)
-            yield read_program(text, language, id=id, title=row.get("title") or "")
+        for row in _rows(tables["corpus"], library):
+            title = str(row.values.get("title") or "")
+            yield read_program(row.text("text"), language, id=_id(row, "_id", "id"), title=title)
 
     return Corpus(f"coir-{name}", queries, qrels, source)
-
-
-def read_task(task: str, folder: Path) -> list[Corpus]:
-    """All data sets of one of the ten tasks; BadInput names the tasks there are."""
-    if task not in TASKS:
-        raise BadInput(f"CoIR has no task {task!r}; choose from {', '.join(TASKS)}")
-    return [read(name, folder) for name in TASKS[task].datasets]
 
 
 def read_all(data: Path) -> list[Corpus]:
@@ -107,25 +86,27 @@ def _files(roots: Sequence[Path], part: str) -> list[Path]:
     return sorted(path for root in roots for path in root.rglob("*.parquet") if pattern.fullmatch(path.name))
 
 
-def _rows(files: Sequence[Path], library: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """The rows of all files with their places, read in batches."""
+def _rows(files: Sequence[Path], library: Any) -> Iterator[Row]:
+    """The rows of all files, read in batches."""
     for path in files:
-        number = 0
-        try:
-            with library.parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=1024):
-                    for row in batch.to_pylist():
-                        number += 1
-                        yield row, f"{path}: row {number}"
-        except (library.ArrowInvalid, OSError) as error:
-            raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); fetch the file again") from None
+        yield from _rows_of_file(path, library)
 
 
-def _text(row: Mapping[str, object], keys: Sequence[str], place: str) -> str:
+def _rows_of_file(path: Path, library: Any) -> Iterator[Row]:
+    try:
+        with library.parquet.ParquetFile(path) as file:
+            rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
+            for number, row in enumerate(rows, 1):
+                yield Row(row, f"{path}: row {number}")
+    except (library.ArrowInvalid, OSError) as error:
+        raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); fetch the file again") from None
+
+
+def _id(row: Row, *keys: str) -> str:
     for key in keys:
-        if isinstance(value := row.get(key), (str, int)):
+        if isinstance(value := row.values.get(key), (str, int)):
             return str(value)
-    raise BadInput(f"{place}: no {keys[0]!r}; it has: {', '.join(row)}")
+    raise BadInput(f"{row.place}: no {keys[0]!r}; it has: {', '.join(row.values)}")
 
 
 def _library() -> ModuleType:

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from corpora.jsonl import Row, read_lines, read_rows, write_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.types import FIELDS, Document, Field, Qrels, Query, Run, Tokens
 
+T = TypeVar("T")
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
 
 
@@ -34,13 +35,12 @@ class Corpus:
     """Mean grades of several annotators, which the qrels round; CodeSearchNet's own NDCG uses these."""
 
     def __post_init__(self) -> None:
-        ids = {query.id for query in self.queries}
-        if len(ids) < len(self.queries):
-            twice = first_repeated(query.id for query in self.queries)
+        if (twice := first_repeated(query.id for query in self.queries)) is not None:
             raise BadInput(f"{self.name}: two queries have the id {twice!r}; ids must differ")
-        missing = [query for query in self.qrels if query not in ids]
-        if missing:
-            raise BadInput(f"{self.name}: the qrels judge {missing[0]!r}, which is not among the queries; correct them")
+        if unknown := self.qrels.keys() - {query.id for query in self.queries}:
+            raise BadInput(
+                f"{self.name}: the qrels judge {min(unknown)!r}, which is not among the queries; correct them"
+            )
         if not self.qrels:
             raise BadInput(f"{self.name}: no query is judged; the qrels are missing or empty")
 
@@ -77,13 +77,13 @@ def digest(documents: Iterable[Document], queries: Iterable[Query], qrels: Qrels
     return state.hexdigest()
 
 
-def first_repeated(ids: Iterable[str]) -> str | None:
+def first_repeated(ids: Iterable[T]) -> T | None:
     """The first id that occurs twice, None where all differ.
 
     >>> first_repeated("abcb"), first_repeated("abc")
     ('b', None)
     """
-    seen: set[str] = set()
+    seen: set[T] = set()
     for id in ids:
         if id in seen:
             return id
@@ -150,45 +150,25 @@ def _read_qrels(path: Path) -> Qrels:
     return qrels
 
 
-_KEPT = ("repository", "path", "start_line", "end_line", "language", "kind", "name", "qualified_name")
+_TEXTS, _LINES = ("repository", "path", "language", "kind", "name", "qualified_name"), ("start_line", "end_line")
 
 
 def _to_beir(document: Document) -> dict[str, object]:
-    metadata = {key: getattr(document, key) for key in _KEPT}
-    return {
-        "_id": document.id,
-        "title": document.qualified_name,
-        "text": document.code,
-        "metadata": {**metadata, "words": {name: list(words) for name, words in document.words.items()}},
-    }
+    metadata = {key: getattr(document, key) for key in (*_TEXTS, *_LINES)}
+    words = {name: list(words) for name, words in document.words.items()}
+    title, text = document.qualified_name, document.code
+    return {"_id": document.id, "title": title, "text": text, "metadata": {**metadata, "words": words}}
 
 
 def _from_beir(row: Row, language: str | None) -> Document:
     id, title, text = row.text("_id"), row.text("title", ""), row.text("text")
-    metadata = row.values.get("metadata")
-    metadata_row = Row(metadata, f"{row.place} metadata") if isinstance(metadata, Mapping) else Row({}, row.place)
-    if "words" not in metadata_row.values:
-        return read_program(text, metadata_row.text("language", language or ""), id=id, title=title)
-    return Document(
-        id=id,
-        repository=metadata_row.text("repository", ""),
-        path=metadata_row.text("path", ""),
-        start_line=_number(metadata_row, "start_line"),
-        end_line=_number(metadata_row, "end_line"),
-        language=metadata_row.text("language", ""),
-        kind=metadata_row.text("kind", ""),
-        name=metadata_row.text("name", ""),
-        qualified_name=metadata_row.text("qualified_name", ""),
-        words=_words(metadata_row),
-        code=text,
-    )
-
-
-def _number(row: Row, key: str) -> int:
-    value = row.values.get(key, 0)
-    if not isinstance(value, int):
-        raise BadInput(f"{row.place}: {key!r} is not a whole number; correct that line")
-    return value
+    values = row.values.get("metadata")
+    metadata = Row(values if isinstance(values, Mapping) else {}, f"{row.place} metadata")
+    if "words" not in metadata.values:
+        return read_program(text, metadata.text("language", language or ""), id=id, title=title)
+    texts: Any = {key: metadata.text(key, "") for key in _TEXTS}
+    lines: Any = {key: metadata.number(key, 0) for key in _LINES}
+    return Document(id=id, code=text, words=_words(metadata), **texts, **lines)
 
 
 def _words(row: Row) -> dict[Field, Tokens]:

@@ -46,35 +46,26 @@ def read_release(folder: Path, *, split: str = "dev") -> Corpus:
     Raises BadInput for missing files and, naming the object, for one without idx, doc or retrieval_idx.
     """
     path = folder / f"cosqa-retrieval-{split}-500.json"
-    queries: list[Query] = []
-    qrels: dict[str, dict[str, int]] = {}
-    for number, values in enumerate(_json(path, list), 1):
-        row = Row(values if isinstance(values, dict) else {}, f"{path}: query {number}")
-        gold = row.values.get("retrieval_idx")
-        if not isinstance(gold, int):
-            raise BadInput(f"{row.place}: no number in 'retrieval_idx'; fetch the file again")
-        queries.append(Query(row.text("idx"), row.text("doc")))
-        qrels[row.text("idx")] = {_id(gold): 1}
-    functions = _json(folder / "code_idx_map.txt", dict)
+    rows = [Row(dict(values), f"{path}: query {number}") for number, values in enumerate(_json(path), 1)]
+    queries = tuple(Query(row.text("idx"), row.text("doc")) for row in rows)
+    qrels = {row.text("idx"): {_id(row.number("retrieval_idx")): 1} for row in rows}
+    functions = _json(folder / "code_idx_map.txt")
 
     def source() -> Iterator[Document]:
         for code, number in functions.items():
             yield read_program(code, "python", id=_id(number))
 
-    return Corpus("cosqa", tuple(queries), qrels, source)
+    return Corpus("cosqa", queries, qrels, source)
 
 
 def _id(number: int) -> str:
     return f"cosqa-code-{number}"
 
 
-def _json(path: Path, kind: type) -> Any:
+def _json(path: Path) -> Any:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; fetch it with: python -m corpora fetch cosqa DATA") from None
     except ValueError as error:
         raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
-    if not isinstance(values, kind):
-        raise BadInput(f"{path} is not a file of CoSQA; fetch it again")
-    return values

@@ -47,7 +47,7 @@ def halves(
 
 
 def _functions(sources: Sequence[Path], language: str) -> Iterator[tuple[str, str]]:
-    for file in walk(sources, wanted=lambda path: language_of(path) == language):
+    for file in walk(sources, readable=lambda path: language_of(path) == language):
         try:
             documents = list(extract(file.data, language))
         except SourceError:

@@ -28,6 +28,20 @@ class Row:
             raise BadInput(f"{self.place}: {'no' if value is None else 'not a string in'} {key!r}; correct that line")
         return value
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The strings of a list; BadInput for anything else."""
+        values = self.values.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise BadInput(f"{self.place}: {key!r} is not a list of strings; correct that line")
+        return tuple(values)
+
+    def number(self, key: str, default: int | None = None) -> int:
+        """The whole number under a key; BadInput for anything else."""
+        value = self.values.get(key, default)
+        if not isinstance(value, int):
+            raise BadInput(f"{self.place}: {key!r} is not a whole number; correct that line")
+        return value
+
 
 def read_rows(path: Path) -> Iterator[Row]:
     """The objects of a `.jsonl` or `.jsonl.gz` file; empty lines are skipped.
@@ -56,7 +70,7 @@ def parse_row(line: str | bytes, place: str) -> Row:
 def read_lines(path: Path) -> Iterator[str]:
     """Lines of a text file, gzip by its name; BadInput where it is missing, damaged or not UTF-8."""
     try:
-        with _open(path) as file:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             yield from file
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
@@ -64,23 +78,14 @@ def read_lines(path: Path) -> Iterator[str]:
         raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
 
 
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
-
-
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
-    """Write one JSON object per line, UTF-8, gzip by name; returns their number. The file is replaced at the end.
-
-    Deterministic: gzip's header has neither name nor time.
-    """
+    """Write one JSON object per line, gzip by name; returns their number. The file is replaced at the end."""
     part = path.with_name(path.name + ".part")
     number = 0
     try:
-        with part.open("wb") as raw, _packed(raw, path) as file:
+        with open_gzip(part) if path.suffix == ".gz" else part.open("wb") as file:
             for row in rows:
-                file.write((json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8"))
+                file.write(json_line(row))
                 number += 1
         part.replace(path)
     finally:
@@ -88,10 +93,13 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     return number
 
 
+def json_line(row: Mapping[str, object]) -> bytes:
+    """A JSON object as a line of UTF-8; halves of surrogate pairs become question marks."""
+    return (json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
 @contextmanager
-def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix != ".gz":
-        yield raw
-        return
-    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+def open_gzip(path: Path, level: int = 6) -> Iterator[IO[bytes]]:
+    """A gzip file to write, without name and time in its header: the same lines give the same bytes."""
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
         yield cast("IO[bytes]", file)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from corpora.jsonl import Row, read_rows, write_rows
 from ncs.errors import BadInput
 
-SHARES = (("train", 0.9), ("valid", 0.05), ("test", 0.05))
+SHARES = {"train": 0.9, "valid": 0.05, "test": 0.05}
+_OPTIONAL = ("question_id", "split", "license")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,14 @@ class Pair:
     license: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Evaluation questions, by id and title, which must not be trained on."""
+    """Evaluation questions, each (id, title), which must not be trained on."""
 
-    ids: Collection[str] = frozenset()
-    titles: Collection[str] = frozenset()
-
-    @classmethod
-    def of(cls, questions: Iterable[tuple[str, str]]) -> HeldOut:
-        """From (id, title) of every question."""
-        question_list = list(questions)
-        return cls(
-            frozenset(id for id, _ in question_list), frozenset(normal_title(title) for _, title in question_list)
-        )
+    def __init__(self, questions: Iterable[tuple[str, str]]) -> None:
+        self._questions = {each for id, title in questions for each in (id, normal_title(title))}
 
     def has(self, id: str, title: str) -> bool:
-        return id in self.ids or normal_title(title) in self.titles
+        return id in self._questions or normal_title(title) in self._questions
 
 
 def normal_title(title: str) -> str:
@@ -63,13 +55,18 @@ def split_of(question_id: str, seed: int = 0) -> str:
     >>> [split_of(str(id)) for id in range(4)]
     ['train', 'valid', 'train', 'train']
     """
-    digest = hashlib.sha256(f"{seed}:{question_id}".encode()).digest()
+    return choose_by_hash(f"{seed}:{question_id}", SHARES)
+
+
+def choose_by_hash(key: str, shares: Mapping[str, float]) -> str:
+    """One of the names, by a hash of the key; each has its share of all keys."""
+    digest = hashlib.sha256(key.encode("utf-8", "replace")).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64
-    for split, share in SHARES:
+    for name, share in shares.items():
         place -= share
         if place < 0:
-            return split
-    return SHARES[-1][0]
+            return name
+    return name
 
 
 def read_pairs(path: Path, *, split: str = "") -> Iterator[Pair]:
@@ -115,8 +112,7 @@ def write_pairs(pairs: Iterable[Pair], path: Path) -> int:
 
 
 def _row(pair: Pair) -> dict[str, object]:
-    required = {key: getattr(pair, key) for key in ("query", "code", "language", "source", "id")}
-    optional = {key: getattr(pair, key) for key in ("question_id", "split", "license")}
+    row = {key: value for key, value in asdict(pair).items() if value or key not in _OPTIONAL}
     if pair.question_id.isdecimal() and str(int(pair.question_id)) == pair.question_id:
-        optional["question_id"] = int(pair.question_id)
-    return {**required, **{key: value for key, value in optional.items() if value != ""}}
+        row["question_id"] = int(pair.question_id)
+    return row

@@ -8,6 +8,7 @@ paper, by a configurable list of words (`Filters.excluded`).
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Generator, Iterator, Mapping
@@ -15,9 +16,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from queue import Full, Queue
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from corpora.pairs import HeldOut, Pair, split_of
@@ -33,22 +33,16 @@ _CALL = re.compile(
     r"(?<![\w$])(?!(?:if|for|while|switch|catch|return|function|def|synchronized)\b)[A-Za-z_$][\w$]*\s*\("
 )
 _BLOCK = 1 << 18
-_WAITING = 32  # unpacked blocks in the queue, which bounds memory
 MEMBER = "Posts.xml"
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which posts are used for training.
-
-    tag: of the question. excluded: words that its title must not have. least_score: of an answer that was not
-    accepted. language: of the code.
-    """
+    """The rules for posts used in training. tag: of the question. excluded: words that its title must not have."""
 
     tag: str = "android"
     language: str = "java"
     excluded: tuple[str, ...] = ("gradle", "studio", "emulator")
-    least_score: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +53,9 @@ class _Question:
 
 def read_dump(
     path: Path,
-    *,
     filters: Filters = Filters(),
-    held_out: HeldOut = HeldOut(),  # noqa: B008  (frozen)
+    held_out: HeldOut | None = None,
+    *,
     seed: int = 0,
     track: Track = silent,
 ) -> Iterator[Pair]:
@@ -70,6 +64,7 @@ def read_dump(
     The file is read twice: for questions, then for answers, which may precede their question. Memory holds the titles
     of the selected questions. Raises BadInput for an invalid file.
     """
+    held_out = held_out or HeldOut([])
     questions: dict[str, _Question] = {}
     for row in track(read_posts(path), "questions", unit="posts"):
         id, title = row.get("Id", ""), row.get("Title", "")
@@ -77,7 +72,7 @@ def read_dump(
             questions[id] = _Question(title, row.get("AcceptedAnswerId", ""))
     for row in track(read_posts(path), "answers", unit="posts"):
         question = questions.get(row.get("ParentId", "")) if row.get("PostTypeId") == ANSWER else None
-        if question is None or not _is_good(row, question, filters):
+        if question is None or not _is_good(row, question):
             continue
         for number, code in enumerate(codes(row.get("Body", ""))):
             if is_training_code(code, filters.language):
@@ -113,14 +108,14 @@ def tags(text: str) -> list[str]:
     return re.findall(r"[^<>|]+", text)
 
 
-def _is_good(answer: Mapping[str, str], question: _Question, filters: Filters) -> bool:
+def _is_good(answer: Mapping[str, str], question: _Question) -> bool:
+    """Whether an answer was accepted or upvoted."""
     try:
-        score = int(answer.get("Score", "0"))
+        return answer.get("Id") == question.accepted or int(answer.get("Score", "0")) >= 1
     except ValueError:
         raise BadInput(
             f"post {answer.get('Id')}: the score {answer['Score']!r} is no number; correct the dump"
         ) from None
-    return answer.get("Id") == question.accepted or score >= filters.least_score
 
 
 class _Codes(HTMLParser):
@@ -218,27 +213,17 @@ def _blocks(path: Path) -> Generator[bytes, None, None]:
 
 
 class _Pipe:
-    """The file object py7zr writes to: a bounded queue, so that unpacking waits for the reader."""
+    """The file object py7zr writes to: a pipe of the system, so that unpacking waits for the reader."""
 
-    def __init__(self) -> None:
-        self.blocks: Queue[bytes | BaseException | None] = Queue(_WAITING)
-        self.closed = threading.Event()
-        self._written = 0
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._size = file, 0
 
     def create(self, filename: str) -> _Pipe:
         return self
 
-    def put(self, block: bytes | BaseException | None) -> None:
-        while not self.closed.is_set():
-            with suppress(Full):
-                return self.blocks.put(block, timeout=0.2)
-        raise BrokenPipeError  # the reader has closed the pipe
-
     def write(self, data: bytes | bytearray) -> int:
-        for start in range(0, len(data), _BLOCK):
-            self.put(bytes(data[start : start + _BLOCK]))
-        self._written += len(data)
-        return len(data)
+        self._size += len(data)
+        return self._file.write(data)
 
     def read(self, size: int | None = None) -> bytes:
         return b""
@@ -250,47 +235,43 @@ class _Pipe:
         return False
 
     def flush(self) -> None:
-        """No buffer to flush."""
+        self._file.flush()
 
     def size(self) -> int:
-        return self._written
+        return self._size
 
     def close(self) -> None:
-        """The unpacking thread puts the end marker or an error."""
+        """`_unpack` closes the pipe."""
 
 
 def _unpacked(path: Path, library: ModuleType) -> Iterator[bytes]:
     """The member Posts.xml, unpacked in a thread of its own while it is read."""
-    pipe = _Pipe()
-    thread = threading.Thread(target=_unpack, args=(path, library, pipe), daemon=True)
+    reading, writing = os.pipe()
+    errors: list[BadInput] = []
+    thread = threading.Thread(target=_unpack, args=(path, library, writing, errors), daemon=True)
     thread.start()
-    try:
-        while (block := pipe.blocks.get()) is not None:  # the thread always puts an end marker
-            if isinstance(block, BaseException):
-                raise block
+    with os.fdopen(reading, "rb") as file:
+        while block := file.read(_BLOCK):
             yield block
-    finally:
-        pipe.closed.set()
-        thread.join()
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
-def _unpack(path: Path, library: Any, pipe: _Pipe) -> None:
-    ended: BaseException | None = None
-    try:
-        with library.SevenZipFile(path, "r") as archive:
-            names = [name for name in archive.getnames() if name.rpartition("/")[2] == MEMBER]
-            if names:
-                archive.extract(targets=names[:1], factory=pipe)
-            else:
-                ended = BadInput(f"{path} holds no {MEMBER}; name the archive with the posts")
-    except FileNotFoundError:
-        ended = BadInput(f"there is no {path}; name a Posts.xml, plain or .7z")
-    except BrokenPipeError:
-        return
-    except Exception as error:  # py7zr raises anything on damaged data; the reader re-raises it
-        ended = BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again")
-    with suppress(BrokenPipeError):
-        pipe.put(ended)
+def _unpack(path: Path, library: Any, writing: int, errors: list[BadInput]) -> None:
+    with suppress(BrokenPipeError), os.fdopen(writing, "wb") as file:
+        try:
+            with library.SevenZipFile(path, "r") as archive:
+                names = [name for name in archive.getnames() if name.rpartition("/")[2] == MEMBER]
+                if not names:
+                    raise BadInput(f"{path} holds no {MEMBER}; name the archive with the posts")
+                archive.extract(targets=names[:1], factory=_Pipe(file))
+        except FileNotFoundError:
+            errors.append(BadInput(f"there is no {path}; name a Posts.xml, plain or .7z"))
+        except BadInput as error:
+            errors.append(error)
+        except Exception as error:  # py7zr raises anything on damaged data
+            errors.append(BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again"))
 
 
 def _library() -> ModuleType:

@@ -14,10 +14,7 @@ from ncs.types import Qrels, Run
 
 
 def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
-    """`query Q0 document rank score tag`, best first; scores as Python writes them, so none is lost.
-
-    Raises BadInput for an id with white space, which the format cannot hold.
-    """
+    """`query Q0 document rank score tag`, best first; BadInput for an id with white space."""
     with path.open("w", encoding="utf-8") as file:
         for query, scores in run.items():
             order = sorted(scores.items(), key=lambda pair: -pair[1])
@@ -28,8 +25,7 @@ def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
 def read_run(path: Path) -> Run:
     """A run, every query's documents in the order of the file, which decides ties; the rank column is ignored.
 
-    Raises BadInput, naming the line, for missing columns, a score that is not a number, a document
-    that is repeated for one query, and for an empty file.
+    Raises BadInput, naming the line, for a mistake, and for an empty file.
     """
     run: dict[str, dict[str, float]] = {}
     for place, (query, _, document, _, score, _) in _columns(path, 6):
@@ -43,7 +39,7 @@ def read_run(path: Path) -> Run:
 
 
 def write_qrels(qrels: Qrels, path: Path) -> None:
-    """`query 0 document grade`; BadInput for an id with white space, which the format cannot hold."""
+    """`query 0 document grade`; BadInput for an id with white space."""
     with path.open("w", encoding="utf-8") as file:
         for query, grades in qrels.items():
             for document, grade in grades.items():

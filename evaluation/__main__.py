@@ -6,16 +6,16 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.ncs287 import read_questions
-from evaluation import comparison, experiments, reports
-from evaluation.distractors import Distractors
-from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, run_experiment
+from evaluation import comparison, experiments, outputs, reports
+from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, read_system, run_experiment
 from evaluation.measures import parse_measure
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import main_program
@@ -57,11 +57,10 @@ def _parser() -> argparse.ArgumentParser:
         "--distractors", type=int, metavar="N",
         help="rank each query among its own documents and N others only, drawn by --seed; CodeSearchNet: 999",
     )  # fmt: skip
-    parser.add_argument("--batches", action="store_true", help="with --distractors: whole batches of N + 1 queries")
     parser.add_argument("--seed", type=int, default=0, help="of the distractors (default %(default)s)")
     parser.add_argument("--data", type=Path, help="folder of the data sets; else $NCS_DATA, else ../shared/data")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="write every ranking as a TREC run file")
-    reports.add_options(parser, _FILES)
+    outputs.add_options(parser, _FILES)
     parser.add_argument(
         "--compare", nargs=2, metavar=("A", "B"),
         help="two results: RESULT.json, RESULT.json:SYSTEM, or TREC run files with --qrels",
@@ -84,8 +83,8 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     results = [each for name in options.corpora for each in _results(name, options)]
     if results:
-        files = {**reports.output_files(options), "json": None}  # it is written as soon as a corpus is done
-        reports.write_outputs(results, files, pair=options.pair and tuple(options.pair))
+        files = {**outputs.output_files(options), "json": None}  # it is written as soon as a corpus is done
+        outputs.write_outputs(results, files, pair=options.pair and tuple(options.pair))
     if options.readme:
         README.write_text(reports.readme(README.read_text(encoding="utf-8"), RESULTS), encoding="utf-8")
     return 0
@@ -101,18 +100,16 @@ def _check(options: argparse.Namespace) -> None:
         raise BadInput("--compare and corpora cannot be used together; omit one of them")
     if options.ablation and options.ranker:
         raise BadInput("--ablation and --ranker cannot be used together; omit one of them")
-    if options.batches and options.distractors is None:
-        raise BadInput("--batches needs --distractors; CodeSearchNet uses --distractors 999")
     for name, value in (("-k", options.k), ("--distractors", options.distractors)):
         if value is not None and value < 1:
             raise BadInput(f"{name} is {value}; it must be at least 1")
     for measure in options.measure if not options.compare else ():
         parse_measure(measure)
-    reports.check_outputs(reports.output_files(options))
+    outputs.check_outputs(outputs.output_files(options))
 
 
 def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
-    """The results of a corpus, computed and written, or read from a file; of several corpora first the pooled one."""
+    """The results of a corpus, measured and written, or read from a file; of several corpora first the pooled one."""
     baseline = "hybrid" if options.ablation else BASELINE
     if name.endswith(".json"):
         earlier = _with_texts(experiments.read(Path(name)), options.data)
@@ -122,11 +119,11 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
         return [earlier]
     systems = _systems(options)
     settings = grid(dict(read_setting(text) for text in options.settings))
-    distractors = Distractors(options.distractors, options.seed, options.batches) if options.distractors else None
     results = [
         run_experiment(
             corpus, systems, settings=settings, measures=options.measure or experiments.MEASURES,
-            depth=options.k, distractors=distractors, runs=options.runs, track=silent if options.quiet else _progress,
+            depth=options.k, distractors=options.distractors, seed=options.seed, runs=options.runs,
+            track=silent if options.quiet else _progress,
         )
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
@@ -147,8 +144,9 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
 
 def _systems(options: argparse.Namespace) -> list[System]:
     if options.ablation:
-        return [System("hybrid"), *(System("hybrid", off) for off in OFF.values())]
-    return [read_system(text) for text in options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]]
+        return [System("hybrid"), *(System("hybrid", {name: value}) for name, value in OFF.items())]
+    names = options.ranker or [name for name in RANKERS if not ON_REQUEST.get(name)]
+    return [read_system(text) for text in names]
 
 
 def _show(result: Experiment, baseline: str) -> None:
@@ -157,29 +155,15 @@ def _show(result: Experiment, baseline: str) -> None:
 
 def _with_texts(result: Experiment, data: Path | None) -> Experiment:
     """Add the texts of the queries if the data set is available; results do not store them."""
-    texts: Mapping[str, str] = {}
-    try:
+    with suppress(NcsError):
         questions = data_folder(data) / f"{result.corpus}.json"
         if questions.is_file():
-            texts = {question.query.id: question.query.text for question in read_questions(questions)}
+            queries = [question.query for question in read_questions(questions)]
         else:
-            texts = {query.id: query.text for each in load_corpora(result.corpus, data) for query in each.queries}
-    except NcsError:
-        return result
-    return replace(result, texts=[texts.get(query, query) for query in result.queries])
-
-
-def read_system(text: str) -> System:
-    """`ncs`, or `ncs:centre=true,query_weights=idf`; BadInput names the known rankers.
-
-    >>> read_system("ncs:centre=true")
-    System(ranker='ncs', config={'centre': True})
-    """
-    name, _, config = text.partition(":")
-    if name not in RANKERS:
-        raise BadInput(f"no ranker called {name!r}; choose one of: {', '.join(RANKERS)}")
-    settings = dict(read_setting(part) for part in config.split(",")) if config else {}
-    return System(name, {key: values[0] for key, values in settings.items()})
+            queries = [query for corpus in load_corpora(result.corpus, data) for query in corpus.queries]
+        texts = {query.id: query.text for query in queries}
+        return replace(result, texts=[texts.get(query, query) for query in result.queries])
+    return result
 
 
 def read_setting(text: str) -> tuple[str, list[object]]:
@@ -196,10 +180,9 @@ def read_setting(text: str) -> tuple[str, list[object]]:
 
 def _value(text: str) -> object:
     try:
-        value: object = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError:
         return text
-    return value
 
 
 def _progress(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:

@@ -13,44 +13,34 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from corpora.codesearchnet import Grades, read_annotations, read_queries, read_submission
+from corpora.codesearchnet.challenge import Grades, read_annotations, read_queries, read_submission
 from evaluation.measures import challenge_ndcg, mean
 from ncs.console import show_table
 from ncs.exit_status import main_program
 from ncs.types import Run
 
-AVERAGE = "average"
+FIGURES = ("queries", "ndcg_within", "ndcg_all", "covered")
+"""Of a language; queries: with a relevant function. covered: share of the annotated functions that are answers."""
+Figures = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One language. queries: with a relevant function. covered: share of the annotated functions that are answers."""
-
-    queries: int
-    ndcg_within: float
-    ndcg_all: float
-    covered: float
-
-
-def judge(annotations: Mapping[str, Grades], runs: Mapping[str, Run]) -> dict[str, Judged]:
+def judge(annotations: Mapping[str, Grades], runs: Mapping[str, Run]) -> dict[str, Figures]:
     """Every annotated language, and the average over languages (Husain et al. 2019, table 4); no run: 0."""
     results = {language: _language(grades, runs.get(language, {})) for language, grades in sorted(annotations.items())}
-    each = list(results.values())
-    results[AVERAGE] = Judged(
-        sum(row.queries for row in each),
-        *(sum(getattr(row, name) for row in each) / len(each) for name in ("ndcg_within", "ndcg_all", "covered")),
-    )
-    return results
+    sums = {name: sum(figures[name] for figures in results.values()) for name in FIGURES}
+    means = {name: value / len(results) for name, value in sums.items() if name != "queries"}
+    return {**results, "average": {"queries": sums["queries"], **means}}
 
 
-def _language(grades: Grades, run: Run) -> Judged:
+def _language(grades: Grades, run: Run) -> Figures:
     within = challenge_ndcg(grades, run, within=True)
     annotated = sum(len(urls) for urls in grades.values())
     covered = sum(url in run.get(query, {}) for query, urls in grades.items() for url in urls)
-    return Judged(len(within), mean(within), mean(challenge_ndcg(grades, run, within=False)), covered / annotated)
+    everywhere = challenge_ndcg(grades, run, within=False)
+    values = (len(within), mean(within), mean(everywhere), covered / annotated)
+    return dict(zip(FIGURES, values, strict=True))
 
 
 @main_program("challenge")
@@ -64,14 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     queries = read_queries(options.queries)
     results = judge(read_annotations(options.annotations, queries), read_submission(options.answers, queries))
-    columns = ("language", "queries", "ndcg within", "ndcg all", "covered")
+    columns = ("language", *(name.replace("_", " ") for name in FIGURES))
     rows = [
-        (language, str(row.queries), f"{row.ndcg_within:.3f}", f"{row.ndcg_all:.3f}", f"{row.covered:.3f}")
-        for language, row in results.items()
+        (language, str(figures["queries"]), *(f"{figures[name]:.3f}" for name in FIGURES[1:]))
+        for language, figures in results.items()
     ]
     show_table("CodeSearchNet's Challenge", rows, columns)
     if options.json:
-        options.json.write_text(json.dumps({name: asdict(row) for name, row in results.items()}, indent=1) + "\n")
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 

@@ -24,20 +24,20 @@ Values = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One measure of two systems: ours minus theirs."""
+    """One measure of two systems; the comparison is ours minus theirs."""
 
     ours: str
     theirs: str
     measure: str
     our_mean: float
     their_mean: float
-    found: Comparison
+    comparison: Comparison
 
 
 def compare_results(
     ours: str, theirs: str, *, qrels: Path | None = None, measures: Sequence[str] = ()
 ) -> list[Compared]:
-    """Every measure that both sides have, or those asked for.
+    """The given measures, or every one that both sides have.
 
     Two sides of several systems each are compared system by system, by name; a side of one with the other's only one.
     Raises BadInput for what cannot be read, and where nothing can be compared.
@@ -49,16 +49,14 @@ def compare_results(
     if not pairs:
         systems = "; ".join(f"{text}: {', '.join(side)}" for text, side in ((ours, left), (theirs, right)))
         raise BadInput(f"no system is in both ({systems}); name one of each, as RESULT.json:SYSTEM")
-    comparisons = [
-        Compared(
-            _label(ours, left_name), _label(theirs, right_name), measure,
-            mean(left[left_name][measure]), mean(right[right_name][measure]),
-            compare(left[left_name][measure], right[right_name][measure]),
-        )
-        for left_name, right_name in pairs
-        for measure in (measures or left[left_name])
-        if measure in left[left_name] and measure in right[right_name]
-    ]  # fmt: skip
+    comparisons = []
+    for our_name, their_name in pairs:
+        a, b = left[our_name], right[their_name]
+        names = _label(ours, our_name), _label(theirs, their_name)
+        for measure in measures or a:
+            if measure in a and measure in b:
+                means = mean(a[measure]), mean(b[measure])
+                comparisons.append(Compared(*names, measure, *means, compare(a[measure], b[measure])))
     if not comparisons:
         raise BadInput(f"{ours} and {theirs} share no measure; name one with --measure that both have")
     return comparisons
@@ -71,7 +69,7 @@ def _label(text: str, system: str) -> str:
 
 def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, Values]:
     """system -> its values; of several builds, the settings stand before the system."""
-    path, json_ending, system = text.partition(".json")
+    path, json_ending, name = text.partition(".json")
     if json_ending:
         experiment = read(Path(path + json_ending))
         systems: dict[str, Values] = {
@@ -81,7 +79,7 @@ def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, V
             for build in experiment.builds
             for result in build.systems
         }
-        if (name := system.removeprefix(":")) and name not in systems:
+        if (name := name.removeprefix(":")) and name not in systems:
             raise BadInput(f"{path}.json has no system {name!r}; choose one of: {', '.join(systems)}")
         return {name: systems[name]} if name else systems
     if not qrels:
@@ -93,17 +91,19 @@ def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, V
 
 def table(compared: Sequence[Compared]) -> str:
     """A row per measure: both means, the difference with its interval, the randomization test's p."""
-    rows = [
-        [
-            each.ours, each.theirs, each.measure, f"{each.our_mean:.4f}", f"{each.their_mean:.4f}",
-            f"{each.found.difference:+.4f} [{each.found.low:+.4f}, {each.found.high:+.4f}]", f"{each.found.p:.4f}",
-        ]
-        for each in compared
-    ]  # fmt: skip
-    about = f"{compared[0].found.queries:,} queries; 95 % paired bootstrap intervals; two-sided randomization test."
+    rows = []
+    for each in compared:
+        c, means = each.comparison, [f"{each.our_mean:.4f}", f"{each.their_mean:.4f}"]
+        difference = f"{c.difference:+.4f} [{c.low:+.4f}, {c.high:+.4f}]"
+        rows.append([each.ours, each.theirs, each.measure, *means, difference, f"{c.p:.4f}"])
+    n_queries = compared[0].comparison.queries
+    about = f"{n_queries:,} queries; 95 % paired bootstrap intervals; two-sided randomization test."
     return markdown_table(["A", "B", "measure", "A's mean", "B's mean", "A - B [95 %]", "p"], rows) + f"\n\n{about}"
 
 
 def write(compared: Sequence[Compared], path: Path) -> None:
-    """As JSON, a list."""
-    path.write_text(json.dumps([asdict(each) for each in compared], indent=1) + "\n", encoding="utf-8")
+    """Write a JSON list, in which a comparison is called `found`."""
+    rows = [asdict(each) for each in compared]
+    for row in rows:
+        row["found"] = row.pop("comparison")
+    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

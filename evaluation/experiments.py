@@ -8,18 +8,17 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from corpora.corpus import Corpus, digest, first_repeated
 from corpora.trec import write_run
-from evaluation.distractors import Distractors
-from evaluation.machine import commit, forget_peak_memory, machine, peak_memory
+from evaluation.machine import commit, machine
 from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
@@ -27,41 +26,27 @@ from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
-from ncs.search.rankers import Ranker
+from ncs.search.rankers import Ranker, create_ranker, read_ranker
 from ncs.types import Document, Qrels, Query, Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.types import Mask
-
 BASELINE = "bm25"
 DEPTH = 1000
-"""Documents a query; what CoIR measures its latency at."""
+"""Documents a query, as CoIR measures its latency."""
 MEASURES = ("mrr", "answered@1", "answered@5", "answered@10", "mrr@10", "ndcg@10", "recall@100")
 RESULTS = Path(__file__).parent / "results"
 SAMPLE, SAMPLE_OF_MODELS = 1000, 100
 """Documents, and queries, that embedding latency is taken over; of models that may take seconds a text."""
-OFF: Mapping[str, Mapping[str, object]] = {
-    "spelling": {"spelling": 0.0},
-    "prose": {"prose": 1.0},
-    "meaning": {"meaning": 0.0},
-    "naming": {"naming": 0.0},
-    "definition": {"definition": 0.0},
-    "proximity": {"proximity": 0.0},
-    "consensus": {"consensus": 0.0},
-    "title": {"title": 0.0},
-    "neighbours": {"neighbours": 0.0},
-    "head": {"head": 0.0},
-    "role": {"role": 1.0},
-    "outline": {"outline": 1.0},
-    "body": {"body": 1.0},
-    "unfinished": {"unfinished": 1.0},
-    "saturation": {"saturation": 1.0},
-    "folding": {"fold": False},
-    "calibration": {"calibrated": False},
+OFF: Mapping[str, object] = {
+    **dict.fromkeys(("spelling", "meaning", "naming", "definition", "proximity", "consensus"), 0.0),
+    **dict.fromkeys(("title", "neighbours", "head"), 0.0),
+    **dict.fromkeys(("prose", "role", "outline", "body", "unfinished", "saturation"), 1.0),
+    "fold": False,
+    "calibrated": False,
 }
-"""Signal of the default ranker -> the settings that turn it off: the rows of `bin/evaluate --ablation`."""
+"""Setting of the default ranker -> the value that turns a signal off: the rows of `bin/evaluate --ablation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +67,8 @@ class Ranked:
     """One system over one build.
 
     values: measure -> one value per query, in the order of Experiment.queries; None where the measure leaves it out.
-    query_ms: milliseconds of each query, search and ids; p50 and p95 are taken from them.
-    embed_document_ms, embed_query_ms: of one sample, in a batch, as CoIR measures; None for what embeds nothing.
-    index_bytes: the ranker's own files; None where it saved none.
+    query_ms: milliseconds of each query, search and ids. embed_document_ms, embed_query_ms: of a sample in a batch, as
+    CoIR measures; None for a ranker without embeddings. index_bytes: the ranker's own files; None without any.
     """
 
     system: str
@@ -101,7 +85,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One index and the systems that were run on it. seconds: per stage, as the manifest has them.
+    """One index and its systems. seconds: per stage of the build. peak_memory_bytes: of the building process so far.
 
     documents: where builds hold different documents; None: the experiment's.
     """
@@ -117,7 +101,7 @@ class Build:
     documents: int | None = None
 
     def system(self, name: str) -> Ranked:
-        """The system of this name; BadInput names those there are."""
+        """A system by name; BadInput for an unknown one."""
         for result in self.systems:
             if result.system == name:
                 return result
@@ -126,10 +110,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All of it. The first measure is the one compared.
+    """Systems over a corpus. The first measure is compared.
 
-    texts: the queries' words, for people; files do not keep them, as data sets may not be passed on.
-    candidates: what each query was ranked among, where that is not every document.
+    texts: of the queries, for people; files do not keep them, as data sets may not be passed on.
+    candidates: among which documents each query was ranked, where that is not every document.
     """
 
     corpus: str
@@ -145,7 +129,7 @@ class Experiment:
     candidates: str = ""
 
     def values(self, result: Ranked, measure: str) -> dict[str, float]:
-        """query id -> value of a measure, without the queries that it leaves out."""
+        """query id -> value of a measure, without queries that have none."""
         pairs = zip(self.queries, result.values[measure], strict=True)
         return {query: value for query, value in pairs if value is not None}
 
@@ -172,30 +156,38 @@ def read(path: Path) -> Experiment:
         raise BadInput(f"{path} is not the JSON of an experiment ({error}); make one with bin/evaluate") from None
 
 
-# Settings by dotted name.
+# Settings by name.
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted name.
+
+    >>> flat({"texts": True, "lsa": {"dim": 300}})
+    {'texts': True, 'lsa.dim': 300}
+    """
+    names: dict[str, Any] = {}
+    for name, value in settings.items():
+        names |= {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+    return names
 
 
 def configure(config: BuildConfig, changes: Mapping[str, object]) -> BuildConfig:
     """The configuration with some values changed, by dotted name; BadInput names the known ones."""
-    return cast(BuildConfig, _changed(config, changes, ""))
-
-
-def _changed(config: Any, changes: Mapping[str, object], prefix: str) -> Any:
-    """All changes at once: a configuration may refuse one of them without the others."""
-    values: dict[str, object] = {}
-    nested: dict[str, dict[str, object]] = {}
+    defaults = flat(asdict(config))
+    values: dict[str, dict[str, Any]] = {"": {}, "fasttext": {}, "lsa": {}}
     for name, value in changes.items():
-        first, _, rest = name.partition(".")
-        if first not in (settings := [each.name for each in fields(config)]):
-            raise BadInput(f"no setting called {prefix + name!r}; choose one of: {', '.join(settings)}")
-        if is_dataclass(getattr(config, first)) != bool(rest):
-            raise BadInput(f"{prefix + name!r} is not a single setting; write for instance fasttext.dim=100")
-        if rest:
-            nested.setdefault(first, {})[rest] = value
-        else:
-            values[first] = _of_type(getattr(config, first), value, prefix + name)
-    parts = {name: _changed(getattr(config, name), inner, f"{prefix}{name}.") for name, inner in nested.items()}
-    return replace(config, **values, **parts)
+        if name not in defaults:
+            raise BadInput(f"no setting called {name!r}; choose one of: {', '.join(defaults)}")
+        part, _, setting = name.rpartition(".")
+        values[part][setting] = _of_type(defaults[name], value, name)
+    fasttext, lsa = replace(config.fasttext, **values["fasttext"]), replace(config.lsa, **values["lsa"])
+    return replace(config, fasttext=fasttext, lsa=lsa, **values[""])
+
+
+def changed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a result that differ from today's defaults, by dotted name."""
+    defaults = flat(json.loads(json.dumps(asdict(BuildConfig()))))
+    return {name: value for name, value in flat(config).items() if value != defaults.get(name)}
 
 
 def _of_type(default: object, value: object, name: str) -> object:
@@ -225,7 +217,18 @@ def settings_text(changes: Mapping[str, object], separator: str = " ") -> str:
     return separator.join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in changes.items())
 
 
-# Running systems over one index.
+def read_system(text: str) -> System:
+    """`ncs`, or `ncs:centre=true,query_weights=idf`; BadInput for an unknown ranker or setting.
+
+    >>> read_system("ncs:centre=true")
+    System(ranker='ncs', config={'centre': True})
+    """
+    system = System(*read_ranker(text))
+    create_ranker(system.ranker, **system.config)
+    return system
+
+
+# Systems over one index.
 
 
 def fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
@@ -250,7 +253,7 @@ class Answers:
     milliseconds: Sequence[float]
 
 
-def ask(
+def search_all(
     index: Index,
     system: System,
     queries: Sequence[Query],
@@ -270,7 +273,10 @@ def ask(
     run: dict[str, dict[str, float]] = {}
     milliseconds = []
     for query in track(queries, stage, total=len(queries), unit="queries"):
-        allowed = _mask(candidates[query.id], len(index.documents)) if candidates else None
+        allowed = None
+        if candidates:
+            allowed = np.zeros(len(index.documents), bool)
+            allowed[candidates[query.id]] = True
         start = time.perf_counter()
         rows = ranker.search(query.text, depth, allowed=allowed)
         ids = index.documents.ids([row for row, _ in rows])
@@ -286,63 +292,50 @@ def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
         yield from index.documents.documents(rows[start : start + step])
 
 
-def _mask(rows: NDArray[np.int64], n: int) -> Mask:
-    mask = np.zeros(n, bool)
-    mask[rows] = True
-    return mask
+def require_code(index: Index) -> None:
+    """Raise BadInput for an index without code, in which nothing can be judged."""
+    if not index.description.config.get("store_code", True):
+        raise BadInput(f"{index.folder} holds no code to judge; build it without --no-store-code")
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def costs(index: Index, system: System, answers: Answers, queries: Sequence[Query]) -> dict[str, Any]:
     """The fields of Ranked that say what the answers cost."""
     p50, p95 = np.percentile(answers.milliseconds, [50, 95])
-    document_ms, query_ms = embedding_ms(index, answers.ranker, queries)
+    parts = list(_parts(index, answers.ranker))
+    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in parts]
+    embedding = [each for each in times if each is not None]
+    folders = {answers.ranker.name, *(part.name for part in parts)}
+    saved = sum(folder_bytes(path) for path in index.folder.rglob("*") if path.is_dir() and path.name in folders)
     return {
         "fit_seconds": answers.fit_seconds,
         "query_ms_p50": round(float(p50), 3),
         "query_ms_p95": round(float(p95), 3),
         "query_ms": [round(value, 3) for value in answers.milliseconds],
-        "embed_document_ms": document_ms,
-        "embed_query_ms": query_ms,
-        "index_bytes": None if system.config else saved_bytes(index, answers.ranker),
+        "embed_document_ms": round(sum(document for document, _ in embedding), 4) if embedding else None,
+        "embed_query_ms": round(sum(query for _, query in embedding), 4) if embedding else None,
+        "index_bytes": None if system.config else saved or None,
     }
-
-
-def embedding_ms(index: Index, ranker: Ranker, queries: Sequence[Query]) -> tuple[float | None, float | None]:
-    """Milliseconds to embed one document and one query: a batch's time over its size (CoIR, section 5.1).
-
-    Of a ranker made of others, the sum over its parts; (None, None) where nothing is embedded.
-    """
-    times = [_embedding_ms(index, part, [query.text for query in queries]) for part in _parts(index, ranker)]
-    measured = [each for each in times if each is not None]
-    if not measured:
-        return None, None
-    return round(sum(document for document, _ in measured), 4), round(sum(query for _, query in measured), 4)
-
-
-def saved_bytes(index: Index, ranker: Ranker) -> int | None:
-    """Bytes of the files that this ranker, and its parts, saved in the index; None for none."""
-    names = {ranker.name, *(part.name for part in _parts(index, ranker))}
-    files = (path for path in index.folder.rglob("*") if names & set(path.relative_to(index.folder).parts[:-1]))
-    return sum(path.stat().st_size for path in files if path.is_file()) or None
 
 
 def _parts(index: Index, ranker: Ranker) -> Iterator[Ranker]:
     """The ranker itself, or the rankers it is made of: several (fusions), or one whose ranking it changes."""
-    one = [ranker.config["part"]] if "part" in ranker.config else []
-    names = cast(Sequence[str], ranker.config.get("parts", one))
-    if not names:
+    if not ranker.parts:
         yield ranker
-    for name in names:
+    for name in ranker.parts:
         yield from _parts(index, index.ranker(name))
 
 
 def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[float, float] | None:
+    """Milliseconds to embed one document and one query: a batch's time over its size (CoIR, section 5.1)."""
     if isinstance(ranker, DenseRanker):
-        queries = texts[:SAMPLE_OF_MODELS]
-        documents = [
-            text_of(each) for each in index.documents.documents(index.documents.rows()[:SAMPLE_OF_MODELS].tolist())
-        ]
-        ranker.model.queries(queries[:1])  # what a first call loads is not a text's latency
+        queries, rows = texts[:SAMPLE_OF_MODELS], index.documents.rows()[:SAMPLE_OF_MODELS].tolist()
+        documents = [text_of(document) for document in index.documents.documents(rows)]
+        ranker.model.queries(queries[:1])  # the loading of a model is not a text's latency
         return (
             _mean_ms(partial(ranker.model.documents, documents), len(documents)),
             _mean_ms(partial(ranker.model.queries, queries), len(queries)),
@@ -364,28 +357,21 @@ def _mean_ms(work: Callable[[], object], n: int) -> float:
 
 def judge(
     qrels: Qrels, run: Run, measures: Sequence[str], *, grades: Mapping[str, Mapping[str, float]] | None = None
-) -> tuple[dict[str, float], dict[str, list[float | None]]]:
+) -> dict[str, Any]:
     """The mean of each measure, and its values in the order of the qrels, to six decimals; None where left out.
 
     grades: mean grades of several judges, which CodeSearchNet's two NDCG count instead of the qrels.
     """
-    values = {measure: _values(qrels, run, measure, grades) for measure in measures}
-    means = {measure: round(mean(column), 6) for measure, column in values.items()}
+    values = {measure: evaluate(qrels, run, measure) for measure in measures}
+    if grades is not None:
+        exact = {query: grades[query] for query in qrels}
+        for measure in set(measures) & set(CHALLENGE):
+            values[measure] = challenge_ndcg(exact, run, within=measure == CHALLENGE[0])
     columns = {
         measure: [round(column[query], 6) if query in column else None for query in qrels]
         for measure, column in values.items()
     }
-    return means, columns
-
-
-def _values(
-    qrels: Qrels, run: Run, measure: str, grades: Mapping[str, Mapping[str, float]] | None
-) -> Mapping[str, float]:
-    values = evaluate(qrels, run, measure)
-    if grades is not None and measure in CHALLENGE:
-        exact = {query: grades[query] for query in qrels}
-        return challenge_ndcg(exact, run, within=measure == CHALLENGE[0])
-    return values
+    return {"means": {measure: round(mean(column), 6) for measure, column in values.items()}, "values": columns}
 
 
 # Whole experiments.
@@ -398,13 +384,15 @@ def run_experiment(
     settings: Sequence[Mapping[str, object]] = ({},),
     measures: Sequence[str] = MEASURES,
     depth: int = DEPTH,
-    distractors: Distractors | None = None,
+    distractors: int | None = None,
+    seed: int = 0,
     runs: Path | None = None,
     track: Track = silent,
 ) -> Experiment:
-    """Build an index for each of the settings and ask every query of every system; bm25 is always one.
+    """Build an index for each of the settings and search every query by every system; bm25 is always one.
 
     settings: changes to BuildConfig, by dotted name (`fasttext.dim`). Documents are extracted once.
+    distractors: rank each query among its own documents and so many others, drawn for it by `seed`.
     runs: folder to write every ranking to, as TREC run files.
     Exact duplicates are not merged: every judged document must stay findable.
     Raises BadInput for unknown settings, before anything is built, and for judged documents that are not there.
@@ -415,9 +403,27 @@ def run_experiment(
     _check_judged(corpus, documents)
     if all(system.name != BASELINE for system in systems):
         systems = [System(BASELINE), *systems]
-    candidates = distractors.rows(documents, corpus.qrels) if distractors else None
-    judged = corpus if candidates is None else replace(corpus, qrels={id: corpus.qrels[id] for id in candidates})
-    plan = _Plan(judged, systems, measures, depth, candidates, runs, track)
+    candidates = draw_distractors(documents, corpus.qrels, distractors, seed) if distractors else None
+    qrels = corpus.qrels if candidates is None else {query: corpus.qrels[query] for query in candidates}
+    queries = [query for query in corpus.queries if query.id in qrels]
+
+    def rank(index: Index, system: System, settings: str) -> Ranked:
+        stage = " ".join(filter(None, (corpus.name, settings, system.name)))
+        answers = search_all(index, system, queries, depth, candidates=candidates, track=track, stage=stage)
+        run = corpus.judged_run(answers.run)
+        if runs:
+            runs.mkdir(parents=True, exist_ok=True)
+            write_run(run, runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
+        values = judge(qrels, run, measures, grades=corpus.grades)
+        return Ranked(system.name, **values, **costs(index, system, answers, queries))
+
+    def build(config: BuildConfig, settings: str) -> Build:
+        with (
+            tempfile.TemporaryDirectory(prefix="ncs-evaluate-") as folder,
+            Index.of(documents, Path(folder) / "index", config=config, track=track) as index,
+        ):
+            return build_of(index, settings, [rank(index, system, settings) for system in systems])
+
     texts = {query.id: query.text for query in corpus.queries}
     return Experiment(
         corpus=corpus.name,
@@ -427,24 +433,28 @@ def run_experiment(
         machine=machine(),
         depth=depth,
         measures=list(measures),
-        queries=list(judged.qrels),
-        builds=[_build(plan, documents, *each) for each in zip(configs, map(settings_text, settings), strict=True)],
-        texts=[texts[query] for query in judged.qrels],
-        candidates=str(distractors or ""),
+        queries=list(qrels),
+        builds=[build(config, settings_text(changes)) for config, changes in zip(configs, settings, strict=True)],
+        texts=[texts[query] for query in qrels],
+        candidates=f"among {distractors:,} drawn distractors, seed {seed}" if distractors else "",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is the same for every build."""
-
-    corpus: Corpus
-    systems: Sequence[System]
-    measures: Sequence[str]
-    depth: int
-    candidates: Mapping[str, NDArray[np.int64]] | None
-    runs: Path | None
-    track: Track
+def build_of(index: Index, settings: str, systems: Sequence[Ranked], documents: int | None = None) -> Build:
+    """An index and its systems as a Build."""
+    description = index.description
+    counts: Mapping[str, Any] = description.counts
+    return Build(
+        settings=settings,
+        config=description.config,
+        versions=description.versions,
+        seconds=counts["seconds"],
+        build_seconds=round(sum(counts["seconds"].values()), 2),
+        index_bytes=folder_bytes(index.folder),
+        peak_memory_bytes=counts.get("peak_memory_bytes", 0),
+        systems=systems,
+        documents=documents,
+    )
 
 
 def _check_judged(corpus: Corpus, documents: Sequence[Document]) -> None:
@@ -452,40 +462,33 @@ def _check_judged(corpus: Corpus, documents: Sequence[Document]) -> None:
         return
     ids = {document.id for document in documents}
     for query, grades in corpus.qrels.items():
-        for id in grades:
-            if id not in ids:
-                raise BadInput(f"{corpus.name}: {id!r}, judged for {query!r}, is not in the corpus; correct the qrels")
+        if (id := next((id for id in grades if id not in ids), None)) is not None:
+            raise BadInput(f"{corpus.name}: {id!r}, judged for {query!r}, is not in the corpus; correct the qrels")
 
 
-def _build(plan: _Plan, documents: Sequence[Document], config: BuildConfig, settings: str) -> Build:
-    with tempfile.TemporaryDirectory(prefix="ncs-evaluate-") as folder:
-        forget_peak_memory()
-        start = time.perf_counter()
-        with Index.of(documents, Path(folder) / "index", config=config, track=plan.track) as index:
-            seconds = time.perf_counter() - start
-            return Build(
-                settings=settings,
-                config=index.description.config,
-                versions=index.description.versions,
-                seconds=cast(Mapping[str, float], index.description.counts["seconds"]),
-                build_seconds=round(seconds, 2),
-                index_bytes=sum(path.stat().st_size for path in index.folder.rglob("*") if path.is_file()),
-                peak_memory_bytes=peak_memory(),
-                systems=[_rank(plan, index, system, settings) for system in plan.systems],
-            )
+def draw_distractors(
+    documents: Sequence[Document], qrels: Qrels, count: int, seed: int = 0
+) -> dict[str, NDArray[np.int64]]:
+    """query id -> sorted rows of its relevant documents and of `count` others, drawn for this query alone.
 
-
-def _rank(plan: _Plan, index: Index, system: System, settings: str) -> Ranked:
-    corpus = plan.corpus
-    judged = [query for query in corpus.queries if query.id in corpus.qrels]
-    stage = " ".join(filter(None, (corpus.name, settings, system.name)))
-    answers = ask(index, system, judged, plan.depth, candidates=plan.candidates, track=plan.track, stage=stage)
-    run = corpus.judged_run(answers.run)
-    if plan.runs:
-        plan.runs.mkdir(parents=True, exist_ok=True)
-        write_run(run, plan.runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
-    means, values = judge(corpus.qrels, run, plan.measures, grades=corpus.grades)
-    return Ranked(system.name, means=means, values=values, **costs(index, system, answers, judged))
+    CodeSearchNet's first test (Husain et al. 2019, section 4.3, table 3): "we fix a set of 999 distractor snippets for
+    each test pair". The draw depends on the seed, the query's id and the number of documents only.
+    Queries without a relevant document are left out. Raises BadInput where none has one, and for too few documents.
+    """
+    row_of = {document.id: row for row, document in enumerate(documents)}
+    rows_by_query = {}
+    for query, grades in qrels.items():
+        rows = [row_of[id] for id, grade in grades.items() if grade > 0 and id in row_of]
+        others = np.setdiff1d(np.arange(len(documents)), rows)
+        if len(others) < count:
+            raise BadInput(f"{count} distractors for {query!r}, but only {len(others)} other documents; ask for fewer")
+        key = hashlib.blake2b(f"{seed} {query}".encode(), digest_size=8).digest()
+        sampled = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
+        if rows:
+            rows_by_query[query] = np.sort(np.concatenate([np.asarray(rows, np.int64), sampled]))
+    if not rows_by_query:
+        raise BadInput("no query has a relevant document to rank among distractors; omit --distractors")
+    return rows_by_query
 
 
 def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
@@ -509,7 +512,7 @@ def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
         documents=sum(each.documents for each in experiments),
         queries=ids,
         texts=[text for each in experiments for text in each.texts],
-        builds=[_pooled_build([each.builds[i] for each in experiments]) for i in range(len(first.builds))],
+        builds=[_pooled_build(builds) for builds in zip(*(each.builds for each in experiments), strict=True)],
     )
 
 
@@ -519,14 +522,14 @@ def _shape(experiment: Experiment) -> tuple[object, ...]:
 
 
 def _pooled_build(builds: Sequence[Build]) -> Build:
-    stages = list(dict.fromkeys(stage for build in builds for stage in build.seconds))
+    stages = dict.fromkeys(stage for build in builds for stage in build.seconds)
     return replace(
         builds[0],
         seconds={stage: round(sum(build.seconds.get(stage, 0) for build in builds), 2) for stage in stages},
         build_seconds=round(sum(build.build_seconds for build in builds), 2),
         index_bytes=sum(build.index_bytes for build in builds),
         peak_memory_bytes=max(build.peak_memory_bytes for build in builds),
-        systems=[_pooled_system([build.systems[i] for build in builds]) for i in range(len(builds[0].systems))],
+        systems=[_pooled_system(parts) for parts in zip(*(build.systems for build in builds), strict=True)],
     )
 
 
@@ -537,7 +540,7 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
     defined = {name: [value for value in column if value is not None] for name, column in values.items()}
     return replace(
         parts[0],
-        fit_seconds=_total([part.fit_seconds for part in parts], 2),
+        fit_seconds=_total([part.fit_seconds for part in parts]),
         query_ms_p50=round(float(p50), 3),
         query_ms_p95=round(float(p95), 3),
         query_ms=milliseconds,
@@ -549,10 +552,13 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
     )
 
 
-def _total(values: Sequence[float | int | None], digits: int | None = None) -> int | None:
+Number = TypeVar("Number", int, float)
+
+
+def _total(values: Sequence[Number | None]) -> Number | None:
     """The sum; None where any is not known."""
     numbers = [value for value in values if value is not None]
-    return round(sum(numbers), digits) if len(numbers) == len(values) else None  # type: ignore[return-value]
+    return round(sum(numbers), 2) if len(numbers) == len(values) else None
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -12,17 +12,16 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import bootstrap, permutation_test
 
 from ncs.errors import BadInput
 from ncs.types import Qrels, Run
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+Vector: TypeAlias = NDArray[np.float64]
 RESAMPLES = 9999
 CONFIDENCE = 0.95
 Formula = Callable[[Sequence[int], Sequence[int]], float]
@@ -30,11 +29,7 @@ Formula = Callable[[Sequence[int], Sequence[int]], float]
 
 
 def answered(grades: Sequence[int], ideal: Sequence[int]) -> float:
-    """1 where any ranked document is relevant (Answered@k of the NCS papers, TREC's Success@k).
-
-    >>> answered([0, 1, 0], [1, 1]), answered([0, 0], [1])
-    (1.0, 0.0)
-    """
+    """1 where any ranked document is relevant (Answered@k of the NCS papers, TREC's Success@k)."""
     return float(any(grade > 0 for grade in grades))
 
 
@@ -48,11 +43,7 @@ def first_rank(grades: Sequence[int], ideal: Sequence[int]) -> float:
 
 
 def reciprocal_rank(grades: Sequence[int], ideal: Sequence[int]) -> float:
-    """1 / FRank.
-
-    >>> reciprocal_rank([0, 2, 1], [2, 1])
-    0.5
-    """
+    """1 / FRank."""
     rank = first_rank(grades, ideal)
     return 1 / rank if rank else 0.0
 
@@ -99,7 +90,7 @@ MEASURES = (
     "answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
     *CHALLENGE,
 )  # fmt: skip
-"""What `evaluate` knows; k is any number from 1."""
+"""The measures of `evaluate`; k is any number from 1."""
 CHALLENGE_DEPTH = 300
 """Documents a query that CodeSearchNet's script looks at."""
 
@@ -109,8 +100,7 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
 
     `ndcg_within` and `ndcg_all` alone leave out queries without a relevant document (`challenge_ndcg`).
 
-    Raises BadInput, in one line, for an unknown measure, empty qrels, an empty run, a query that is
-    not judged, and a score that is not a number.
+    Raises BadInput for an unknown measure, empty qrels, an empty run, an unjudged query, and a score that is NaN.
 
     >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}}
     >>> evaluate(qrels, {"a": {"d3": 2.0, "d1": 1.5}}, "mrr@10")
@@ -157,7 +147,7 @@ def _exponential(grades: Sequence[float]) -> float:
 
 
 def parse_measure(measure: str) -> tuple[str, int | None]:
-    """Name and depth; BadInput for one that is not in MEASURES.
+    """Name and depth; BadInput for an unknown measure.
 
     >>> parse_measure("ndcg@10"), parse_measure("mrr")
     (('ndcg', 10), ('mrr', None))
@@ -178,11 +168,7 @@ def ranking(scores: Mapping[str, float]) -> list[str]:
 
 
 def mean(values: Mapping[str, float]) -> float:
-    """The mean over all queries; 0 for none.
-
-    >>> mean({"a": 1.0, "b": 0.5})
-    0.75
-    """
+    """The mean over all queries; 0 for none."""
     return math.fsum(values.values()) / len(values) if values else 0.0
 
 
@@ -215,41 +201,30 @@ class Comparison:
     queries: int
 
 
-def compare(
-    values: Mapping[str, float],
-    baseline: Mapping[str, float],
-    *,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Comparison:
+def compare(values: Mapping[str, float], baseline: Mapping[str, float]) -> Comparison:
     """`values` minus `baseline`: paired percentile bootstrap interval, two-sided randomization test.
 
     Queries are resampled with replacement for the interval; for the p-value each query's two values
-    are swapped at random (all 2^n ways where these are fewer than `resamples`).
+    are swapped at random (all 2^n ways where these are fewer than RESAMPLES).
     Raises BadInput where the two are not over the same queries, or over none.
     """
-    left, right = _paired(values, baseline)
-    low, high = _interval(left - right, confidence, resamples, seed)
-    return Comparison(float((left - right).mean()), low, high, _p_value(left, right, resamples, seed), len(values))
+    difference, low, high = paired_interval(values, baseline)
+    return Comparison(difference, low, high, _p_value(*_paired(values, baseline)), len(values))
 
 
-def paired_interval(
-    values: Mapping[str, float],
-    baseline: Mapping[str, float],
-    *,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> tuple[float, float, float]:
+def paired_interval(values: Mapping[str, float], baseline: Mapping[str, float]) -> tuple[float, float, float]:
     """Difference, low and high of `compare`, without the test, which takes most of its time."""
     left, right = _paired(values, baseline)
-    return float((left - right).mean()), *_interval(left - right, confidence, resamples, seed)
+    low, high = _interval(left - right)
+    return float((left - right).mean()), low, high
 
 
-def _paired(
-    values: Mapping[str, float], baseline: Mapping[str, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def interval(values: Mapping[str, float]) -> tuple[float, float]:
+    """Percentile bootstrap interval of one run's mean over its queries; BadInput for none."""
+    return _interval(np.fromiter(values.values(), float, len(values)))
+
+
+def _paired(values: Mapping[str, float], baseline: Mapping[str, float]) -> tuple[Vector, Vector]:
     if values.keys() != baseline.keys():
         odd = sorted(values.keys() ^ baseline.keys())
         raise BadInput(f"the two runs are not over the same queries ({odd[0]!r} is in one only); judge both alike")
@@ -257,45 +232,27 @@ def _paired(
     return left, np.fromiter((baseline[query] for query in values), float, len(values))
 
 
-def interval(
-    values: Mapping[str, float], *, confidence: float = CONFIDENCE, resamples: int = RESAMPLES, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of one run's mean over its queries; BadInput for none."""
-    return _interval(np.fromiter(values.values(), float, len(values)), confidence, resamples, seed)
-
-
-def _interval(values: NDArray[np.float64], confidence: float, resamples: int, seed: int) -> tuple[float, float]:
+def _interval(values: Vector) -> tuple[float, float]:
     if not len(values):
         raise BadInput("no queries to compare; judge at least one")
     if (values == values[0]).all():  # nothing varies (also: one query), so no resample differs
         return float(values[0]), float(values[0])
     result = bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=resamples,
-        batch=1000,
-        confidence_level=confidence,
-        method="percentile",
-        random_state=np.random.default_rng(seed),
-    ).confidence_interval
+        (values,), np.mean, n_resamples=RESAMPLES, batch=1000, confidence_level=CONFIDENCE, method="percentile",
+        random_state=np.random.default_rng(0),
+    ).confidence_interval  # fmt: skip
     return float(result.low), float(result.high)
 
 
-def _p_value(left: NDArray[np.float64], right: NDArray[np.float64], resamples: int, seed: int) -> float:
+def _p_value(left: Vector, right: Vector) -> float:
     if len(left) < 2 or (left == right).all():  # every swap gives a difference of the same size
         return 1.0
+
+    def mean_difference(x: Vector, y: Vector, axis: int) -> Any:
+        return np.mean(x - y, axis=axis)
+
     result = permutation_test(
-        (left, right),
-        _mean_difference,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=1000,
-        random_state=np.random.default_rng(seed),
-    )
+        (left, right), mean_difference, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES, batch=1000,
+        random_state=np.random.default_rng(0),
+    )  # fmt: skip
     return float(result.pvalue)
-
-
-def _mean_difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-    result: NDArray[np.float64] = np.mean(x - y, axis=axis)
-    return result

@@ -16,51 +16,45 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from corpora.corpus import read_beir
+from corpora.jsonl import read_rows
 from corpora.program import read_program
-from evaluation.experiments import System, fitted, run_experiment
+from evaluation.experiments import fitted, read_system, run_experiment
 from ncs import __version__
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import main_program
 from ncs.index import Index
-from ncs.search.rankers import read_ranker
-
-if TYPE_CHECKING:
-    from ncs.types import Mask
 
 NOTHING = "(nothing found)"
 """Placeholder hit: mteb's means leave out queries without hits."""
 
 
 class RankerModel:
-    """A ranker in mteb's SearchProtocol: `index` builds an index over a task's corpus, `search` asks it.
+    """A ranker in mteb's SearchProtocol: `index` builds an index over a task's corpus, `search` queries it.
 
-    ranker: as people type it, `ncs` or `ncs:centre=true`. language: of the corpus's code; None: the one that the
-    task names (`java-Code`), else plain text. Titles are read as `corpora.corpus.read_beir` reads them.
+    ranker: `ncs` or `ncs:centre=true`. language: of the corpus's code; None: that of the task (`java-Code`), else
+    plain text. Titles are read as `corpora.corpus.read_beir` reads them.
     """
 
-    def __init__(self, ranker: str, *, language: str | None = None, config: BuildConfig | None = None) -> None:
-        self.system = System(*read_ranker(ranker))
-        self.language = language
-        self.config = config or BuildConfig(deduplicate=False)
+    def __init__(self, ranker: str, *, language: str | None = None) -> None:
+        self.system, self.language = read_system(ranker), language
         self._room: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
 
     @property
     def mteb_model_meta(self) -> Any:
-        """What mteb writes into its results."""
-        model_meta = _mteb().models.ModelMeta
+        """The description of the model in mteb's results."""
         unknown = (
             "release_date", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim", "license", "open_weights",
             "public_training_code", "public_training_data", "similarity_fn_name", "use_instructions",
             "training_datasets",
         )  # fmt: skip
-        return model_meta(
+        return _mteb().models.ModelMeta(
             loader=None, name=f"ncs/{self.system.name}", revision=__version__, languages=["eng-Latn"], framework=[],
             **dict.fromkeys(unknown),
         )  # fmt: skip
@@ -74,7 +68,8 @@ class RankerModel:
             for row in corpus
         )
         self._room = tempfile.TemporaryDirectory(prefix="ncs-mteb-")
-        self._index = Index.of(documents, Path(self._room.name) / "index", config=self.config)
+        config = BuildConfig(deduplicate=False)
+        self._index = Index.of(documents, Path(self._room.name) / "index", config=config)
 
     def search(
         self,
@@ -93,12 +88,15 @@ class RankerModel:
         ranker, _seconds = fitted(self._index, self.system)
         results = {}
         for query in queries:
-            allowed = _mask(self._index, top_ranked[str(query["id"])]) if top_ranked else None
-            rows = ranker.search(str(query["text"]), top_k, allowed=allowed)
-            ids = self._index.documents.ids([row for row, _ in rows])
-            results[str(query["id"])] = dict(zip(ids, falling([score for _, score in rows]), strict=True)) or {
-                NOTHING: 0.0
-            }
+            allowed = None
+            if top_ranked:
+                rows = map(self._index.documents.row_of, top_ranked[str(query["id"])])
+                allowed = np.zeros(len(self._index.documents), bool)
+                allowed[[row for row in rows if row is not None]] = True
+            hits = ranker.search(str(query["text"]), top_k, allowed=allowed)
+            ids = self._index.documents.ids([row for row, _ in hits])
+            scores = strictly_falling([score for _, score in hits])
+            results[str(query["id"])] = dict(zip(ids, scores, strict=True)) or {NOTHING: 0.0}
         return results
 
     def close(self) -> None:
@@ -110,16 +108,10 @@ class RankerModel:
         self._index, self._room = None, None
 
 
-def _mask(index: Index, ids: Sequence[str]) -> Mask:
-    mask = np.zeros(len(index.documents), bool)
-    mask[[row for id in ids if (row := index.documents.row_of(id)) is not None]] = True
-    return mask
+def strictly_falling(scores: Sequence[float]) -> list[float]:
+    """The scores as float32, as trec_eval compares them, each below the previous.
 
-
-def falling(scores: Sequence[float]) -> list[float]:
-    """The scores as float32, which is how trec_eval compares them, each below the one before.
-
-    >>> falling([2.0, 2.0, 1.0])
+    >>> strictly_falling([2.0, 2.0, 1.0])
     [2.0, 1.9999998807907104, 1.0]
     """
     strict: list[np.float32] = []
@@ -132,20 +124,20 @@ def falling(scores: Sequence[float]) -> list[float]:
 
 
 def _language(task_metadata: Any, subset: str) -> str:
-    """`java` of a task whose languages are `java-Code`; "" where none is of code."""
+    """`java` of a task whose languages are `java-Code`; "" without code."""
     languages = task_metadata.eval_langs
-    named = languages.get(subset, ()) if isinstance(languages, Mapping) else languages
-    return next((name.removesuffix("-Code") for name in named if name.endswith("-Code")), "")
+    names = languages.get(subset, ()) if isinstance(languages, Mapping) else languages
+    return next((name.removesuffix("-Code") for name in names if name.endswith("-Code")), "")
 
 
 def local_task(folder: Path, language: str = "") -> Any:
     """A BEIR folder as an mteb task; nothing is downloaded. Documents are the rows' titles and texts."""
     mteb = _mteb()
-    from corpora.jsonl import read_rows
-
     corpus = read_beir(folder)
-    rows = [{"id": row.text("_id"), "title": row.text("title", ""), "text": row.text("text")} for row in
-            read_rows(folder / "corpus.jsonl")]  # fmt: skip
+    rows = [
+        {"id": row.text("_id"), "title": row.text("title", ""), "text": row.text("text")}
+        for row in read_rows(folder / "corpus.jsonl")
+    ]
     queries = [{"id": query.id, "text": query.text} for query in corpus.queries]
 
     base: Any = mteb.abstasks.AbsTaskRetrieval
@@ -170,7 +162,7 @@ def local_task(folder: Path, language: str = "") -> Any:
 
 
 def _mteb() -> Any:
-    """The package, told to stay offline; MissingExtra where it is not installed."""
+    """The package, set to stay offline; MissingExtra where it is not installed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import mteb
@@ -180,7 +172,7 @@ def _mteb() -> Any:
 
 
 def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
-    """nDCG@10 of a ranker on a BEIR folder: as mteb finds it, and as we do."""
+    """nDCG@10 of a ranker on a BEIR folder: by mteb and by us."""
     model = RankerModel(ranker)
     try:
         result = _mteb().evaluate(
@@ -191,8 +183,7 @@ def run(folder: Path, ranker: str, language: str = "") -> dict[str, float]:
         model.close()
     corpus = read_beir(folder, language=language or None)
     experiment = run_experiment(corpus, [model.system], measures=["ndcg@10"])
-    means = {system_result.system: system_result.means["ndcg@10"] for system_result in experiment.builds[0].systems}
-    return {"mteb": float(mteb_score), "ours": means[model.system.name]}
+    return {"mteb": float(mteb_score), "ours": experiment.builds[0].system(model.system.name).means["ndcg@10"]}
 
 
 @main_program("mteb_adapter")

@@ -6,11 +6,12 @@ import base64
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.experiments import BASELINE, Build, Experiment
-from evaluation.measures import compare, interval
+from evaluation.measures import compare, interval, mean
 from evaluation.reports import Pair, caption, cost, first_ranks, splits, tables
 from ncs.errors import MissingExtra
 
@@ -32,16 +33,11 @@ def check_extra() -> None:
     del jinja2, matplotlib
 
 
-def write_page(experiments: Sequence[Experiment], path: Path, *, pair: Pair | None = None) -> None:
-    """Write the page. pair: the two systems compared query by query; None: the best one and bm25.
+def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
+    """The page. pair: the two systems compared query by query; None: the best one and bm25.
 
     Raises MissingExtra, and BadInput for a system that is not in a result.
     """
-    path.write_text(page(experiments, pair=pair), encoding="utf-8")
-
-
-def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
-    """The page as text."""
     check_extra()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -55,58 +51,59 @@ def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
 
 def _section(experiment: Experiment, pair: Pair | None) -> dict[str, Any]:
     over_indexes = all(build.documents is not None for build in experiment.builds)
-    builds_shown = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
-    builds = [
-        {"cost": cost(build), "config": json.dumps(dict(build.config), indent=1, sort_keys=True)}
-        for build in experiment.builds
-    ]
+    builds = experiment.builds if over_indexes else experiment.builds[:1]  # the curves of a sweep hardly differ
     return {
         "name": experiment.corpus,
         "about": caption(experiment).partition("\n")[0],
         "tables": tables(experiment),
-        "figures": [figure for build in builds_shown for figure in _figures(experiment, build)],
-        "pairs": [_pair(experiment, build, pair) for build in builds_shown],
-        "builds": builds,
+        "figures": [figure for build in builds for figure in _figures(experiment, build)],
+        "pairs": [_pair(experiment, build, pair) for build in builds],
+        "builds": [
+            {"cost": cost(build), "config": json.dumps(dict(build.config), indent=1, sort_keys=True)}
+            for build in experiment.builds
+        ],
     }
 
 
 def _figures(experiment: Experiment, build: Build) -> list[dict[str, str]]:
     of_build = f" ({build.settings})" * bool(build.settings)
-    depth = min(experiment.depth, DEPTH)
     figures = []
     for suffix in splits(experiment):
-        shares = {
-            result.system: _answered_at(first_ranks(experiment, result, suffix), depth) for result in build.systems
-        }
-        figures.append(_figure(f"Answered@k{suffix}{of_build}", lambda axes, shares=shares: _curves(axes, shares)))  # type: ignore[misc]
-    figures.append(_figure(f"Speed against quality{of_build}", lambda axes: _speed(axes, experiment, build)))
-    return figures
+        ranks = {result.system: first_ranks(experiment, result, suffix) for result in build.systems}
+        curves = partial(_draw_curves, ranks=ranks, depth=min(experiment.depth, DEPTH))
+        figures.append(_figure(f"Answered@k{suffix}{of_build}", curves))
+    speed = partial(_draw_speed, experiment=experiment, build=build)
+    return [*figures, _figure(f"Speed against quality{of_build}", speed)]
 
 
-def _answered_at(ranks: Mapping[str, int], depth: int) -> list[float]:
-    """Answered@k for k = 1, 2, ... as shares."""
-    return [sum(0 < rank <= k for rank in ranks.values()) / len(ranks) for k in range(1, depth + 1)]
-
-
-def _curves(axes: Axes, shares: Mapping[str, Sequence[float]]) -> None:
-    for number, (name, values) in enumerate(shares.items()):
-        axes.plot(range(1, len(values) + 1), values, marker=MARKERS[number % 8], markevery=0.15, label=name)
-    if max(map(len, shares.values())) > 10:
+def _draw_curves(axes: Axes, ranks: Mapping[str, Mapping[str, int]], depth: int) -> None:
+    """Answered@k of each system for k = 1 ... depth."""
+    for number, (name, by_query) in enumerate(ranks.items()):
+        shares = [sum(0 < rank <= k for rank in by_query.values()) / len(by_query) for k in range(1, depth + 1)]
+        axes.plot(range(1, depth + 1), shares, marker=MARKERS[number % 8], markevery=0.15, label=name)
+    if depth > 10:
         _log_scale(axes)
     axes.set(xlabel="k", ylabel="share of queries answered", ylim=(0, 1))
 
 
-def _speed(axes: Axes, experiment: Experiment, build: Build) -> None:
+def _draw_speed(axes: Axes, experiment: Experiment, build: Build) -> None:
     measure = experiment.measures[0]
     for number, result in enumerate(build.systems):
         values = experiment.values(result, measure)
-        mean, (low, high) = sum(values.values()) / len(values), interval(values)
-        error = [[max(0.0, mean - low)], [max(0.0, high - mean)]]
+        center, (low, high) = mean(values), interval(values)
+        error = [[max(0.0, center - low)], [max(0.0, high - center)]]
         axes.errorbar(
-            [result.query_ms_p50], [mean], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=result.system
+            [result.query_ms_p50], [center], yerr=error, fmt=MARKERS[number % 8], capsize=3, label=result.system
         )
     _log_scale(axes)
     axes.set(xlabel="milliseconds per query (median)", ylabel=f"{measure} [95 %]")
+
+
+def _draw_differences(axes: Axes, values: Sequence[float], measure: str) -> None:
+    """A bar per query, from the largest gain to the largest loss."""
+    axes.bar(range(len(values)), values, width=1.0)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="queries", ylabel=f"difference in {measure}", ylim=(-1.05, 1.05))
 
 
 def _log_scale(axes: Axes) -> None:
@@ -117,13 +114,6 @@ def _log_scale(axes: Axes) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _differences(axes: Axes, values: Sequence[float], measure: str) -> None:
-    """A bar per query, from the largest gain to the largest loss."""
-    axes.bar(range(len(values)), values, width=1.0)
-    axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(xlabel="queries", ylabel=f"difference in {measure}", ylim=(-1.05, 1.05))
 
 
 def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
@@ -146,35 +136,34 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
 
 
 def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, Any]:
-    """Two systems query by query; ranks are FRank, a dash where nothing was found."""
+    """Two systems query by query; ranks are FRank, a dash without a relevant hit."""
     measure, suffix = experiment.measures[0], next(iter(splits(experiment)))
-    left_system, right_system = (build.system(name) for name in pair or (_best(build, measure), BASELINE))
-    left_values, right_values = experiment.values(left_system, measure), experiment.values(right_system, measure)
-    ranks = [first_ranks(experiment, result, suffix) for result in (left_system, right_system)]
+    systems = [build.system(name) for name in pair or (_best(build, measure), BASELINE)]
+    names = [system.system for system in systems]
+    left, right = (experiment.values(system, measure) for system in systems)
+    ranks = [first_ranks(experiment, system, suffix) for system in systems]
     texts = dict(zip(experiment.queries, experiment.texts, strict=True)) if experiment.texts else {}
-    changes = sorted(
-        ((left_values[query] - right_values[query], query) for query in left_values), key=lambda pair: -pair[0]
-    )
+    changes = sorted(((left[query] - right[query], query) for query in left), key=lambda change: -change[0])
     rows = [
         [texts.get(query, query), f"{change:+.3f}", *(str(side[query] or "–") for side in ranks)]
         for change, query in changes
         if change
     ]
     gains, losses = sum(change > 0 for change, _ in changes), sum(change < 0 for change, _ in changes)
-    comparison = compare(left_values, right_values)
+    comparison = compare(left, right)
     title = f"{experiment.corpus} {build.settings} difference of every query"
     return {
-        "title": f"{left_system.system} beside {right_system.system}: {measure}",
+        "title": f"{' beside '.join(names)}: {measure}",
         "summary": f"{gains} queries are better, {losses} worse, {len(changes) - gains - losses} equal; the mean "
         f"differs by {comparison.difference:+.3f} (95 % interval {comparison.low:+.3f} to {comparison.high:+.3f}, "
         f"randomization test p = {comparison.p:.4f}). The last columns show the rank of the first relevant hit.",
-        "figure": _figure(title, lambda axes: _differences(axes, [change for change, _ in changes], measure)),
-        "head": ["query", "difference", left_system.system, right_system.system],
+        "figure": _figure(title, partial(_draw_differences, values=[change for change, _ in changes], measure=measure)),
+        "head": ["query", "difference", *names],
         "rows": rows,
     }
 
 
 def _best(build: Build, measure: str) -> str:
     """The system with the highest mean beside bm25; bm25 where there is no other."""
-    others = [result for result in build.systems if result.system != BASELINE]
-    return max(others, key=lambda result: result.means[measure]).system if others else BASELINE
+    others = {result.system: result.means[measure] for result in build.systems if result.system != BASELINE}
+    return max(others, key=others.__getitem__, default=BASELINE)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaluation.measures import interval, paired_interval
+from evaluation.measures import interval, mean, paired_interval
+from ncs.console import count
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RankerReport:
     """One ranker. answered: k -> share of the queries with a relevant function among the first k hits.
 
     mrr: mean reciprocal rank over DEPTH hits, with its 95 % bootstrap interval. difference: to the first ranker's mrr,
@@ -52,7 +53,7 @@ class Judged:
     missed: tuple[Missed, ...]
 
 
-def judge(index: Index, feedback: Sequence[Feedback], rankers: Sequence[str]) -> list[Judged]:
+def judge(index: Index, feedback: Sequence[Feedback], rankers: Sequence[str]) -> list[RankerReport]:
     """Each ranker over all queries; raises BadInput for none.
 
     A hit is relevant where it is a relevant function, or names one among its copies and near copies.
@@ -61,47 +62,28 @@ def judge(index: Index, feedback: Sequence[Feedback], rankers: Sequence[str]) ->
         raise BadInput("no queries to judge by; write lines of a query, a tab, and its function")
     for name in rankers:
         index.ranker(name)  # a missing one is an error before any work
-    judged: list[Judged] = []
+    reports: list[RankerReport] = []
     baseline: Mapping[str, float] = {}
     for name in rankers:
-        ranks, missed = _ranks(index, feedback, name)
+        results = [_search(index, query, name) for query in feedback]
+        ranks = tuple(rank for rank, _ in results)
         values = {str(i): 1 / rank if rank else 0.0 for i, rank in enumerate(ranks)}
+        difference = paired_interval(values, baseline) if baseline else None
         baseline = baseline or values
-        low, high = interval(values)
-        judged.append(
-            Judged(
-                name,
-                {k: sum(0 < rank <= k for rank in ranks) / len(ranks) for k in FIRST},
-                sum(values.values()) / len(values),
-                low,
-                high,
-                None if name == rankers[0] else paired_interval(values, baseline),
-                tuple(ranks),
-                tuple(missed),
-            )
-        )
-    return judged
+        answered = {k: sum(0 < rank <= k for rank in ranks) / len(ranks) for k in FIRST}
+        missed = tuple(each for rank, each in results if not 0 < rank <= SHOWN)
+        reports.append(RankerReport(name, answered, mean(values), *interval(values), difference, ranks, missed))
+    return reports
 
 
-def _ranks(index: Index, feedback: Sequence[Feedback], ranker: str) -> tuple[list[int], list[Missed]]:
-    """The rank of each query's first relevant hit, 0 for none, and the queries that missed."""
-    ranks, missed = [], []
-    for query in feedback:
-        relevant = {document.location for document in index.documents.documents(list(query.rows))}
-        hits = index.search(query.text, DEPTH, ranker=ranker)
-        rank = next((hit.rank for hit in hits if relevant & _places(hit)), 0)
-        ranks.append(rank)
-        if not 0 < rank <= SHOWN:
-            place = min(relevant, key=lambda at: (at.repository, at.path, at.start_line))
-            missed.append(
-                Missed(
-                    query.text,
-                    rank,
-                    _format_location(place),
-                    _format_location(hits[0].document.location) if hits else None,
-                )
-            )
-    return ranks, missed
+def _search(index: Index, query: Feedback, ranker: str) -> tuple[int, Missed]:
+    """The rank of a query's first relevant hit, 0 for none, and its description where that is a miss."""
+    relevant = {document.location for document in index.documents.documents(list(query.rows))}
+    hits = index.search(query.text, DEPTH, ranker=ranker)
+    rank = next((hit.rank for hit in hits if relevant & _places(hit)), 0)
+    place = min(relevant, key=lambda at: (at.repository, at.path, at.start_line))
+    first = _format_location(hits[0].document.location) if hits else None
+    return rank, Missed(query.text, rank, _format_location(place), first)
 
 
 def _places(hit: Hit) -> set[Location]:
@@ -112,32 +94,23 @@ def _format_location(at: Location) -> str:
     return f"{at.qualified_name}  {at.repository}/{at.path}:{at.start_line}"
 
 
-def report(judged: Sequence[Judged]) -> str:
-    """Tables of all rankers, and the queries that the first one missed."""
-    queries = len(judged[0].ranks)
-    head = ["ranker", *(f"Answered@{k}" for k in FIRST), "MRR [95 %]", *(["to the first"] if judged[1:] else [])]
-    rows = [head, *(_row(each, queries, len(judged) > 1) for each in judged)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
-    lines = [f"{queries} {'query' if queries == 1 else 'queries'} with relevant functions", ""]
-    lines += ["  ".join(f"{cell:<{size}}" for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
-    missed = judged[0].missed
-    by = f" by {judged[0].ranker}" if judged[1:] else ""
+def report(reports: Sequence[RankerReport]) -> str:
+    """A table of all rankers, and the queries that the first one missed."""
+    several, missed = len(reports) > 1, reports[0].missed
+    n_queries = len(reports[0].ranks)
+    rows = [["ranker", *(f"Answered@{k}" for k in FIRST), "MRR [95 %]", *["to the first"] * several]]
+    for each in reports:
+        shares = [f"{round(share * n_queries)} ({share:.0%})" for share in each.answered.values()]
+        difference = "{:+.3f} [{:+.3f}, {:+.3f}]".format(*each.difference) if each.difference else ""
+        rows.append([each.ranker, *shares, f"{each.mrr:.3f} [{each.low:.3f}, {each.high:.3f}]", difference])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    lines = [f"{count(n_queries, 'query', 'queries')} with relevant functions", ""]
+    lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    by = f" by {reports[0].ranker}" * several
     if not missed:
         return "\n".join([*lines, "", f"none missed{by}: each has a relevant function among its first {SHOWN} hits"])
     lines += ["", f"missed{by}, no relevant function among the first {SHOWN} hits: {len(missed)}"]
-    for each in missed:
-        place_of = f"at rank {each.rank}" if each.rank else f"not among {DEPTH}"
-        lines += [
-            f"  {each.text}",
-            f"    relevant, {place_of}: {each.relevant}",
-            f"    first: {each.first or 'no hit'}",
-        ]
+    for miss in missed:
+        place = f"at rank {miss.rank}" if miss.rank else f"not among {DEPTH}"
+        lines += [f"  {miss.text}", f"    relevant, {place}: {miss.relevant}", f"    first: {miss.first or 'no hit'}"]
     return "\n".join(lines)
-
-
-def _row(result: Judged, queries: int, several: bool) -> list[str]:
-    shares = [f"{round(share * queries)} ({share:.0%})" for share in result.answered.values()]
-    row = [result.ranker, *shares, f"{result.mrr:.3f} [{result.low:.3f}, {result.high:.3f}]"]
-    if several:
-        row.append("" if result.difference is None else "{:+.3f} [{:+.3f}, {:+.3f}]".format(*result.difference))
-    return row

@@ -1,4 +1,4 @@
-"""ncs: search code by what it does, learnt from the code it searches."""
+"""ncs: search code by what it does, learned from the code it searches."""
 
 from __future__ import annotations
 

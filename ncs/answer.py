@@ -7,16 +7,17 @@ from dataclasses import asdict
 from typing import Any
 
 from ncs.index import Filters, Index
-from ncs.learn.confidence import is_sure
+from ncs.learn.confidence import is_confident
 from ncs.search.highlight import matched_words
 from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.vectors import read_info
-from ncs.text.stopwords import STOP_WORDS
-from ncs.text.tokens import tokenize
+from ncs.text.tokens import STOP_WORDS, tokenize
 from ncs.types import Document, Hit, Location
 
 Answer = Mapping[str, Any]
+IDENTITY = ("id", "repository", "path", "start_line", "end_line", "language", "kind", "name", "qualified_name")
+"""What every answer says of a document."""
 
 
 def ask(
@@ -51,10 +52,12 @@ def ask(
         for hit, explanation in zip(hits, results.explanation.hits, strict=True):
             hit["explanation"] = explanation
     unknown = index.unknown_words(text)
-    notes = [*not_ready(index), *_notes(text, unknown, _corrections(results.ranking), bool(hits))]
-    if min_confidence is not None:
-        hits, unlikely = _filter_by_confidence(hits, min_confidence)
-        notes += unlikely
+    notes = [*not_ready(index), *_notes(text, unknown, results.ranking, bool(hits))]
+    if min_confidence is not None and hits:
+        best = max(hit["confidence"] or 0.0 for hit in hits)
+        hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
+        if not hits:
+            notes.append(f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence")
     intent = results.ranking.intent
     return {
         "query": text,
@@ -112,7 +115,7 @@ def similar_to(
     }
 
 
-def words_like(index: Index, word: str, n: int = 10) -> Answer:
+def similar_words(index: Index, word: str, n: int = 10) -> Answer:
     """The words with the most similar vectors; for a word without a vector `words` is None and `near` has known words
     of similar spelling.
     """
@@ -120,7 +123,7 @@ def words_like(index: Index, word: str, n: int = 10) -> Answer:
     return {
         "word": word,
         "words": None if neighbors is None else [{"word": each, "similarity": round(s, 4)} for each, s in neighbors],
-        "near": index.near_spellings(word) if neighbors is None else [],
+        "near": index.spelling_suggestions(word) if neighbors is None else [],
     }
 
 
@@ -175,46 +178,20 @@ def not_ready(index: Index) -> list[str]:
 
 
 def _identity(document: Document) -> dict[str, Any]:
-    return {
-        "id": document.id,
-        "repository": document.repository,
-        "path": document.path,
-        "start_line": document.start_line,
-        "end_line": document.end_line,
-        "language": document.language,
-        "kind": document.kind,
-        "name": document.name,
-        "qualified_name": document.qualified_name,
-    }
+    return {name: getattr(document, name) for name in IDENTITY}
 
 
 def _place(at: Location) -> dict[str, Any]:
     return {"repository": at.repository, "path": at.path, "start_line": at.start_line, "end_line": at.end_line}
 
 
-def _filter_by_confidence(hits: list[dict[str, Any]], least: float) -> tuple[list[dict[str, Any]], list[str]]:
-    """The hits with enough confidence, and a note if there are none."""
-    probable = [hit for hit in hits if is_sure(hit["confidence"], least)]
-    if probable or not hits:
-        return probable, []
-    best = max(hit["confidence"] for hit in hits)
-    return [], [f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence"]
-
-
-def _corrections(ranking: Ranking) -> dict[str, str]:
-    """Unknown word -> the words searched for instead."""
-    corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
-    return {word: " ".join(others) for word, others in corrections.items()}
-
-
-def _notes(
-    text: str, unknown: Mapping[str, Sequence[str]], corrections: Mapping[str, str], any_hits: bool
-) -> list[str]:
+def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, any_hits: bool) -> list[str]:
     """Notes on unknown words and their corrections, a query of stop words only, no results."""
+    corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
     notes = []
     for word, similar_words in unknown.items():
         similar = f" (similar words: {', '.join(similar_words)})" if similar_words else ""
-        correction = f"; searching for '{corrections[word]}'" if word in corrections else similar
+        correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
         notes.append(f"no match for '{word}'{correction}")
     words = tokenize(text)
     if words and all(word in STOP_WORDS or word == "to" for word in words):

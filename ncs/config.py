@@ -16,7 +16,7 @@ DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 
 @dataclass(frozen=True, slots=True)
 class FastTextConfig:
-    """How fastText learns; raises BadInput for values it cannot run with.
+    """The hyperparameters of fastText; raises BadInput for values it cannot run with.
 
     epochs, least_words: a corpus is read `epochs` times, a small one until `least_words` words were read, at most
     100 times. min_count: words in fewer places have no vector, unless sub-words are on (max_n > 0); a corpus under
@@ -53,7 +53,7 @@ class FastTextConfig:
 
 @dataclass(frozen=True, slots=True)
 class LsaConfig:
-    """How LSA learns: `dim` components at most (fewer where the corpus has fewer documents or words).
+    """The hyperparameters of LSA: `dim` components at most (fewer where the corpus has fewer documents or words).
 
     min_count: documents a word must stand in. power: each component counts by its singular value to this power;
     0 makes them all equal, 1 is the matrix itself. Raises BadInput for values that it cannot run with.
@@ -75,7 +75,7 @@ class LsaConfig:
 
 @dataclass(frozen=True, slots=True)
 class BuildConfig:
-    """What decides the content of an index. (The number of workers does not.) Raises BadInput for an unknown choice."""
+    """The settings that decide the content of an index; raises BadInput for an unknown choice."""
 
     fasttext: FastTextConfig = field(default_factory=FastTextConfig)
     lsa: LsaConfig = field(default_factory=LsaConfig)
@@ -101,7 +101,7 @@ class BuildConfig:
 
     @classmethod
     def of(cls, description: Description) -> BuildConfig:
-        """Of an index; raises IndexVersion where this ncs does not know its settings."""
+        """The configuration of an index; raises IndexVersion for settings that this ncs does not know."""
         content: dict[str, Any] = dict(description.config)
         try:
             learners: Mapping[str, Any] = {

@@ -1,4 +1,4 @@
-"""What every program here writes to a console: messages, tables and progress bars, with control characters shown.
+"""Console output of every program here: messages, tables and progress bars, with control characters shown.
 
 rich is imported on a terminal only.
 """
@@ -50,7 +50,7 @@ def is_fancy(stream: TextIO) -> bool:
 
 
 def rich_console(*, stderr: bool = False) -> Console:
-    """For colored text, as wide as the terminal; rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb."""
+    """A console for colored text, as wide as the terminal; rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb."""
     from rich.console import Console
 
     class Terminal(Console):
@@ -98,19 +98,17 @@ def tracker(quiet: bool) -> Track:
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         bar: Progress | None = None
-        start, done, shown = time.monotonic(), 0, 0.0
+        due, done = time.monotonic() + 1, 0
         try:
-            for item in items:
+            for done, item in enumerate(items, 1):
                 yield item
-                done += 1
-                now = time.monotonic()
-                if bar is None and now - start > 1:
-                    bar = _bar(unit)
-                    task = bar.add_task(stage, total=total, completed=done)
-                    bar.start()
-                if bar is not None and now - shown > 0.1:
+                if time.monotonic() > due:
+                    if bar is None:
+                        bar = _bar(unit)
+                        task = bar.add_task(stage, total=total)
+                        bar.start()
                     bar.update(task, completed=done)
-                    shown = now
+                    due = time.monotonic() + 0.1
             if bar is not None:
                 bar.update(task, completed=done, total=done)
         finally:

@@ -1,4 +1,4 @@
-"""What can go wrong, each with its remedy in the message.
+"""The errors, each with its remedy in the message.
 
 NcsError
  |- BadInput             a wrong argument, query or option
@@ -58,4 +58,4 @@ class IndexBusy(IndexFolderError):
 def check_k(k: int) -> None:
     """Raise BadInput for a search for fewer than one hit."""
     if k < 1:
-        raise BadInput(f"asked for {k} hits; ask for 1 or more")
+        raise BadInput(f"k is {k}; it must be at least 1")

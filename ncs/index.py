@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.learn.confidence import is_sure
+from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.rankers import DEFAULT_RANKER, ON_REQUEST, Composed, Ranker, create_ranker, fit_ranker
+from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
 from ncs.storage.filters import at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, open_snapshot
 from ncs.text.tokens import tokenize
-from ncs.types import Document, Hit, Location, Query, Run
+from ncs.types import Document, Hit, Location
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
+    from ncs.config import BuildConfig
     from ncs.search.explain import Explanation
     from ncs.search.ranking import Ranking
     from ncs.storage.words import Words, WordTable
+    from ncs.text.spelling import WordList
     from ncs.types import Mask
 
 
@@ -59,8 +61,6 @@ class Index:
         self.folder = snapshot.folder
         self.documents = Documents(snapshot)
         self._rankers: dict[str, Ranker] = {}
-        self._facts: DocumentFacts | None = None
-        self._vocabulary: list[str] | None = None
 
     def __len__(self) -> int:
         """Number of live documents."""
@@ -82,12 +82,10 @@ class Index:
         """The content of snapshot.json: configuration, counts, notes, versions."""
         return self.snapshot.description
 
-    @property
+    @cached_property
     def facts(self) -> DocumentFacts:
         """Facts about the documents beyond their words; opened on first use."""
-        if self._facts is None:
-            self._facts = DocumentFacts.open(self.snapshot)
-        return self._facts
+        return DocumentFacts.open(self.snapshot)
 
     @classmethod
     def build(
@@ -107,12 +105,13 @@ class Index:
 
         roots: folders, git repositories (bare ones too) and archives. An existing index in `folder` stays in use until
         this one is committed; unchanged files are reused from it. ingest: reads the sources elsewhere than on this
-        machine (ncs.scale.dask.client.ingest_on_cluster). memory: limit in bytes for all processes of the build, half
+        machine (ncs.scale.dask.ingest_on_cluster). memory: limit in bytes for all processes of the build, half
         of the machine's by default; it does not change the result. Raises SourceError, IndexBusy, and BadInput if
         there are no functions or too little memory.
         """
         from ncs.build.pipeline import build  # a query need not import it
         from ncs.build.request import Request
+        from ncs.config import BuildConfig
 
         paths = tuple(Path(root) for root in ([roots] if isinstance(roots, (str, Path)) else roots))
         config = config or BuildConfig()
@@ -140,6 +139,7 @@ class Index:
         """Build an index from documents instead of source files."""
         from ncs.build.pipeline import build_of
         from ncs.build.request import Request
+        from ncs.config import BuildConfig
 
         build_of(documents, Request((), config or BuildConfig(), track=track), Path(folder))
         return cls.load(folder)
@@ -156,10 +156,8 @@ class Index:
         """A ranker of this index by name, loaded on first use."""
         if name not in self._rankers:
             ranker = create_ranker(name)
-            if isinstance(ranker, Composed):
-                ranker.assemble(self.snapshot, self.ranker)
-            else:
-                ranker.load(self.snapshot)
+            ranker.load(self.snapshot)
+            ranker.compose([self.ranker(part) for part in ranker.parts])
             self._rankers[name] = ranker
         return self._rankers[name]
 
@@ -172,12 +170,12 @@ class Index:
         from ncs.learn.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
-        if isinstance(ranker, Composed):
-            ranker.assemble(self.snapshot, self.ranker)
-            return ranker
-        table = self.word_table()
-        embeddings = Embeddings.load(self.snapshot.statistics)
-        fit_ranker(ranker, table, embeddings, self.documents.tables[0], track=track)
+        if name in (*FITTED, *ON_REQUEST):
+            embeddings = Embeddings.load(self.snapshot.statistics)
+            ranker.fit(self.word_table(), embeddings, self.documents.tables[0], track=track)
+        else:
+            ranker.load(self.snapshot)
+        ranker.compose([self.ranker(part) for part in ranker.parts])
         return ranker
 
     def search(
@@ -203,7 +201,7 @@ class Index:
         """
         filters = Filters(language, repository, path, kind, functions_only)
         hits = self.results(text, k, ranker=ranker, filters=filters, unfold=unfold).hits
-        return hits if min_confidence is None else [hit for hit in hits if is_sure(hit.confidence, min_confidence)]
+        return hits if min_confidence is None else [hit for hit in hits if is_confident(hit.confidence, min_confidence)]
 
     def results(
         self,
@@ -216,8 +214,6 @@ class Index:
         explain: bool = False,
     ) -> Results:
         """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
-        if k < 1:
-            raise BadInput(f"k is {k}; it must be at least 1")
         filters, loaded = filters or Filters(), self.ranker(ranker)
         allowed = self._allowed(filters)
         ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
@@ -252,35 +248,16 @@ class Index:
             others = [each[allowed[each]] for each in others]
         return [tuple(self.documents.locations(each.tolist())) if len(each) else () for each in others]
 
-    def similar(
-        self,
-        function: Document,
-        k: int = 10,
-        *,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-    ) -> list[Hit]:
+    def similar(self, function: Document, k: int = 10, **filters: str | None) -> list[Hit]:
         """Functions similar to this one, best first; the score is the share of its features that they have.
 
-        `ncs.search.similar.function_at` reads a function from any file. Filters as in `search`.
+        `ncs.search.similar.function_at` reads a function from any file. filters: language, repository, path and kind,
+        as in `search`.
         """
         from ncs.search.similar import similar
 
-        postings = self._bm25().postings
-        functions = similar(
-            function, postings, self.documents, k, language=language, repository=repository, path=path, kind=kind
-        )
+        functions = similar(function, self._bm25().postings, self.documents, k, **filters)
         return [Hit(rank, other.share, other.document) for rank, other in enumerate(functions, 1)]
-
-    def run(self, queries: Iterable[Query], *, ranker: str = DEFAULT_RANKER, k: int = 10) -> Run:
-        """query id -> document id -> score for many queries, each in rank order."""
-        loaded = self.ranker(ranker)
-        rankings = {query.id: loaded.search(query.text, k) for query in queries}
-        rows = sorted({row for hits in rankings.values() for row, _ in hits})
-        ids = dict(zip(rows, self.documents.ids(rows), strict=True))
-        return {query_id: {ids[row]: score for row, score in hits} for query_id, hits in rankings.items()}
 
     def functions(self) -> Mask:
         """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""
@@ -300,15 +277,19 @@ class Index:
     def unknown_words(self, text: str) -> dict[str, list[str]]:
         """Words of a query that are in no document, each with known words of similar spelling."""
         terms = self._bm25().terms(text)
-        return {term.word: self.near_spellings(term.word) for term in terms if not term.documents}
+        return {term.word: self.spelling_suggestions(term.word) for term in terms if not term.documents}
 
-    def near_spellings(self, word: str, n: int = 3) -> list[str]:
+    def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
-        from ncs.text.spelling import WordList, nearest_words
+        from ncs.text.spelling import nearest_words
 
-        if self._vocabulary is None:
-            self._vocabulary = WordList(sorted(self.words().vocabulary))
-        return nearest_words(word.lower(), self._vocabulary, n, count=self._bm25().documents)
+        return nearest_words(word, self._word_list, n, count=self._bm25().documents)
+
+    @cached_property
+    def _word_list(self) -> WordList:
+        from ncs.text.spelling import WordList
+
+        return WordList(sorted(self.words().vocabulary))
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))

@@ -1,7 +1,8 @@
-"""Chromium for tests: the page as people see it, with everything it asks for and complains about written down."""
+"""Chromium for tests: the page as people see it, with everything that it requests and complains about written down."""
 
 from __future__ import annotations
 
+import faulthandler
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,19 +24,21 @@ AT_REST = """(() => {
   const main = document.querySelector("main");
   return main.getAttribute("aria-busy") === null && main.dataset.shown !== "";
 })()"""
-"""What a page shows is what its address asks for: the search page names it, the annotation page is busy until then."""
+"""The page shows what its address names: the search page says so, the annotation page is busy until then."""
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A headless browser; the test is skipped where there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+    installed = next(filter(None, map(shutil.which, NAMES)), None)
     with playwright.sync_playwright() as driver:
         try:
-            browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+            browser = driver.chromium.launch(
+                executable_path=installed, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            )
         except playwright.Error as error:
-            if found:
+            if installed:
                 raise
             reason = f"no Chromium here: apt-get install chromium ({str(error).splitlines()[0]})"
             pytest.skip(reason)
@@ -46,36 +49,36 @@ def chromium() -> Iterator[Browser]:
 
 
 class Window:
-    """A page of a server, and what it did. expected: parts of console errors that a test brings about."""
+    """A page of a server. expected: parts of console errors that a test brings about."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.complaints: list[str] = []
         self.expected: list[str] = []
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("console", lambda message: self._said(message.type, message.text))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self._log(message.type, message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def _said(self, kind: str, text: str) -> None:
+    def _log(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.complaints.append(text)
 
     def open(self, state: str = "") -> Page:
-        """Open a state, as a link does, and wait until what it asked for is there."""
+        """Open a state, as a link does, and wait until all of it is there."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}/{state}")
         until(self.page, AT_REST)
         return self.page
 
     def check(self) -> None:
-        """Nothing was asked of anybody else, the policy forbade nothing, and the console stayed empty."""
+        """Nothing was requested of anybody else, the policy forbade nothing, and the console stayed empty."""
         own = urlsplit(self.url).netloc
-        asked = [url for url in self.asked if not url.startswith(("about:blank", "data:"))]
-        assert asked
-        assert [url for url in asked if urlsplit(url).netloc != own] == []
+        requests = [url for url in self.requests if not url.startswith(("about:blank", "data:"))]
+        assert requests
+        assert [url for url in requests if urlsplit(url).netloc != own] == []
         assert self.page.evaluate("window.violations") == []
-        assert [said for said in self.complaints if not any(part in said for part in self.expected)] == []
+        assert [text for text in self.complaints if not any(part in text for part in self.expected)] == []
 
 
 def until(page: Page, true: str, arg: object = None) -> None:
@@ -86,29 +89,35 @@ def until(page: Page, true: str, arg: object = None) -> None:
         page.wait_for_timeout(30)
 
 
-def heard(page: Page, true: Callable[[], object]) -> None:
-    """Wait for what the browser tells this process: requests, answers that are held back."""
+def until_here(page: Page, true: Callable[[], object]) -> None:
+    """Wait for what the browser reports to this process: requests, answers that are held back."""
     end = time.monotonic() + LONG
     while not true():
-        assert time.monotonic() < end, f"never heard; shown: {page.inner_text('main')}"
+        assert time.monotonic() < end, f"never came true; shown: {page.inner_text('main')}"
         page.wait_for_timeout(30)
 
 
 @contextmanager
 def window(browser: Browser, url: str, **options: Any) -> Iterator[Window]:
-    """A page with nothing remembered; checked at the end."""
+    """A page with nothing remembered; checked at the end.
+
+    What Playwright waits for without a limit (a script of the page, the end of the browser) ends the tests after twice
+    LONG, with the lines where they stood.
+    """
     settings = {
         "viewport": {"width": 1100, "height": 800},
         "permissions": ["clipboard-read", "clipboard-write"],
         **options,
     }
+    faulthandler.dump_traceback_later(2 * LONG, exit=True)
     context = browser.new_context(**settings)
     context.set_default_timeout(LONG * 1000)
     try:
         page = context.new_page()
         page.add_init_script(WATCH)
-        found = Window(page, url)
-        yield found
-        found.check()
+        opened = Window(page, url)
+        yield opened
+        opened.check()
     finally:
         context.close()
+        faulthandler.cancel_dump_traceback_later()

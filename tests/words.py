@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ncs.storage.words import WordTable
-from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.storage.words import WordTable, WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
 
 

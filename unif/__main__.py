@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -23,7 +24,7 @@ from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.storage.snapshot import find_index
 from unif.config import CHOICES, Encoder, Stage, TrainConfig, TranslationConfig, settings_of
-from unif.sources import PairFile, Sources
+from unif.data import PairFile, Sources
 
 if TYPE_CHECKING:
     from unif.training import Trained
@@ -87,28 +88,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """An option for every setting; defaults are in `unif.config`."""
-    default = TrainConfig()
-    for name, kind in CHOICES.items():
-        if name != "encoder":
-            choices = get_args(kind)
-            parser.add_argument(f"--{name}", choices=choices, help=f"(default {getattr(default, name)})")
-    for name in (
-        "epochs",
-        "batch",
-        "patience",
-        "query_words",
-        "code_words",
-        "accumulate",
-        "mine_every",
-        "mined",
-        "seed",
-    ):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"(default {getattr(default, name)})")
-    for name in ("rate", "margin", "dropout", "word_dropout", "valid"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"(default {getattr(default, name)})")
-    parser.add_argument(
-        "--centre", action="store_true", default=None, help="subtract the mean of all functions' vectors"
-    )
+    for setting in fields(TrainConfig):
+        option, help = f"--{setting.name.replace('_', '-')}", f"(default {setting.default})"
+        if setting.name in CHOICES and setting.name != "encoder":
+            parser.add_argument(option, choices=get_args(CHOICES[setting.name]), help=help)
+        elif isinstance(setting.default, (int, float)) and not isinstance(setting.default, bool):
+            parser.add_argument(option, type=type(setting.default), help=help)
+    about = "subtract the mean of all functions' vectors"
+    parser.add_argument("--centre", action="store_true", default=None, help=about)
 
 
 def _open(options: argparse.Namespace) -> Index:

@@ -10,10 +10,9 @@ from ncs.errors import BadInput
 Encoder = Literal["unif", "nbow", "cnn", "birnn", "selfatt", "mixed"]
 Pooling = Literal["mean", "max", "weighted"]
 Loss = Literal["softmax", "margin"]
-Split = Literal["question", "repository"]
 Precision = Literal["auto", "float32", "bfloat16"]
 CHOICES: dict[str, Any] = {
-    "encoder": Encoder, "pooling": Pooling, "loss": Loss, "split": Split, "precision": Precision
+    "encoder": Encoder, "pooling": Pooling, "loss": Loss, "precision": Precision
 }  # fmt: skip
 
 
@@ -49,12 +48,10 @@ class TrainConfig:
 
     encoder: UNIF over the words of an index, or one of CodeSearchNet's encoders; pooling and dropout are options of
     the latter. loss: "softmax" over the batch with a learned temperature, or UNIF's "margin" against one other code
-    of the batch. patience: epochs without a better validation MRR before it stops. valid: share of the questions, or
-    of the repositories (split), that is validated on. stages: a curriculum in place of `epochs`; validated on are the
-    sources of the last one. word_dropout: share of words left out of a batch at random.
-    mine_every: epochs after which hard negatives are mined again, 0 for never; mined: how many per row.
+    of the batch. patience: epochs without a better validation MRR before it stops. valid: share of the questions that
+    is validated on. stages: a curriculum in place of `epochs`; validated on are the sources of the last one.
+    word_dropout: share of words left out of a batch at random.
     centre: subtract the mean of all functions' vectors, in training and at search.
-    accumulate: parts of a batch that are encoded one after the other; the loss is that of the whole batch.
     precision: auto is bfloat16 on CUDA devices that have it, float32 elsewhere.
     """
 
@@ -71,12 +68,8 @@ class TrainConfig:
     query_words: int = 25
     code_words: int = 200
     valid: float = 0.05
-    split: Split = "question"
     stages: tuple[Stage, ...] = ()
-    mine_every: int = 0
-    mined: int = 8
     centre: bool = False
-    accumulate: int = 1
     precision: Precision = "auto"
     seed: int = 0
 
@@ -85,8 +78,8 @@ class TrainConfig:
         for name, kind in CHOICES.items():
             if (value := getattr(self, name)) not in get_args(kind):
                 raise BadInput(f"{name} is {value!r}; it is one of {', '.join(get_args(kind))}")
-        least = {"epochs": 1, "batch": 2, "patience": 1, "query_words": 1, "code_words": 1, "seed": 0, "accumulate": 1}
-        for name, low in (least | {"mine_every": 0, "mined": 1}).items():
+        least = {"epochs": 1, "batch": 2, "patience": 1, "query_words": 1, "code_words": 1, "seed": 0}
+        for name, low in least.items():
             if (value := getattr(self, name)) < low:
                 raise BadInput(f"{name} is {value}; it must be at least {low}")
         ranges = {"rate": self.rate > 0, "margin": self.margin >= 0, "valid": 0 < self.valid < 1}
@@ -106,10 +99,8 @@ class TranslationConfig:
     """A training of a head with a translation (`unif.translation`).
 
     dim: of the vectors. epochs: of the vectors; passes: of the translation after them, with half the batch at a third
-    of the rate. word_dropout, query_dropout: share of the words of functions and questions left out of a batch.
-    alike: share of the pairs that are batched with others that share a word. power, half, same: initial values of
-    the translation; power is fixed. rounds: over the judged lists, if any.
-    valid: share of the questions that is validated on.
+    of the rate. word_dropout: share of the words of functions left out of a batch. rounds: over the judged lists, if
+    any. valid: share of the questions that is validated on.
     """
 
     dim: int = 128
@@ -119,20 +110,13 @@ class TranslationConfig:
     batch: int = 512
     rate: float = 3e-3
     word_dropout: float = 0.2
-    query_dropout: float = 0.1
-    alike: float = 0.5
-    power: float = 3.0
-    half: float = 0.3
-    same: float = 0.5
     valid: float = 0.01
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Raise BadInput for numbers out of their range."""
-        shares = (self.word_dropout, self.query_dropout, self.alike, self.valid)
         least = min(self.dim, self.epochs, self.passes, self.rounds) >= 1 and self.batch >= 4 and self.seed >= 0
-        least = least and self.valid > 0
-        if not (least and all(0 <= share < 1 for share in shares) and min(self.rate, self.power, self.half) > 0):
+        if not (least and 0 <= self.word_dropout < 1 and 0 < self.valid < 1 and self.rate > 0):
             raise BadInput(f"{self}: one of these numbers is out of its range")
 
 

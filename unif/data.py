@@ -1,6 +1,7 @@
-"""(question, code) pairs as memory-mapped word ids: written once, split by question or repository, sampled in batches.
+"""The data of trainings: sources of (question, code) pairs, tokens of both sides, pairs as word ids, and batches.
 
-Ids are those of a head's tokens, 1 and above; 0 is padding.
+Pairs are JSON lines of queries and code, and the functions of an index: the doc comment or the name of each, and the
+rest of it. They are read once and then memory-mapped. Ids are those of a head's tokens, 1 and above; 0 is padding.
 """
 
 from __future__ import annotations
@@ -8,42 +9,55 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.errors import BadInput
-from ncs.storage.words import ranges
+from corpora.jsonl import Row, parse_row, read_lines
+from corpora.program import read_program
+from ncs.errors import BadInput, MissingExtra
+from ncs.learn.embeddings import Embeddings
+from ncs.learn.tokenization import END, BpeTokenizer, Tokenizer, WordTokenizer, source_words
+from ncs.progress import Track, silent
+from ncs.search.baselines.enhanced import normalized, read_questions
+from ncs.storage.arrays import ranges
+from ncs.text.tokens import field_tokens, tokenize
+from ncs.text.vocabulary import Vocabulary
+from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from unif.config import Split
+    from ncs.index import Index
+    from ncs.storage.documents import Documents
+    from ncs.storage.words import WordTable
+    from ncs.types import Matrix
+    from unif.config import Encoder
 
     Ids = NDArray[np.int64]
     Encode = Callable[[Sequence[str]], Sequence[int]]
 
+Reads = Literal["fields", "source"]
+"""Input of the code tower: words of a function's NCS_FIELDS, or the sub-tokens of its source in order."""
+CODE: tuple[Field, ...] = tuple(field for field in NCS_FIELDS if field != "doc")
+BODY: tuple[Field, ...] = tuple(field for field in CODE if field != "name")
+MIN_DOC, MIN_NAME, MIN_BODY = 3, 2, 2
+"""Least words of a comment, a name and the rest."""
+BLOCK = 1_000
+"""Documents read at once."""
+OWN = "own"
+"""What a stage calls the index's own functions."""
 BAD_LINES = 20
 """Bad lines that are listed; all are counted."""
 STATS = "reading.json"
-COLUMNS = ("question", "source", "repository")
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """The words of both sides, and keys: pairs that share one belong to one question.
-
-    source: the index of its source in `unif.sources.Sources`. repository: empty if unknown.
-    """
-
-    query: Sequence[str]
-    code: Sequence[str]
-    keys: Sequence[str]
-    source: int = 0
-    repository: str = ""
+DIM = 128
+"""Dimensions of CodeSearchNet's encoders."""
+MAX_TOKENS, MIN_COUNT = 10_000, 10
+"""Tokens at most, and least occurrences in the training pairs: CodeSearchNet's."""
 
 
 @dataclass(slots=True)
@@ -76,6 +90,278 @@ class ReadStats:
         """The error if nothing usable was read."""
         first = f"; the first bad line: {self.bad_lines[0]}" if self.bad_lines else ""
         return BadInput(advice + first)
+
+
+# Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The words of both sides, and keys: pairs that share one belong to one question. source: its index in Sources."""
+
+    query: Sequence[str]
+    code: Sequence[str]
+    keys: Sequence[str]
+    source: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """The words of an index that have a vector, these vectors, and its functions."""
+
+    words: WordTable
+    documents: Documents
+    vocabulary: Vocabulary
+    vectors: Matrix
+
+    @classmethod
+    def of(cls, index: Index) -> IndexSource:
+        """Raises BadInput for an index whose words have no vectors."""
+        words, vectors = index.word_table(), np.array(Embeddings.load(index.snapshot.statistics).vectors)
+        has_vector = np.asarray(vectors.any(axis=1))
+        if not has_vector.any():
+            raise BadInput(f"no word of the index {index.folder} has a vector; build it from more code")
+        vocabulary = Vocabulary.of(word for at, word in enumerate(words.vocabulary) if has_vector[at])
+        return cls(words, index.documents, vocabulary, vectors[has_vector])
+
+    def digest(self) -> str:
+        """The digest of the words and their vectors."""
+        state = hashlib.blake2b("\n".join(self.vocabulary).encode(), digest_size=16)
+        state.update(self.vectors.tobytes())
+        return state.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PairFile:
+    """A file of pairs, and how often an epoch draws each of its questions."""
+
+    path: Path
+    weight: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str | Path) -> PairFile:
+        """FILE or FILE:WEIGHT; raises BadInput for a weight below 0.
+
+        >>> PairFile.parse("so.jsonl.gz:2.5").weight, PairFile.parse("a:b.jsonl").weight
+        (2.5, 1.0)
+        """
+        head, colon, tail = str(text).rpartition(":")
+        try:
+            weight = float(tail) if colon else 1.0
+        except ValueError:
+            head, weight = "", 1.0
+        if not 0 <= weight < float("inf"):
+            raise BadInput(f"the weight of {head} is {tail}; give a number from 0")
+        return cls(Path(head or text), weight)
+
+    @property
+    def name(self) -> str:
+        """Its name in stages: the file's name up to its first dot."""
+        return self.path.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Files of JSON lines and the index's own functions.
+
+    own: their weight, 0 for none. leave_out: a file of JSON lines; pairs that ask one of its questions are left out.
+    answers: files of questions with answers, which judge the default ranker's lists (unif.judged_lists).
+    """
+
+    files: Sequence[PairFile] = ()
+    own: float = 0.0
+    leave_out: Path | None = None
+    answers: Sequence[Path] = ()
+
+    def weights(self, selected: Sequence[str] = ()) -> list[float]:
+        """The weight of every source, 0 if not selected (none selected: all); a pair's `source` indexes this list.
+
+        Raises BadInput for an unknown name.
+        """
+        all_weights = [(file.name, file.weight) for file in self.files]
+        all_weights += [(OWN, float(self.own))] if self.own else []
+        names = [name for name, _ in all_weights]
+        if unknown := sorted(set(selected) - set(names)):
+            raise BadInput(f"a stage names {unknown[0]!r}; the sources are {', '.join(names)}")
+        weights = [weight if not selected or name in selected else 0.0 for name, weight in all_weights]
+        if not any(weights):
+            raise BadInput("every source of a stage has the weight 0; give one of them another")
+        return weights
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The questions to leave out, normalized."""
+        return frozenset(map(normalized, read_questions(self.leave_out))) if self.leave_out else frozenset()
+
+    def pairs(self, index: IndexSource, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
+        """All pairs, files first."""
+        excluded = self.excluded
+        for source, file in enumerate(self.files):
+            yield from pairs_of_file(file.path, stats, reads, source, excluded, track)
+        if self.own:
+            own = own_sources if reads == "source" else own_pairs
+            yield from own(index, len(self.files), track)
+
+    def about(self) -> dict[str, object]:
+        """The entry for the record of a run."""
+        files = {str(file.path): file.weight for file in self.files}
+        leave_out = str(self.leave_out) if self.leave_out else None
+        about: dict[str, object] = {"pairs": files, "own": float(self.own), "leave_out": leave_out}
+        return about | ({"answers": list(map(str, self.answers))} if self.answers else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A pair of a file. published: whether it is a line of CodeSearchNet's, whose code contains its question."""
+
+    row: Row
+    query: str
+    code: str
+    language: str
+    published: bool
+
+    def keys(self, path: Path) -> list[str]:
+        """Keys of its question: its normalized text and its id; Stack Overflow's ids are global, others per file."""
+        id = self.row.values.get("question_id")
+        if isinstance(id, int) or (isinstance(id, str) and id.isdecimal()):
+            return [normalized(self.query), f"\n{id}"]
+        return [normalized(self.query), *([f"\n{path.name}\n{id}"] if isinstance(id, str) and id else [])]
+
+
+def lines_of_file(path: Path, stats: ReadStats, left_out: frozenset[str], track: Track) -> Iterator[Line]:
+    """The pairs of a `.jsonl` or `.jsonl.gz` file; bad and excluded lines are counted and skipped.
+
+    A line has query and code (and question_id, split), or is one of CodeSearchNet's, with docstring and code (and
+    partition); those of the split `test` are left out. left_out: normalized questions.
+    Raises BadInput for a file that cannot be read.
+    """
+    for number, text in enumerate(track(read_lines(path), path.name, unit="pairs"), 1):
+        if not text.strip():
+            continue
+        try:
+            row = parse_row(text, f"{path}:{number}")
+            published = "docstring" in row.values and "query" not in row.values
+            query = row.text("docstring" if published else "query")
+            line = Line(row, query, row.text("code"), row.text("language", ""), published)
+        except BadInput as error:
+            stats.note(error)
+            continue
+        if normalized(query) in left_out or "test" in (row.values.get("split"), row.values.get("partition")):
+            stats.left_out += 1
+        else:
+            yield line
+
+
+def pairs_of_file(
+    path: Path,
+    stats: ReadStats,
+    reads: Reads = "fields",
+    source: int = 0,
+    left_out: frozenset[str] = frozenset(),
+    track: Track = silent,
+) -> Iterator[Pair]:
+    """The pairs of `lines_of_file` as words; source: the number of the file."""
+    for line in lines_of_file(path, stats, left_out, track):
+        if reads == "source":
+            words = source_words(line.code, line.language)
+        else:
+            words = code_words(line.code, line.language, doc=not line.published)
+        yield Pair(tokenize(line.query), words, line.keys(path), source)
+
+
+def code_words(code: str, language: str, *, doc: bool = True) -> list[str]:
+    """The words that NCS reads of a program of any shape; doc: those of its doc comment too."""
+    words = read_program(code, language, id="").words
+    return [word for field in (NCS_FIELDS if doc else CODE) for word in field_tokens(field, words.get(field, ()))]
+
+
+def own_pairs(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
+    """Pairs of each function: its doc comment with the rest, and its name with the body, as one question."""
+    words, vocabulary = index.words, list(index.words.vocabulary)
+    for row in track(range(len(words)), "own pairs", total=len(words), unit="functions"):
+        doc, name = ([vocabulary[id] for id in words.ids_of(row, field)] for field in ("doc", "name"))
+        body = [vocabulary[id] for field in BODY for id in words.ids_of(row, field)]
+        if len(body) < MIN_BODY:
+            continue
+        for query, code, least in ((doc, [*name, *body], MIN_DOC), (name, body, MIN_NAME)):
+            if len(query) >= least:
+                yield Pair(query, code, [f"\n\n{row}", _key(query)], source)
+
+
+def own_sources(index: IndexSource, source: int = 0, track: Track = silent) -> Iterator[Pair]:
+    """The same for encoders of source code: the doc comment with the source, which contains the name."""
+    n = len(index.documents)
+    for start in track(range(0, n, BLOCK), "own pairs", total=-(-n // BLOCK), unit="parts"):
+        rows = range(start, min(start + BLOCK, n))
+        for row, document in zip(rows, index.documents.documents(rows), strict=True):
+            doc = field_tokens("doc", document.words.get("doc", ()))
+            if len(doc) >= MIN_DOC:
+                yield Pair(doc, source_words(document.code, document.language), [f"\n\n{row}", _key(doc)], source)
+
+
+def _key(words: list[str]) -> str:
+    return "\n\n\n" + json.dumps(words)
+
+
+# Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Both towers' tokens, what the code tower reads, and the vectors [V, d] that both start from; none: random."""
+
+    query: Tokenizer
+    code: Tokenizer
+    reads: Reads
+    vectors: Matrix
+
+
+def reads_of(encoder: Encoder) -> Reads:
+    """The fields that the code tower of this encoder reads."""
+    return "fields" if encoder == "unif" else "source"
+
+
+def make_inputs(encoder: Encoder, index: IndexSource, sources: Sources) -> Inputs:
+    """UNIF starts from the words and vectors of an index; the others learn byte pairs and sub-tokens from the pairs.
+
+    Raises MissingExtra where `tokenizers` is needed and not installed.
+    """
+    reads = reads_of(encoder)
+    if reads == "fields":
+        words = WordTokenizer(index.vocabulary)
+        return Inputs(words, words, reads, index.vectors)
+    query = learn_bpe(pair.query for pair in sources.pairs(index, reads, ReadStats()))
+    code = learn_words(pair.code for pair in sources.pairs(index, reads, ReadStats()))
+    return Inputs(query, code, reads, np.zeros((0, DIM), np.float32))
+
+
+def learn_words(texts: Iterable[Iterable[str]], *, size: int = MAX_TOKENS, min_count: int = MIN_COUNT) -> WordTokenizer:
+    """The most frequent words of some texts; of equally frequent ones the first in the alphabet."""
+    counts = Counter(word for text in texts for word in text)
+    order = sorted(counts, key=lambda word: (-counts[word], word))
+    return WordTokenizer(Vocabulary.of(word for word in order[:size] if counts[word] >= min_count))
+
+
+def learn_bpe(texts: Iterable[Sequence[str]], *, size: int = MAX_TOKENS) -> BpeTokenizer:
+    """Byte pairs of the words of some texts. Raises MissingExtra where `tokenizers` is not installed."""
+    try:
+        from tokenizers import Tokenizer as Library
+        from tokenizers import models, pre_tokenizers, trainers
+    except ImportError:
+        raise MissingExtra("byte pairs need `tokenizers`: pip install 'neural-code-search[unif]'") from None
+    counts = Counter(word for text in texts for word in text)
+    # Given first, the last letters of words have the same ids every time; the library would number them by chance.
+    last = sorted({word[-1] + END for word in counts if word})
+    tokenizer = Library(models.BPE(end_of_word_suffix=END))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=last, end_of_word_suffix=END, show_progress=False)
+    tokenizer.train_from_iterator((" ".join([word] * n) for word, n in sorted(counts.items())), trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    ordered = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    return BpeTokenizer(ordered, [tuple(pair) for pair in model["merges"]])
+
+
+# Pairs as ids
 
 
 class QuestionNumbers:
@@ -122,13 +408,8 @@ class QuestionNumbers:
         return numbered
 
 
-def mapped(path: Path, kind: type, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
-    """The array in a file, memory-mapped; empty for an empty file."""
-    return np.memmap(path, kind, mode) if path.stat().st_size else np.zeros(0, kind)
-
-
 class Texts:
-    """Word ids of many texts: one flat int32 array and offsets int64 [n + 1], both memory-mapped."""
+    """Ids of many texts: one flat int32 array, and offsets int64 [n + 1]."""
 
     def __init__(self, ids: NDArray[np.int32], offsets: Ids) -> None:
         self.ids, self.offsets = ids, offsets
@@ -142,104 +423,97 @@ class Texts:
         lengths = np.minimum(np.asarray(self.offsets[rows + 1]) - starts, longest)
         return np.asarray(self.ids[ranges(starts, lengths)]), lengths
 
-    @classmethod
-    def load(cls, folder: Path, name: str) -> Texts:
-        """What `TextWriter` wrote, mapped as a private copy, so that torch may wrap it."""
-        return cls(mapped(folder / f"{name}.ids", np.int32, "c"), mapped(folder / f"{name}.offsets", np.int64, "c"))
 
+class TextsBuilder:
+    """Collects texts."""
 
-class TextWriter:
-    """Appends texts to files."""
+    def __init__(self) -> None:
+        self._ids, self._offsets = array("i"), array("q", [0])
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._ids: IO[bytes] = (folder / f"{name}.ids").open("wb")
-        self._offsets: IO[bytes] = (folder / f"{name}.offsets").open("wb")
-        self._end = 0
-        self._offsets.write(np.int64(0).tobytes())
-
-    def add(self, ids: Sequence[int]) -> None:
+    def add(self, ids: Iterable[int]) -> None:
         """Append a text."""
-        self._ids.write(array("i", ids).tobytes())
-        self._end += len(ids)
-        self._offsets.write(self._end.to_bytes(8, "little"))
+        self._ids.extend(ids)
+        self._offsets.append(len(self._ids))
 
-    def __enter__(self) -> TextWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._ids.close()
-        self._offsets.close()
+    def build(self) -> Texts:
+        """All texts added."""
+        return Texts(np.array(self._ids, np.int32), np.array(self._offsets, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs with the numbers of their question, source and repository (-1: unknown)."""
+    """All pairs with the numbers of their question and source."""
 
     query: Texts
     code: Texts
     question: NDArray[np.int32]
     source: NDArray[np.int16]
-    repository: NDArray[np.int32]
     stats: ReadStats
 
     def __len__(self) -> int:
         return len(self.question)
 
-    def split(self, share: float, seed: int, by: Split = "question") -> tuple[Ids, Ids]:
-        """Training rows and validation rows, without a common question.
+    def split(self, share: float, seed: int) -> tuple[Ids, Ids]:
+        """Training rows and validation rows, without a common question; BadInput if one side would be empty."""
+        valid = hold_out(self.question, share, seed)
+        if valid.all():
+            raise BadInput("no question is left to train on; give more pairs")
+        return np.flatnonzero(~valid), np.flatnonzero(valid)
 
-        by repository: whole repositories are held out; other rows of their questions are on neither side. Pairs
-        without a repository are for training. Raises BadInput if one side would be empty.
-        """
-        group = self.question if by == "question" else self.repository
-        n = int(group.max(initial=-1)) + 1
-        if n < 2:
-            raise BadInput(f"the pairs are of one {by}; give more, or split them by something else")
-        is_held_out = np.zeros(n + 1, bool)  # the last entry is for -1
-        is_held_out[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        valid = is_held_out[group]
-        validated_questions = np.zeros(int(self.question.max()) + 1, bool)
-        validated_questions[self.question[valid]] = True
-        train = np.flatnonzero(~valid & ~validated_questions[self.question])
-        if not len(train):
-            raise BadInput(f"no pairs to train on are left when they are split by {by}; give more pairs")
-        return train, np.flatnonzero(valid)
+    def save(self, folder: Path) -> None:
+        """Write the arrays, `reading.json` last."""
+        for name in ("query", "code"):
+            texts: Texts = getattr(self, name)
+            np.save(folder / f"{name}.ids.npy", texts.ids)
+            np.save(folder / f"{name}.offsets.npy", texts.offsets)
+        np.save(folder / "question.npy", self.question)
+        np.save(folder / "source.npy", self.source)
+        self.stats.save(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Pairs:
-        """What `write_pairs` wrote."""
-        columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in COLUMNS}
-        return cls(Texts.load(folder, "query"), Texts.load(folder, "code"), stats=ReadStats.load(folder), **columns)
+        """Load what `save` wrote, memory-mapped."""
+
+        def array_of(name: str) -> NDArray[Any]:
+            loaded: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            return loaded
+
+        query, code = (Texts(array_of(f"{name}.ids"), array_of(f"{name}.offsets")) for name in ("query", "code"))
+        return cls(query, code, array_of("question"), array_of("source"), ReadStats.load(folder))
+
+
+def hold_out(question: NDArray[np.int32], share: float, seed: int) -> NDArray[np.bool_]:
+    """Rows of a random share of the questions, [n]; of one question at least."""
+    n = int(question.max()) + 1
+    is_held_out = np.zeros(n, bool)
+    is_held_out[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
+    held_out: NDArray[np.bool_] = is_held_out[question]
+    return held_out
 
 
 def write_pairs(pairs: Iterable[Pair], folder: Path, stats: ReadStats, query_ids: Encode, code_ids: Encode) -> Pairs:
-    """Write pairs into `folder`, `reading.json` last. Raises BadInput where none has words on both sides."""
+    """Write pairs into `folder`. Raises BadInput where none has words on both sides."""
     folder.mkdir(parents=True, exist_ok=True)
-    questions, repositories = QuestionNumbers(), {"": -1}
-    source, repository = array("h"), array("i")
-    with TextWriter(folder, "query") as queries, TextWriter(folder, "code") as codes:
-        for pair in pairs:
-            query, code = query_ids(pair.query), code_ids(pair.code)
-            if not query or not code:
-                stats.wordless += 1
-                continue
-            queries.add(query)
-            codes.add(code)
-            questions.add(*pair.keys)
-            source.append(pair.source)
-            repository.append(repositories.setdefault(pair.repository, len(repositories) - 1))
+    questions, source = QuestionNumbers(), array("h")
+    queries, codes = TextsBuilder(), TextsBuilder()
+    for pair in pairs:
+        query, code = query_ids(pair.query), code_ids(pair.code)
+        if not query or not code:
+            stats.wordless += 1
+            continue
+        queries.add(query)
+        codes.add(code)
+        questions.add(*pair.keys)
+        source.append(pair.source)
     if not source:
         raise stats.empty("no pair has known words on both sides; give other pairs, or a larger index")
     question = questions.numbers()
     stats.rows, stats.questions = len(source), int(question.max()) + 1
-    columns: tuple[NDArray[Any], ...] = (
-        question,
-        *(np.frombuffer(each, f"i{each.itemsize}") for each in (source, repository)),
-    )
-    for name, values in zip(COLUMNS, columns, strict=True):
-        np.save(folder / f"{name}.npy", values)
-    stats.save(folder)
+    Pairs(queries.build(), codes.build(), question, np.array(source, np.int16), stats).save(folder)
     return Pairs.load(folder)
+
+
+# Batches
 
 
 def one_per_question(question: NDArray[np.int32], rows: Ids, draw: np.random.Generator) -> Ids:

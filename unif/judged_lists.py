@@ -3,7 +3,7 @@
 Questions with answers (a Stack Exchange dump) label the functions of any index: a function is relevant by the share it
 holds of the answer's structural features (ncs.search.aroma; Cambronero et al. 2019). Each list has the default ranker's
 scores s and the share h of an answer that each function holds. The head is trained as it is
-used, added to s with its weight (ncs.search.signals.head); standing is its z-score:
+used, added to s with its weight (ncs.search.hybrid); standing is its z-score:
 
     loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), random functions of the index among them
@@ -24,18 +24,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
-from corpora.jsonl import parse_row, read_lines
+from corpora.jsonl import read_rows
 from ncs.errors import BadInput
-from ncs.learn.encoders import token_counts
+from ncs.learn.heads import token_counts
 from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import impacts_of
 from ncs.progress import Track, silent
-from ncs.search.aroma import Feature, Features, features, readable
-from ncs.search.hybrid import HybridRanker
-from ncs.search.pairs import normalized
-from ncs.search.signals.head import FAR
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.search.aroma import Feature, Features, features, readable, similarity
+from ncs.search.baselines.enhanced import normalized
+from ncs.search.hybrid import FAR, HybridRanker
+from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.text.vocabulary import Vocabulary
     from ncs.types import Mask
-
-    Ids = NDArray[np.int32]
 
 DEPTH, MIN_HITS = 200, 20
 """Most and least functions of a list."""
@@ -86,23 +82,19 @@ class JudgedList:
 def read_answers(files: Iterable[Path], exclude: frozenset[str] = frozenset()) -> list[AnsweredQuestion]:
     """The questions of JSON lines with query, code and language, in the order of the files.
 
-    Answers of MIN_FEATURES only. left_out: normalized questions. Raises BadInput for a bad file or line.
+    Answers of MIN_FEATURES only. exclude: normalized questions. Raises BadInput for a bad file or line.
     """
     texts: dict[str, str] = {}
     answers: dict[str, dict[tuple[str, str], None]] = {}
-    for path in files:
-        for number, line in enumerate(read_lines(path), 1):
-            if not line.strip():
-                continue
-            row = parse_row(line, f"{path}:{number}")
-            text, code, language = row.text("query"), row.text("code"), row.text("language", "")
-            key = normalized(text)
-            if not key or key in exclude or not readable(language):
-                continue
-            if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:
-                texts.setdefault(key, text)
-                if sum(features(code, language).values()) >= MIN_FEATURES:
-                    each[code, language] = None
+    for row in (row for path in files for row in read_rows(path)):
+        text, code, language = row.text("query"), row.text("code"), row.text("language", "")
+        key = normalized(text)
+        if not key or key in exclude or not readable(language):
+            continue
+        if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:
+            texts.setdefault(key, text)
+            if sum(features(code, language).values()) >= MIN_FEATURES:
+                each[code, language] = None
     return [AnsweredQuestion(texts[key], tuple(each)) for key, each in answers.items() if each]
 
 
@@ -135,41 +127,22 @@ def _judge(ranker: HybridRanker, judge: _Judge, question: AnsweredQuestion, allo
 
 
 class _Judge:
-    """Computes shares; caches for each function its features that any answer has, about 300 bytes."""
+    """Computes shares; caches for each function its features that any answer has."""
 
     def __init__(self, index: Index, questions: Sequence[AnsweredQuestion]) -> None:
-        self._store = index.documents
-        self._rows: dict[int, tuple[Ids, Ids]] = {}
-        self._numbers: dict[Feature, int] = {}
-        for question in questions:
-            for code, language in question.answers:
-                for feature in features(code, language):
-                    self._numbers.setdefault(feature, len(self._numbers))
+        self._documents = index.documents
+        self._rows: dict[int, Features] = {}
+        self._answers = {answer: features(*answer) for question in questions for answer in question.answers}
+        self._features = set[Feature]().union(*self._answers.values())
 
     def shares(self, rows: Sequence[int], question: AnsweredQuestion) -> NDArray[np.float64]:
         """The share of the nearest answer that each function holds (ncs.search.aroma.similarity), [len(rows)]."""
         uncached = [row for row in rows if row not in self._rows]
-        for row, document in zip(uncached, self._store.documents(uncached), strict=True):
-            row_features = features(document.code, document.language) if readable(document.language) else {}
-            self._rows[row] = self._known_features(row_features)
-        best = np.zeros(len(rows))
-        answer_counts = np.zeros(len(self._numbers), np.int32)
-        for code, language in question.answers:
-            ids, counts = self._known_features(features(code, language))
-            answer_counts[ids] = counts
-            overlaps = [
-                np.minimum(answer_counts[row_features], times).sum()
-                for row_features, times in map(self._rows.__getitem__, rows)
-            ]
-            best = np.maximum(best, np.array(overlaps) / max(1, int(counts.sum())))
-            answer_counts[ids] = 0
-        return best
-
-    def _known_features(self, own: Features) -> tuple[Ids, Ids]:
-        """Numbers and counts of the features that some answer has."""
-        known = [(number, count) for each, count in own.items() if (number := self._numbers.get(each)) is not None]
-        ids, counts = np.array(known, np.int32).reshape(-1, 2).T
-        return ids, counts
+        for row, document in zip(uncached, self._documents.documents(uncached), strict=True):
+            own = features(document.code, document.language) if readable(document.language) else {}
+            self._rows[row] = {feature: count for feature, count in own.items() if feature in self._features}
+        answers = [self._answers[answer] for answer in question.answers]
+        return np.array([max(similarity(self._rows[row], answer) for answer in answers) for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +204,12 @@ def _loss(
     networks: Sequence[nn.Module], material: Material, batch: NDArray[np.int64], draw: np.random.Generator
 ) -> Tensor:
     lists = [material.lists[at] for at in batch]
-    picked = [_pick(len(each.rows), draw) for each in lists]
+    samples = [_pick(len(each.rows), draw) for each in lists]
     random_rows = draw.choice(material.functions, RANDOM)
-    rows = np.concatenate([*(each.rows[at] for each, at in zip(lists, picked, strict=True)), random_rows])
+    rows = np.concatenate([*(each.rows[at] for each, at in zip(lists, samples, strict=True)), random_rows])
     z_scores = _z_scores(networks, material.queries[batch], drop_entries(material.impacts[rows], DROPOUT, draw))
     total, start = z_scores.new_zeros(()), 0
-    for place, (each, at) in enumerate(zip(lists, picked, strict=True)):
+    for place, (each, at) in enumerate(zip(lists, samples, strict=True)):
         own_scores, random_scores = z_scores[place, start : start + len(at)], z_scores[place, -RANDOM:]
         start += len(at)
         gains = torch.from_numpy(np.clip((each.shares[at] - NO_GAIN) / (FULL_GAIN - NO_GAIN), 0, 1)).float()

@@ -1,7 +1,7 @@
 """The networks of UNIF and CodeSearchNet, as pairs of towers, and their export to plain arrays.
 
 Tokens are ids [n, l]; id 0 is padding, at any position; a row without tokens gives zeros. A new encoder is a
-module here, its numpy function in `ncs.learn.encoders.BODIES`, and a row in ENCODERS.
+module here, its numpy function in `ncs.learn.heads.BODIES`, and a row in ENCODERS.
 Shapes are at line ends: n texts, l tokens a text, V tokens, d dimensions, h attention heads.
 """
 
@@ -19,7 +19,7 @@ from ncs.learn.heads import Head
 from ncs.learn.heads import Tower as ServedTower
 from ncs.learn.tokenization import Tokenizer
 from unif.config import Encoder, Pooling, TrainConfig
-from unif.tokenization import DIM, Inputs
+from unif.data import DIM, Inputs
 
 LONGEST_QUERY, LONGEST_CODE = 30, 200
 """Tokens of a text that CodeSearchNet's encoders read."""
@@ -79,7 +79,7 @@ class Bag(nn.Module):
         return F.normalize(pooled, dim=1)
 
     def settings(self) -> dict[str, object]:
-        """What `ncs.learn.encoders` needs beside the arrays."""
+        """The settings that `ncs.learn.heads` needs beside the arrays."""
         return {"pooling": "max" if self.weighting == "max" else "scores", "longest": self.longest}
 
     @torch.no_grad()
@@ -121,7 +121,7 @@ class Sequence(nn.Module):
         return F.normalize(self.pool(vectors, present), dim=1)
 
     def settings(self) -> dict[str, object]:
-        """What `ncs.learn.encoders` needs beside the arrays."""
+        """The settings that `ncs.learn.heads` needs beside the arrays."""
         body = cast("Convolutions | Recurrent | SelfAttention", self.body)
         return {"pooling": self.pool.kind, "longest": self.longest, **body.settings}
 
@@ -254,7 +254,7 @@ BODIES: Mapping[str, Callable[[int, int, float], nn.Module]] = {
     "birnn": Recurrent,
     "selfatt": SelfAttention,
 }
-"""kind -> the class, made of dimensions, longest text and dropout; `ncs.learn.encoders.BODIES` serves it."""
+"""kind -> the class, made of dimensions, longest text and dropout; `ncs.learn.heads.BODIES` serves it."""
 
 
 def token_table(start: Tensor) -> nn.Embedding:
@@ -288,7 +288,7 @@ class Towers(nn.Module):
 
     @property
     def scale(self) -> Tensor:
-        """At most 100, as CLIP caps it."""
+        """The scale, at most 100, as in CLIP."""
         return self.log_scale.clamp(max=np.log(100.0)).exp()
 
     def dense_parameters(self) -> list[nn.Parameter]:
@@ -297,43 +297,34 @@ class Towers(nn.Module):
         return [each for each in self.parameters() if not any(each is table for table in tables)]
 
 
-def _bag(tokens: Tokenizer, longest: int, config: TrainConfig) -> Bag:
-    return Bag(_random(tokens), config.pooling, dropout=config.dropout, longest=longest)
-
-
-def _sequence(kind: str) -> Maker:
-    def make(tokens: Tokenizer, longest: int, config: TrainConfig) -> Sequence:
-        return Sequence(_random(tokens), kind, longest, pooling=config.pooling, dropout=config.dropout)
-
-    return make
-
-
-def _random(tokens: Tokenizer) -> Tensor:
-    return torch.empty(len(tokens), DIM).normal_(std=DIM**-0.5)
-
-
-Maker = Callable[[Tokenizer, int, TrainConfig], "Bag | Sequence"]
-ENCODERS: Mapping[Encoder, tuple[Maker, Maker] | None] = {
+ENCODERS: Mapping[Encoder, tuple[str, str] | None] = {
     "unif": None,
-    "nbow": (_bag, _bag),
-    "cnn": (_sequence("cnn"), _sequence("cnn")),
-    "birnn": (_sequence("birnn"), _sequence("birnn")),
-    "selfatt": (_sequence("selfatt"), _sequence("selfatt")),
-    "mixed": (_sequence("selfatt"), _bag),
+    "nbow": ("bag", "bag"),
+    "cnn": ("cnn", "cnn"),
+    "birnn": ("birnn", "birnn"),
+    "selfatt": ("selfatt", "selfatt"),
+    "mixed": ("selfatt", "bag"),
 }
-"""name -> what makes the query tower and the code tower from random vectors; None: two bags from given ones."""
+"""name -> the kinds of query tower and code tower, from random vectors; None: two bags from given ones."""
 
 
 def create(config: TrainConfig, inputs: Inputs) -> Towers:
     """The network before training, initialized by the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        makers = ENCODERS[config.encoder]
-        if makers is None:  # T_query and T_code start from the same matrix
+        kinds = ENCODERS[config.encoder]
+        if kinds is None:  # T_query and T_code start from the same matrix
             start = torch.from_numpy(np.array(inputs.vectors))
             return Towers(Bag(start), Bag(start, "attention"))
-        query, code = makers
-        return Towers(query(inputs.query, LONGEST_QUERY, config), code(inputs.code, LONGEST_CODE, config))
+        query = _tower(kinds[0], inputs.query, LONGEST_QUERY, config)
+        return Towers(query, _tower(kinds[1], inputs.code, LONGEST_CODE, config))
+
+
+def _tower(kind: str, tokens: Tokenizer, longest: int, config: TrainConfig) -> Bag | Sequence:
+    start = torch.empty(len(tokens), DIM).normal_(std=DIM**-0.5)
+    if kind == "bag":
+        return Bag(start, config.pooling, dropout=config.dropout, longest=longest)
+    return Sequence(start, kind, longest, pooling=config.pooling, dropout=config.dropout)
 
 
 def export(towers: Towers, inputs: Inputs, about: Mapping[str, object]) -> Head:

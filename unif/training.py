@@ -3,8 +3,7 @@
 RUN/config.json     settings and a digest of the index; the same training resumes, another one is an error
 RUN/pairs/          word ids of the pairs, memory-mapped
 RUN/checkpoint.pt   replaced after every epoch
-RUN/curve.jsonl     one epoch per line; RUN/curve.svg plots it, where matplotlib is installed
-RUN/mined-N.npy     hard negatives that epoch N mined
+RUN/curve.jsonl     one epoch per line
 RUN/head/           plain arrays, when the training is over
 """
 
@@ -17,45 +16,43 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 from ncs import __version__
 from ncs.errors import BadInput
 from ncs.learn.heads import NAME
 from ncs.progress import Track, silent
-from ncs.storage.minhash import ALIKE
-from unif.config import Stage, TrainConfig
-from unif.data import STATS, Pairs, ReadStats, batches, epoch_order, one_per_question, write_pairs
-from unif.losses import find_twins
+from unif.config import TrainConfig
+from unif.data import (
+    STATS,
+    IndexSource,
+    Pairs,
+    ReadStats,
+    batches,
+    epoch_order,
+    make_inputs,
+    one_per_question,
+    write_pairs,
+)
 from unif.networks import Towers, create, export
-from unif.sources import IndexSource
-from unif.step import Batches, Learner, World, center, choose_device, join_world, seeded
-from unif.tokenization import Inputs, make_inputs, reads_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.index import Index
     from ncs.learn.heads import Head
-    from unif.data import Ids, Texts
-    from unif.sources import Sources
+    from unif.data import Ids, Sources, Texts
 
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
 CANDIDATES = 1_000
 """Codes among which a validation question has to find its own, as in CodeSearchNet."""
-MINING_POOL = 200_000
-"""Most codes that are searched for hard negatives, sampled each time."""
-MINING_DEPTH = 4
-"""Candidates per negative: some are answers or near duplicates."""
-MINING_BLOCK = 256
-"""Texts encoded at once."""
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+TABLE = "table.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,53 +71,38 @@ def train(
 ) -> Trained:
     """Train a head over the words of an index into the folder `out`; the same call resumes a killed one.
 
-    Resuming gives the same bits on one machine and device. Under `torchrun` every process has its share of each batch;
-    the first one writes. Raises BadInput for unusable pairs, and for a folder that holds something else.
+    Resuming gives the same bits on one machine and device. Raises BadInput for unusable pairs, and for a folder that
+    holds something else.
     """
     place = choose_device(device)
-    with join_world(place) as world:
-        source = IndexSource.of(index)
-        about = {"version": __version__, **asdict(config)}
-        reads = reads_of(config.encoder)
-        inputs = make_inputs(
-            config.encoder, source, lambda: ((p.query, p.code) for p in sources.pairs(source, reads, ReadStats()))
-        )
-        if world.first:
-            open_run(out, {"index": source.digest(), **sources.about(), **about})
-            _read_pairs(out / "pairs", sources, source, inputs, track)
-        world.wait()
-        pairs = Pairs.load(out / "pairs")
-        towers = create(config, inputs).to(place)
-        state = Training(out, sources, config, pairs, towers, world).run(track)
-        head = export(towers, inputs, {**about, "epoch": state["best_epoch"]})
-        if world.first:
-            head.save(out / NAME)
-        world.wait()
-    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
-
-
-def _read_pairs(folder: Path, sources: Sources, source: IndexSource, inputs: Inputs, track: Track) -> None:
-    if not (folder / STATS).is_file():
+    source = IndexSource.of(index)
+    about = {"version": __version__, **asdict(config)}
+    inputs = make_inputs(config.encoder, source, sources)
+    open_run(out, {"index": source.digest(), **sources.about(), **about})
+    if not (out / "pairs" / STATS).is_file():
         stats = ReadStats()
-        pairs = sources.pairs(source, inputs.reads, stats, track)
-        write_pairs(pairs, folder, stats, inputs.query.ids, inputs.code.ids)
+        read = sources.pairs(source, inputs.reads, stats, track)
+        write_pairs(read, out / "pairs", stats, inputs.query.ids, inputs.code.ids)
+    pairs = Pairs.load(out / "pairs")
+    towers = create(config, inputs).to(place)
+    state = Training(out, sources, config, pairs, towers).run(track)
+    head = export(towers, inputs, {**about, "epoch": state["best_epoch"]})
+    head.save(out / NAME)
+    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
 
 
 class Training:
     """The epochs of a run; random choices depend only on the seed and the epoch."""
 
-    def __init__(
-        self, out: Path, sources: Sources, config: TrainConfig, pairs: Pairs, towers: Towers, world: World
-    ) -> None:
-        self.out, self.config, self.pairs, self.towers, self.world = out, config, pairs, towers, world
+    def __init__(self, out: Path, sources: Sources, config: TrainConfig, pairs: Pairs, towers: Towers) -> None:
+        self.out, self.config, self.pairs, self.towers = out, config, pairs, towers
         self.stages = [(stage, sources.weights(stage.sources)) for stage in config.curriculum]
-        self.train, valid = pairs.split(config.valid, config.seed, config.split)
+        self.train, valid = pairs.split(config.valid, config.seed)
         self.valid = valid[np.isin(pairs.source[valid], np.flatnonzero(self.stages[-1][1]))]
         if not len(self.valid):
             raise BadInput("the last stage's sources have no question to validate on; give more pairs")
         self.device = towers.log_scale.device
-        self.batches = Batches(pairs, config, self.device)
-        self.learner = Learner(towers, config, world)
+        self.learner = Learner(towers, config)
 
     def run(self, track: Track) -> dict[str, Any]:
         """Run the remaining epochs and load the best network."""
@@ -128,25 +110,25 @@ class Training:
         while state["stage"] < len(self.stages):
             stage, weights = self.stages[state["stage"]]
             state["epoch"] += 1
-            self._mine(state)
             self.learner.rate = stage.rate or self.config.rate
             row = self._epoch(state["epoch"], weights, track)
-            row |= {"stage": state["stage"] + 1, "mined": state["mined"], "mrr": self._validate()}
+            row |= {"stage": state["stage"] + 1, "mrr": self._validate()}
             if row["mrr"] > state["best_mrr"]:
                 state |= {"best_epoch": state["epoch"], "best_mrr": row["mrr"], "best": copy_state(self.towers)}
             state["curve"] = [*state["curve"], row]
-            if self._is_over(state, stage):
+            stale = state["epoch"] - max(state["best_epoch"], state["began"])  # epochs without a better network
+            if state["epoch"] - state["began"] >= stage.epochs or stale >= self.config.patience:
                 state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
                 self.towers.load_state_dict(state["best"])  # the next stage continues from the best network
-            self._save(state)
-        if self.world.first:  # again: a kill may have come between the last checkpoint and its curve
-            write_curve(self.out, state["curve"], state["best_epoch"], plot=True)
+            save_checkpoint(self.out, state, {"towers": self.towers, "learner": self.learner})
+        write_curve(self.out, state["curve"])  # again: a kill may have come between the last checkpoint and its curve
         return state
 
-    def _is_over(self, state: dict[str, Any], stage: Stage) -> bool:
-        """Whether a stage has run all epochs or stopped improving."""
-        since = state["epoch"] - max(state["best_epoch"], state["began"])
-        return bool(state["epoch"] - state["began"] >= stage.epochs or since >= self.config.patience)
+    def _batch(self, rows: Ids) -> tuple[Tensor, Tensor]:
+        """The word ids of questions and codes, [n, l] each."""
+        query = padded(self.pairs.query, rows, self.config.query_words)
+        code = padded(self.pairs.code, rows, self.config.code_words)
+        return query.to(self.device), code.to(self.device)
 
     def _epoch(self, epoch: int, weights: list[float], track: Track) -> dict[str, float]:
         """Train one epoch; its mean loss and speed."""
@@ -155,122 +137,230 @@ class Training:
         self.towers.train()
         start, total, rows_seen = time.perf_counter(), torch.zeros((), device=self.device), 0
         epoch_batches = batches(self.pairs.question, order, self.config.batch)
+        count = -(-len(order) // self.config.batch)
         with torch.random.fork_rng():
             torch.manual_seed(random.initial_seed())  # of the networks' own dropout
-            for rows in track(
-                epoch_batches, f"epoch {epoch}", total=-(-len(order) // self.config.batch), unit="batches"
-            ):
-                total += self.learner.learn(self.batches.batch(rows, draw), random) * len(rows)
+            for rows in track(epoch_batches, f"epoch {epoch}", total=count, unit="batches"):
+                total += self.learner.learn(*self._batch(rows), random) * len(rows)
                 rows_seen += len(rows)
-        self.world.sum([total])
         loss, seconds = float(total) / max(1, rows_seen), time.perf_counter() - start
         return {"epoch": epoch, "loss": loss, "seconds": round(seconds, 3), "pairs_per_s": rows_seen / seconds}
 
+    @torch.no_grad()
     def _validate(self) -> float:
+        """Mean reciprocal rank of a question's code among at most CANDIDATES; ties count against it, twins not."""
         self.towers.eval()
-        return self.world.agree(validation_mrr(self.towers, self.batches, self.pairs, self.valid))
-
-    def _mine(self, state: dict[str, Any]) -> None:
-        """Mine hard negatives every `mine_every` epochs; else use the last ones."""
-        epoch, every = state["epoch"], self.config.mine_every
-        if every and epoch > 1 and (epoch - 1) % every == 0:
-            state["mined"] = epoch
-            if self.world.first:
-                self.towers.eval()
-                draw = np.random.default_rng((self.config.seed, epoch, 1))
-                with replacing(self._mined_file(state)) as file:
-                    np.save(file, mine(self.towers, self.batches, self.pairs, self.train, draw))
-            self.world.wait()
-        if state["mined"]:
-            self.batches.hard = np.load(self._mined_file(state), mmap_mode="r", allow_pickle=False)
-
-    def _mined_file(self, state: dict[str, Any]) -> Path:
-        return self.out / f"mined-{state['mined']}.npy"
+        ranks = []
+        order = one_per_question(self.pairs.question, self.valid, np.random.default_rng(self.config.seed))
+        for part in np.array_split(order, max(1, round(len(order) / CANDIDATES))):
+            query, code = self._batch(part)
+            codes = self.towers.code(code)
+            cosines = self.towers.query(query) @ (center(codes) if self.config.centre else codes).T  # [n, n]
+            above = (cosines >= cosines.diagonal()[:, None]) & ~find_twins(query, code)
+            ranks.append(1 / (1 + above.sum(dim=1)).double())
+        return float(torch.cat(ranks).mean())
 
     def _initial_state(self) -> dict[str, Any]:
         """The state before the first epoch, with the untrained network's MRR."""
         mrr = self._validate()
-        state = {"epoch": 0, "stage": 0, "began": 0, "mined": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
+        state = {"epoch": 0, "stage": 0, "began": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
         return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_state(self.towers)}
-
-    def _save(self, state: dict[str, Any]) -> None:
-        """Write checkpoint and curve, and remove older hard negatives."""
-        if self.world.first:
-            networks = {"towers": self.towers.state_dict(), "learner": self.learner.state()}
-            save_checkpoint(self.out / CHECKPOINT, {**state, **networks})
-            write_curve(self.out, state["curve"], state["best_epoch"])
-            for path in self.out.glob("mined-*.npy"):
-                if path != self._mined_file(state):
-                    path.unlink()
-        self.world.wait()
 
     def _resume(self) -> dict[str, Any] | None:
         """Load network and optimizers from the checkpoint; None without one."""
-        state = load_checkpoint(self.out / CHECKPOINT, self.device)
-        if state is not None:
-            with checkpoint_errors(self.out / CHECKPOINT):
+        with reading_checkpoint(self.out, self.device) as state:
+            if state is not None:
                 self.towers.load_state_dict(state.pop("towers"))
-                self.learner.load(state.pop("learner"))
+                self.learner.load_state_dict(state.pop("learner"))
         return state
 
 
-@torch.no_grad()
-def validation_mrr(towers: Towers, source: Batches, pairs: Pairs, rows: Ids) -> float:
-    """Mean reciprocal rank of a question's code among at most CANDIDATES; ties count against it, twins are ignored."""
-    ranks = []
-    order = one_per_question(pairs.question, rows, np.random.default_rng(source.config.seed))
-    for part in np.array_split(order, max(1, round(len(order) / CANDIDATES))):
-        batch = source.batch(part)
-        codes = towers.code(batch.code)
-        cosines = towers.query(batch.query) @ (center(codes) if source.config.centre else codes).T  # [n, n]
-        above = (cosines >= cosines.diagonal()[:, None]) & ~find_twins(batch.query, batch.code)
-        ranks.append(1 / (1 + above.sum(dim=1)).double())
-    return float(torch.cat(ranks).mean())
+class Learner:
+    """A network with its optimizers; `learn` is one step on a batch, over the rows of the token tables it needs."""
+
+    def __init__(self, towers: Towers, config: TrainConfig) -> None:
+        self.towers, self.config, self.rate = towers, config, config.rate
+        device = towers.log_scale.device
+        self.rows = {"query": RowAdam(_table(towers.query)), "code": RowAdam(_table(towers.code))}
+        self.dense = torch.optim.Adam(towers.dense_parameters(), fused=device.type == "cuda")
+        half = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.half = config.precision == "bfloat16" or (config.precision == "auto" and half)
+        if self.half and device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+
+    def learn(self, query: Tensor, code: Tensor, random: torch.Generator) -> Tensor:
+        """One step on ids [n, l]; the loss, a number on the device. random: drops words."""
+        twins = find_twins(query, code)
+        query, code = (drop_words(ids, self.config.word_dropout, random) for ids in (query, code))
+        with torch.autocast(query.device.type, torch.bfloat16, enabled=self.half):
+            queries, codes = self._encode("query", query).float(), self._encode("code", code).float()  # [n, d]
+        loss = self._loss(queries, center(codes) if self.config.centre else codes, twins)
+        self.dense.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        for rows in self.rows.values():
+            rows.step(self.rate)
+        self.dense.param_groups[0]["lr"] = self.rate
+        self.dense.step()
+        return loss.detach()
+
+    def _encode(self, side: str, ids: Tensor) -> Tensor:
+        """Unit vectors [n, d]."""
+        tower, adam = self.towers.get_submodule(side), self.rows[side]
+        rows, ids = compact(len(adam.table), ids)
+        table = adam.take(rows)  # trained and stored in float32
+        table = table.to(torch.bfloat16) if self.half else table
+        vectors: Tensor = functional_call(tower, {TABLE: table}, (ids,))
+        return vectors
+
+    def _loss(self, queries: Tensor, codes: Tensor, twins: Tensor) -> Tensor:
+        """twins, bool [n, n]: codes that are no negatives of a question."""
+        cosines, own = queries @ codes.T, torch.arange(len(queries), device=queries.device)  # [n, n]
+        if self.config.loss == "softmax":
+            return softmax_loss(self.towers.scale * cosines, twins).sum() / len(own)
+        negatives = own.roll(-1)  # the next code of the batch, whose order is random
+        valid = ~twins[own, negatives]
+        losses = (self.config.margin - cosines.diagonal() + cosines[own, negatives]).clamp(min=0)  # UNIF's paper
+        return (losses * valid).sum() / valid.sum().clamp(min=1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the optimizers."""
+        return {"dense": self.dense.state_dict(), **{side: rows.state_dict() for side, rows in self.rows.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave."""
+        self.dense.load_state_dict(state["dense"])
+        for side, rows in self.rows.items():
+            rows.load_state_dict(state[side])
 
 
-@torch.no_grad()
-def mine(towers: Towers, source: Batches, pairs: Pairs, rows: Ids, draw: np.random.Generator) -> NDArray[np.int32]:
-    """Hard negatives int32 [len(pairs), mined]: for `rows` the nearest wrong codes of these rows, -1 for none.
+def _table(tower: nn.Module) -> Tensor:
+    return tower.get_parameter(TABLE).requires_grad_(False).detach()
 
-    A code with a Jaccard similarity of ALIKE or more to the answer, in sets of words, is a near duplicate and no
-    negative; rows of one question answer each other.
+
+class RowAdam:
+    """Adam (Kingma and Ba 2015) over only those rows of a table that a step uses.
+
+    A batch of 256 pairs has some 3,000 of 20,000 to 1,000,000 words; dense Adam would read and write all rows of the
+    table, its gradient and both moments. The moments of a row that was not touched for k steps decay by beta^k when it
+    is touched again, as in dense Adam; only the moves that momentum alone would have made meanwhile are left out.
     """
-    mined, longest = source.config.mined, source.config.code_words
-    pool = np.sort(draw.choice(rows, MINING_POOL, replace=False)) if len(rows) > MINING_POOL else rows
-    blocks = [pool[start : start + MINING_BLOCK] for start in range(0, len(pool), MINING_BLOCK)]
-    vectors: Tensor = torch.cat([towers.code(source.code(block, longest)) for block in blocks])  # [pool, d]
-    vectors = center(vectors) if source.config.centre else vectors
-    negatives = np.full((len(pairs), mined), -1, np.int32)
-    for block in (rows[start : start + MINING_BLOCK] for start in range(0, len(rows), MINING_BLOCK)):
-        queries = towers.query(source.query(block, source.config.query_words))
-        nearest = (queries @ vectors.T).topk(min(len(pool), MINING_DEPTH * mined), dim=1).indices.cpu().numpy()
-        nearest = pool[nearest]  # [block, depth]
-        same = pairs.question[block][:, None] == pairs.question[nearest.reshape(-1)].reshape(nearest.shape)
-        is_negative = ~(same | (jaccard(pairs.code, block, nearest, longest) >= ALIKE))
-        order = np.argsort(~is_negative, axis=1, kind="stable")[:, :mined]
-        best = np.where(np.take_along_axis(is_negative, order, 1), np.take_along_axis(nearest, order, 1), -1)
-        negatives[block, : best.shape[1]] = best
-    return negatives
+
+    def __init__(self, table: Tensor) -> None:
+        self.table, self.steps = table, 0
+        self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
+        self.last = torch.zeros(len(table), dtype=torch.int64, device=table.device)
+        self.rows = self.leaf = torch.empty(0)
+
+    def take(self, rows: Tensor) -> Tensor:
+        """These rows of the table, row 0 first, as a leaf to be trained."""
+        self.rows, self.leaf = rows, self.table.index_select(0, rows).requires_grad_()
+        return self.leaf
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Update the rows in use by their gradient; row 0, the padding, stays zero."""
+        self.steps += 1
+        if (gradient := self.leaf.grad) is None:
+            return
+        gradient[0] = 0
+        waited = (self.steps - self.last.index_select(0, self.rows)).unsqueeze(1)  # [rows, 1], at least 1
+        first = self.first.index_select(0, self.rows).mul_(BETAS[0] ** waited).add_(gradient, alpha=1 - BETAS[0])
+        second = self.second.index_select(0, self.rows).mul_(BETAS[1] ** waited)
+        second.addcmul_(gradient, gradient, value=1 - BETAS[1])
+        self.first.index_copy_(0, self.rows, first)
+        self.second.index_copy_(0, self.rows, second)
+        self.last.index_fill_(0, self.rows, self.steps)
+        scale = second.div_(1 - BETAS[1] ** self.steps).sqrt_().add_(EPSILON)
+        move = first.div_(1 - BETAS[0] ** self.steps).div_(scale)
+        self.table.index_copy_(0, self.rows, self.leaf.detach().sub_(move, alpha=rate))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Steps and moments."""
+        return {"steps": self.steps, "first": self.first, "second": self.second, "last": self.last}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave."""
+        self.steps = int(state["steps"])
+        for name in ("first", "second", "last"):
+            getattr(self, name).copy_(state[name])
 
 
-def jaccard(texts: Texts, rows: Ids, others: Ids, longest: int) -> NDArray[np.float64]:
-    """Jaccard similarities [n, k] of the word sets of rows [n] with those of rows [n, k]."""
-    left, right = _word_sets(*texts.cut(rows, longest)), _word_sets(*texts.cut(others.reshape(-1), longest))
-    size = max(left.shape[1], right.shape[1])
-    left.resize(len(rows), size)
-    right.resize(others.size, size)
-    at = np.repeat(np.arange(len(rows)), others.shape[1])
-    intersection = np.asarray(left[at].multiply(right).sum(axis=1)).reshape(-1)
-    union = np.diff(left.indptr)[at] + np.diff(right.indptr) - intersection
-    return np.asarray(intersection / np.maximum(union, 1)).reshape(others.shape)
+def softmax_loss(scores: Tensor, twins: Tensor) -> Tensor:
+    """Choosing the right code among all: the cross entropy of each question, [n], of scores [n, n]."""
+    own = torch.arange(len(scores), device=scores.device)
+    wrong = twins.clone().fill_diagonal_(False)
+    return F.cross_entropy(scores.masked_fill(wrong, -torch.inf), own, reduction="none")
 
 
-def _word_sets(ids: Ids, lengths: Ids) -> csr_array:
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    sets = csr_array((np.ones(len(ids), np.float32), ids, bounds), shape=(len(lengths), int(ids.max(initial=0)) + 1))
-    sets.sum_duplicates()
-    sets.data[:] = 1
-    return sets
+def find_twins(query: Tensor, code: Tensor) -> Tensor:
+    """bool [n, n]: which rows have the same question or code; both are ids, [n, l]."""
+    queries, codes = row_hashes(query), row_hashes(code)
+    return (queries[:, None] == queries) | (codes[:, None] == codes)
+
+
+def row_hashes(ids: Tensor) -> Tensor:
+    """A hash of each row of ids [n, l], int64 [n], that does not depend on padding at the end.
+
+    >>> one, other, same = row_hashes(torch.tensor([[1, 2, 0], [2, 1, 0], [1, 2, 0]])).tolist()
+    >>> one == same, one == other
+    (True, False)
+    """
+    places = torch.arange(1, ids.shape[1] + 1, device=ids.device)
+    factors = _mix_bits(places * -7046029254386353131) | 1  # odd: no bit of an id is lost
+    return _mix_bits((ids * factors).sum(dim=1))
+
+
+def _mix_bits(numbers: Tensor) -> Tensor:
+    """Multiplications modulo 2^64 and shifts."""
+    numbers = (numbers ^ (numbers >> 30)) * -4658895280553007687
+    return numbers ^ (numbers >> 27)
+
+
+def center(vectors: Tensor) -> Tensor:
+    """Unit vectors of vectors [n, d] less their mean; zeros stay zeros."""
+    centered = F.normalize(vectors - vectors.mean(dim=0), dim=1)
+    return centered.masked_fill(~vectors.any(dim=1, keepdim=True), 0)
+
+
+def padded(texts: Texts, rows: Ids, longest: int) -> Tensor:
+    """The first `longest` words of these rows, int64 [n, l], zeros behind."""
+    ids, lengths = texts.cut(rows, longest)
+    present = np.arange(lengths.max(initial=0)) < lengths[:, None]  # [n, l]
+    out = np.zeros(present.shape, np.int64)
+    out[present] = ids
+    return torch.from_numpy(out)
+
+
+def drop_words(ids: Tensor, share: float, random: torch.Generator) -> Tensor:
+    """A share of the words replaced by padding at random."""
+    if not share:
+        return ids
+    return ids.masked_fill(torch.rand(ids.shape, generator=random, device=ids.device) < share, 0)
+
+
+def compact(size: int, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct ids, ascending with 0 first, and all ids as indices into them."""
+    present = torch.zeros(size, dtype=torch.bool, device=ids.device)
+    present[0] = True
+    present[ids.reshape(-1)] = True
+    return present.nonzero()[:, 0], (present.cumsum(0) - 1)[ids]
+
+
+def seeded(device: torch.device, *seed: int) -> torch.Generator:
+    """A random generator on a device, seeded by these numbers."""
+    number = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
+    return torch.Generator(device).manual_seed(number)
+
+
+def choose_device(device: str) -> torch.device:
+    """The device of a name; auto: cuda, else mps, else cpu. Raises BadInput if it is not available."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        return torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadInput(f"cannot train on {device!r} ({reason}); use --device auto or cpu") from None
 
 
 def open_run(folder: Path, settings: Mapping[str, object]) -> None:
@@ -286,12 +376,12 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} exists and holds no training; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with _replacing(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that replaces another when it is complete."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
@@ -301,26 +391,22 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     part.replace(path)
 
 
-def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Save nested dicts and lists of tensors, numbers and strings."""
-    with replacing(path) as file:
-        torch.save(dict(state), file)
-
-
-def load_checkpoint(path: Path, device: torch.device) -> dict[str, Any] | None:
-    """Load a checkpoint; None without one. Raises BadInput for a damaged one."""
-    if not path.is_file():
-        return None
-    with checkpoint_errors(path):
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    return state
+def save_checkpoint(out: Path, state: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
+    """Write the state of a run, the `state_dict` of each part of it, and the curve."""
+    with _replacing(out / CHECKPOINT) as file:
+        torch.save({**state, **{name: part.state_dict() for name, part in parts.items()}}, file)
+    write_curve(out, state["curve"])
 
 
 @contextmanager
-def checkpoint_errors(path: Path) -> Iterator[None]:
-    """Convert any error into BadInput: the checkpoint is damaged."""
+def reading_checkpoint(out: Path, device: torch.device) -> Iterator[dict[str, Any] | None]:
+    """The state of a run, None before its first epoch; any error while it is used is BadInput: it is damaged."""
+    path = out / CHECKPOINT
+    if not path.is_file():
+        yield None
+        return
     try:
-        yield
+        yield torch.load(path, map_location=device, weights_only=True)
     except Exception as error:
         message = f"cannot resume from {path} ({type(error).__name__}); remove its folder and start again"
         raise BadInput(message) from error
@@ -331,32 +417,7 @@ def copy_state(network: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
 
 
-def write_curve(out: Path, curve: Iterable[Mapping[str, float]], best_epoch: int, *, plot: bool = False) -> None:
-    """Write one epoch per line; plot: also as SVG if matplotlib is installed."""
-    rows = list(curve)
-    with replacing(out / "curve.jsonl") as file:
-        file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
-    if not plot:
-        return
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        return
-    with matplotlib.rc_context({"svg.hashsalt": "unif", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(7, 5), layout="constrained")
-        axes = figure.subplots(2, 1, sharex=True)
-        for each, name in zip(axes, ("loss", "mrr"), strict=True):
-            points = [(row["epoch"], row[name]) for row in rows if name in row]
-            each.plot(*zip(*points, strict=True), marker="o")
-            each.set_ylabel({"loss": "loss", "mrr": "validation MRR"}[name])
-            each.grid(alpha=0.3)
-            for row, following in pairwise(rows[1:]):
-                if row.get("stage") != following.get("stage"):
-                    each.axvline(row["epoch"] + 0.5, color="gray")
-        best = next(row["mrr"] for row in rows if row["epoch"] == best_epoch)
-        axes[1].plot([best_epoch], [best], "*", markersize=16, label=f"best: epoch {best_epoch}, {best:.4f}")
-        axes[1].legend(loc="lower right")
-        axes[1].set_xlabel("epoch")
-        with replacing(out / "curve.svg") as file:
-            figure.savefig(file, format="svg", metadata={"Date": None})
+def write_curve(out: Path, curve: Iterable[Mapping[str, float]]) -> None:
+    """Write one epoch per line."""
+    with _replacing(out / CURVE) as file:
+        file.write("".join(json.dumps(row) + "\n" for row in curve).encode())

@@ -11,15 +11,16 @@ Rows of pairs are CSR on the CPU; the tables may be on another device.
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
@@ -30,15 +31,13 @@ from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import Translation
 from ncs.progress import Track, silent
 from unif.judged_lists import Material, drop_entries, judge_lists, read_answers, train_on_lists
-from unif.step import choose_device
 from unif.training import (
     CANDIDATES,
-    CHECKPOINT,
     Trained,
-    checkpoint_errors,
+    choose_device,
     copy_state,
-    load_checkpoint,
     open_run,
+    reading_checkpoint,
     save_checkpoint,
     write_curve,
 )
@@ -49,10 +48,14 @@ if TYPE_CHECKING:
 
     from ncs.index import Index
     from unif.config import TranslationConfig
-    from unif.data import Ids
-    from unif.sources import Sources
+    from unif.data import Ids, Sources
     from unif.translation_data import SparsePairs
 
+POWER, HALF, SAME = 3.0, 0.3, 0.5
+"""Of the translation; the last two are where training starts."""
+QUERY_DROPOUT, GROUPED = 0.1, 0.5
+"""Share of the words of questions left out of a batch; of the pairs that are batched with others that share a word."""
+OPTIMIZERS = ("sparse", "dense")
 UNDOCUMENTED = 0.5
 """Share of the pairs without a doc comment in the second part: people search documented functions."""
 VALID = 5_000
@@ -70,27 +73,16 @@ MAX_COUNTED_PAIRS = 1_000_000
 def start_vectors(pairs: SparsePairs, rows: Ids, config: TranslationConfig) -> tuple[Tensor, Tensor]:
     """T_q and T_c [V, d]: singular vectors of the positive pointwise mutual information of words of questions and words
     of code, in the undocumented ones of these rows."""
-    from scipy.sparse import csr_matrix
-    from sklearn.utils.extmath import randomized_svd
-
     rows = rows[~pairs.documented[rows]]
     rows = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(MAX_COUNTED_PAIRS, len(rows))).astype(np.int64))]
-    cooccurrences = (pairs.query[rows].T @ (pairs.code[rows] > 0).astype(np.float32)).tocoo()
-    if cooccurrences.shape[0] <= config.dim or not cooccurrences.nnz:
-        raise BadInput(
-            f"the pairs have {cooccurrences.shape[0]} words; more than {config.dim}, of undocumented code, are needed"
-        )
-    query, code = (
-        np.bincount(ids, cooccurrences.data, cooccurrences.shape[0]) for ids in (cooccurrences.row, cooccurrences.col)
-    )
-    information = (
-        np.log(cooccurrences.data * cooccurrences.data.sum() / (query[cooccurrences.row] * code[cooccurrences.col]))
-        - SHIFT
-    )
-    mask = (information > 0) & (cooccurrences.data >= MIN_COUNT)
-    table = csr_matrix(
-        (information[mask].astype(np.float32), (cooccurrences.row[mask], cooccurrences.col[mask])), cooccurrences.shape
-    )
+    counts = (pairs.query[rows].T @ (pairs.code[rows] > 0).astype(np.float32)).tocoo()  # [V, V]
+    words = counts.shape[0]
+    if words <= config.dim or not counts.nnz:
+        raise BadInput(f"the pairs have {words} words; more than {config.dim}, of undocumented code, are needed")
+    query, code = (np.bincount(ids, counts.data, words) for ids in (counts.row, counts.col))
+    information = np.log(counts.data * counts.data.sum() / (query[counts.row] * code[counts.col])) - SHIFT
+    mask = (information > 0) & (counts.data >= MIN_COUNT)
+    table = csr_matrix((information[mask].astype(np.float32), (counts.row[mask], counts.col[mask])), counts.shape)
     left_vectors, values, right_vectors = randomized_svd(table, config.dim, n_iter=2, random_state=config.seed)
     draw = np.random.default_rng(config.seed)
     tables = []
@@ -141,13 +133,13 @@ def _encode(rows: Any, table: nn.Embedding, weight: nn.Embedding) -> Tensor:
 class TranslationModel(nn.Module):
     """The translation of `ncs.learn.translation`, initialized from word vectors."""
 
-    def __init__(self, start: VectorModel, config: TranslationConfig) -> None:
+    def __init__(self, start: VectorModel) -> None:
         super().__init__()
         self.query, self.code = (_table(F.normalize(each.weight.detach(), dim=1)) for each in (start.query, start.code))
         self.query_weights = _table(start.query_weights.weight.detach().clone())
         self.code_weights = _table(torch.zeros_like(start.query_weights.weight))
-        self.limit, self.same = (nn.Parameter(torch.tensor(float(np.log(each)))) for each in (config.half, config.same))
-        self.log_scale, self.power = nn.Parameter(torch.tensor(3.0)), config.power
+        self.limit, self.same = (nn.Parameter(torch.tensor(float(np.log(each)))) for each in (HALF, SAME))
+        self.log_scale = nn.Parameter(torch.tensor(3.0))
 
     def forward(self, query: Any, code: Any) -> Tensor:
         """Scores [a, b]; the table is computed once per distinct word of the batch."""
@@ -155,7 +147,7 @@ class TranslationModel(nn.Module):
         query_words, at = np.unique(query.indices, return_inverse=True)
         code_words, places = np.unique(code.indices, return_inverse=True)
         t, u, place = _to_device(query_words, device), _to_device(code_words, device), _to_device(at, device)
-        table = F.relu(self.query(t) @ self.code(u).T) ** self.power  # [t, u]
+        table = F.relu(self.query(t) @ self.code(u).T) ** POWER  # [t, u]
         table = table + self.same.exp() * (t[:, None] == u[None])
         weights = (
             torch.from_numpy(code.data).to(device) * self.code_weights(_to_device(code.indices, device))[:, 0].exp()
@@ -172,30 +164,32 @@ class TranslationModel(nn.Module):
 
 
 def export(
-    vectors: VectorModel,
-    translation: TranslationModel,
-    pairs: SparsePairs,
-    config: TranslationConfig,
-    about: Mapping[str, object],
+    vectors: VectorModel, translation: TranslationModel, pairs: SparsePairs, about: Mapping[str, object]
 ) -> Head:
     """Plain arrays, the row of padding first."""
     tokens = StemTokenizer(pairs.stems)
     settings = {"pooling": "scores", "longest": None}
 
-    def array(table: nn.Embedding, change: Callable[[Tensor], Tensor] = lambda each: each) -> NDArray[np.float32]:
-        return np.asarray(F.pad(change(table.weight.detach().cpu()), (0, 0, 1, 0)).numpy(), np.float32)
+    def array(rows: Tensor) -> NDArray[np.float32]:
+        return np.asarray(F.pad(rows.detach().cpu(), (0, 0, 1, 0)).numpy(), np.float32)
 
     def weights(table: nn.Embedding) -> NDArray[np.float32]:
-        return array(table, lambda each: each.clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT))
+        return array(table.weight.detach().cpu().clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT))
 
     query, code = (
-        Tower("bag", tokens, {"table": array(table), "scores": weights(weight)}, settings)
+        Tower("bag", tokens, {"table": array(table.weight), "scores": weights(weight)}, settings)
         for table, weight in ((vectors.query, vectors.query_weights), (vectors.code, vectors.code_weights))
     )
-    unit = [array(table, lambda each: F.normalize(each, dim=1)) for table in (translation.query, translation.code)]
-    numbers = [float(each.detach().exp()) for each in (translation.limit, translation.same)]
-    flat = weights(translation.query_weights)[:, 0], array(translation.code_weights)[:, 0]
-    return Head(query, code, "fields", about, Translation(unit[0], unit[1], *flat, config.power, *numbers))
+    words = Translation(
+        query=array(F.normalize(translation.query.weight.detach().cpu(), dim=1)),
+        code=array(F.normalize(translation.code.weight.detach().cpu(), dim=1)),
+        query_weights=weights(translation.query_weights)[:, 0],
+        code_weights=array(translation.code_weights.weight)[:, 0],
+        power=POWER,
+        half=float(translation.limit.detach().exp()),
+        same=float(translation.same.detach().exp()),
+    )
+    return Head(query, code, "fields", about, words)
 
 
 def train(
@@ -212,8 +206,6 @@ def train(
     index: whose lists are judged by the answers of `sources`, if any. The curve has one row per epoch; epoch 0
     is the vectors before training. Raises BadInput for unusable pairs and for a folder that holds something else.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise BadInput("a translation is trained by one process; start it without torchrun")
     about = {"version": __version__, "encoder": "translation", **sources.about(), **asdict(config)}
     open_run(out, about)
     pairs = read_pairs(out / "pairs", sources, track)
@@ -224,9 +216,9 @@ def train(
         lists = judge_lists(index, read_answers(sources.answers, sources.excluded), track=track)
         functions = np.flatnonzero(index.functions())
         training.run_lists(state, Material.of(lists, index.word_table(), pairs.stems, functions))
-    write_curve(out, state["curve"], state["best_epoch"], plot=True)
+    write_curve(out, state["curve"])
     record = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
-    head = export(training.vectors, training.translation, pairs, config, record)
+    head = export(training.vectors, training.translation, pairs, record)
     head.save(out / NAME)
     return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
 
@@ -241,7 +233,7 @@ class Training:
         torch.manual_seed(config.seed)
         weights = torch.from_numpy(np.log(np.maximum(pairs.idf, 0.05))).float()
         self.vectors = VectorModel(*start_vectors(pairs, self.train, config), weights).to(self.device)
-        self.translation = TranslationModel(self.vectors, config).to(self.device)
+        self.translation = TranslationModel(self.vectors).to(self.device)
         self._make_optimizers(0)
 
     def run(self, track: Track = silent) -> dict[str, Any]:
@@ -287,7 +279,7 @@ class Training:
     def _begin_translation(self, state: dict[str, Any]) -> None:
         """Freeze the best vectors and initialize the translation from them; the MRR of their sum is the baseline."""
         self.vectors.load_state_dict(state["best"])
-        self.translation = TranslationModel(self.vectors, self.config).to(self.device)
+        self.translation = TranslationModel(self.vectors).to(self.device)
         self._make_optimizers(1)
         best = copy_state(self.translation)
         state |= {"part": 1, "best_mrr": self._validate(1), "best_epoch": state["epoch"], "best": best}
@@ -307,8 +299,8 @@ class Training:
         size, share = (config.batch // 2, UNDOCUMENTED) if second else (config.batch, 1.0)
         draw = np.random.default_rng((config.seed, epoch))
         began, total, steps = time.perf_counter(), torch.zeros((), device=self.device), 0
-        for rows in track(pairs.batches(self.train, size, config.alike, share, draw), f"epoch {epoch}", unit="batches"):
-            query = drop_entries(pairs.query[rows], config.query_dropout, draw)
+        for rows in track(pairs.batches(self.train, size, GROUPED, share, draw), f"epoch {epoch}", unit="batches"):
+            query = drop_entries(pairs.query[rows], QUERY_DROPOUT, draw)
             code = drop_entries(pairs.code_of(rows, draw), config.word_dropout, draw)
             same = torch.from_numpy(pairs.not_negatives(rows)).to(self.device)
             scores = network(query, code).masked_fill(same, -1e9)
@@ -326,7 +318,7 @@ class Training:
     def _validate(self, part: int) -> float:
         """Mean reciprocal rank of a question's function among CANDIDATES.
 
-        In the second part the z-scores of both are added, as in search (ncs.search.signals.head).
+        In the second part the z-scores of both are added, as in search (ncs.search.unif).
         """
         pairs, ranks = self.pairs, []
         for rows in np.array_split(self.valid, max(1, round(len(self.valid) / CANDIDATES))):
@@ -339,21 +331,18 @@ class Training:
         return float(torch.cat(ranks).mean())
 
     def _save(self, state: dict[str, Any]) -> None:
-        networks = {"vectors": self.vectors.state_dict(), "translation": self.translation.state_dict()}
-        optimizers = [each.state_dict() for each in self.optimizers]
-        save_checkpoint(self.out / CHECKPOINT, {**state, **networks, "optimizers": optimizers})
-        write_curve(self.out, state["curve"], state["best_epoch"])
+        parts = {"vectors": self.vectors, "translation": self.translation}
+        save_checkpoint(self.out, state, {**parts, **dict(zip(OPTIMIZERS, self.optimizers, strict=True))})
 
     def _resume(self) -> dict[str, Any] | None:
         """Load the checkpoint; None without one. Raises BadInput for a damaged one."""
-        state = load_checkpoint(self.out / CHECKPOINT, self.device)
-        if state is not None:
-            with checkpoint_errors(self.out / CHECKPOINT):
+        with reading_checkpoint(self.out, self.device) as state:
+            if state is not None:
                 self.vectors.load_state_dict(state.pop("vectors"))
                 self.translation.load_state_dict(state.pop("translation"))
                 self._make_optimizers(state["part"])
-                for optimizer, each in zip(self.optimizers, state.pop("optimizers"), strict=True):
-                    optimizer.load_state_dict(each)
+                for name, optimizer in zip(OPTIMIZERS, self.optimizers, strict=True):
+                    optimizer.load_state_dict(state.pop(name))
         return state
 
 

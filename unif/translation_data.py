@@ -1,8 +1,7 @@
-"""Pairs for a head with a translation, as sparse rows on disk: stems of questions, impacts of words in functions.
+"""Pairs for a head with a translation, as sparse rows: stems of questions, impacts of words in functions.
 
 A question is the first sentence of a query, without stop words. A function with its own doc comment, as a namesake
-(corpora.codesearchnet), is also stored without its name, which alone would give the answer away. Rows are written in
-chunks and memory-mapped.
+(corpora.codesearchnet), also has a row without its name, which alone would give the answer away.
 """
 
 from __future__ import annotations
@@ -12,30 +11,27 @@ import re
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, load_npz, save_npz, vstack
 
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.learn.translation import READ, lengths, saturated, weighted_counts
 from ncs.progress import Track, silent
 from ncs.text.stems import stem_all
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import field_tokens, tokenize
+from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Field
-from unif.data import STATS, QuestionNumbers, ReadStats, Texts, TextWriter, mapped
-from unif.sources import lines_of_file
+from unif.data import STATS, QuestionNumbers, ReadStats, Texts, TextsBuilder, hold_out, lines_of_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from unif.data import Ids
-    from unif.sources import Sources
+    from unif.data import Ids, Sources
 
 LONGEST_QUERY, LONGEST_FIELD = 25, 200
 """Words that are read."""
@@ -44,8 +40,6 @@ MIN_QUERY, MIN_NAME = 2, 2
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
 MIN_SENTENCE = 12
 """Letters."""
-CHUNK = 1 << 15
-"""Pairs that are weighted at a time."""
 SPARSE, COLUMNS = ("query", "code", "nameless"), ("name", "documented", "times", "question", "idf")
 
 
@@ -70,7 +64,7 @@ def first_sentence(text: str) -> str:
 
 
 def read_rows(sources: Sources, stats: ReadStats, track: Track = silent) -> Iterator[Row]:
-    """The pairs of `unif.sources.lines_of_file`, of all files; rows without words are counted and skipped."""
+    """The pairs of `unif.data.lines_of_file`, of all files; rows without words are counted and skipped."""
     excluded = sources.excluded
     for file in sources.files:
         for line in lines_of_file(file.path, stats, excluded, track):
@@ -113,10 +107,7 @@ class SparsePairs:
 
         Raises BadInput if one side would be empty.
         """
-        n = int(self.question.max()) + 1
-        is_held_out = np.zeros(n, bool)
-        is_held_out[np.random.default_rng((seed, 0)).permutation(n)[: max(1, round(share * n))]] = True
-        valid = is_held_out[self.question]
+        valid = hold_out(self.question, share, seed)
         names = np.unique(self.name[valid])
         train = np.flatnonzero(~valid & ~np.isin(self.name, names[names >= 0]))
         if not len(train):
@@ -125,8 +116,6 @@ class SparsePairs:
 
     def code_of(self, rows: Ids, draw: np.random.Generator) -> Any:
         """Impacts of these rows, without the name for a random half of the documented functions."""
-        from scipy.sparse import vstack
-
         bare = self.documented[rows] & (draw.random(len(rows)) < 0.5)
         back = np.argsort(np.concatenate([np.flatnonzero(~bare), np.flatnonzero(bare)]))
         return vstack([self.code[rows[~bare]], self.nameless[rows[bare]]], format="csr")[back]
@@ -149,7 +138,7 @@ class SparsePairs:
             yield mixed[at * size : (at + 1) * size]
 
     def not_negatives(self, rows: Ids, *, questions: bool = False) -> NDArray[np.bool_]:
-        """Which functions of a batch share the name (`questions`: or the question), [n, n], false at i, i."""
+        """Masks functions of a batch that share the name (`questions`: or the question), [n, n], false at i, i."""
         name, question = self.name[rows], np.asarray(self.question[rows])
         same: NDArray[np.bool_] = (name[:, None] == name) & (name >= 0)[:, None]
         if questions:
@@ -157,42 +146,61 @@ class SparsePairs:
         np.fill_diagonal(same, False)
         return same
 
+    def save(self, folder: Path) -> None:
+        """Write the arrays, `reading.json` last."""
+        for name in SPARSE:
+            save_npz(folder / f"{name}.npz", getattr(self, name), compressed=False)
+        for name in COLUMNS:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+        (folder / "stems.json").write_text(json.dumps(list(self.stems)), encoding="utf-8")
+        self.stats.save(folder)
+
     @classmethod
     def load(cls, folder: Path) -> SparsePairs:
-        """What `write_rows` wrote, memory-mapped."""
-        columns = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in COLUMNS}
+        """Load what `save` wrote."""
+        sparse = {name: load_npz(folder / f"{name}.npz") for name in SPARSE}
+        columns = {name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in COLUMNS}
         stems = Vocabulary.of(json.loads((folder / "stems.json").read_bytes()))
-        sparse = {name: _SparseWriter.load(folder, name, len(stems)) for name in SPARSE}
         return cls(stems, **sparse, **columns, stats=ReadStats.load(folder))
 
 
 def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePairs:
-    """Write pairs into `folder`, `reading.json` last. Raises BadInput where there are none."""
+    """Write pairs into `folder`. Raises BadInput where there are none."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    times, stems, questions = array("d"), _StemNumbers(), QuestionNumbers()
-    with ExitStack() as stack:
-        texts = {name: stack.enter_context(TextWriter(folder, f"{name}.read")) for name in ("query", *READ)}
-        for row in rows:
-            texts["query"].add(sorted({stems(word) for word in row.query}))
-            for field in READ:
-                texts[field].add([stems(word) for word in row.fields.get(field, ())])
-            times.append(row.weight)
-            questions.add(*row.keys)
+    times, questions = array("d"), QuestionNumbers()
+    stems, queries, texts = _StemNumbers(), TextsBuilder(), {field: TextsBuilder() for field in READ}
+    for row in rows:
+        queries.add(sorted({stems(word) for word in row.query}))
+        for field in READ:
+            texts[field].add(stems(word) for word in row.fields.get(field, ()))
+        times.append(row.weight)
+        questions.add(*row.keys)
     if not times:
         raise stats.empty("no pair has words on both sides; give other pairs")
     question = questions.numbers()
-    stats.rows, stats.questions = len(times), int(question.max()) + 1
+    n = stats.rows = len(times)
+    stats.questions = int(question.max()) + 1
     vocabulary, places = stems.vocabulary()
-    name, documented, idf = _write_impacts(folder, places)
-    columns: tuple[NDArray[Any], ...] = (name, documented, np.frombuffer(times), question, idf)
-    for column, values in zip(COLUMNS, columns, strict=True):
-        np.save(folder / f"{column}.npy", values)
-    (folder / "stems.json").write_text(json.dumps(list(vocabulary)), encoding="utf-8")
-    stats.save(folder)
-    for path in folder.glob("*.read.*"):
-        path.unlink()
-    return SparsePairs.load(folder)
+    query = _counts(queries.build(), places)
+    query.data[:] = 1
+    counts = {field: _counts(builder.build(), places) for field, builder in texts.items()}
+    whole, bare = weighted_counts(counts), weighted_counts({f: each for f, each in counts.items() if f != "name"})
+    df = np.bincount(whole.indices, minlength=len(places))
+    pairs = SparsePairs(
+        stems=vocabulary,
+        query=query,
+        code=saturated(whole, lengths(whole).sum() / n),
+        nameless=saturated(bare, lengths(bare).sum() / n),
+        name=_number_names(counts["name"]),
+        documented=np.diff(counts["doc"].indptr) > 0,
+        times=np.array(times),
+        question=question,
+        idf=np.log1p((n - df + 0.5) / (df + 0.5)),
+        stats=stats,
+    )
+    pairs.save(folder)
+    return pairs
 
 
 def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparsePairs:
@@ -203,58 +211,21 @@ def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparseP
     return write_rows(read_rows(sources, stats, track), folder, stats)
 
 
-def _write_impacts(folder: Path, places: Ids) -> tuple[Ids, NDArray[np.bool_], NDArray[np.float64]]:
-    """Write the sparse rows; returns names, documented flags and idf.
+def _counts(texts: Texts, places: Ids) -> Any:
+    """The counts of stems in texts, CSR [n, V]."""
+    ones = np.ones(len(texts.ids), np.float32)
+    counts = csr_matrix((ones, places[texts.ids], texts.offsets), (len(texts), len(places)))
+    counts.sum_duplicates()
+    return counts
 
-    Two passes, as impacts need the mean length of all functions.
-    """
-    df, whole, rest, n = np.zeros(len(places), np.int64), 0.0, 0.0, 0
-    for counts in _counts(folder, places):
-        each, bare = _with_and_without_name(counts)
-        df += np.bincount(each.indices, minlength=len(places))
-        whole, rest, n = whole + lengths(each).sum(), rest + lengths(bare).sum(), n + each.shape[0]
+
+def _number_names(counts: Any) -> Ids:
+    """A number for each name of MIN_NAME words, -1 for others, [n]."""
     numbers: dict[bytes, int] = {}
-    names, documented = [], []
-    with ExitStack() as stack:
-        sparse = {name: stack.enter_context(_SparseWriter(folder, name)) for name in SPARSE}
-        for counts in _counts(folder, places):
-            each, bare = _with_and_without_name(counts)
-            query = counts["query"]
-            query.data[:] = 1
-            sparse["query"].add(query)
-            sparse["code"].add(saturated(each, whole / n))
-            sparse["nameless"].add(saturated(bare, rest / n))
-            names.append(_names(counts["name"], numbers))
-            documented.append(np.diff(counts["doc"].indptr) > 0)
-    return np.concatenate(names), np.concatenate(documented), np.log1p((n - df + 0.5) / (df + 0.5))
-
-
-def _counts(folder: Path, places: Ids) -> Iterator[dict[str, Any]]:
-    """Of CHUNK pairs at a time: field -> CSR [rows, V]."""
-    from scipy.sparse import csr_matrix
-
-    texts = {name: Texts.load(folder, f"{name}.read") for name in ("query", *READ)}
-    for start in range(0, len(texts["query"]), CHUNK):
-        counts = {}
-        for name, text in texts.items():
-            ends = np.asarray(text.offsets[start : min(start + CHUNK, len(text)) + 1])
-            ids = places[np.asarray(text.ids[ends[0] : ends[-1]])]
-            data = np.ones(len(ids), np.float32)
-            counts[name] = csr_matrix((data, ids, ends - ends[0]), (len(ends) - 1, len(places)))
-            counts[name].sum_duplicates()
-        yield counts
-
-
-def _with_and_without_name(counts: dict[str, Any]) -> tuple[Any, Any]:
-    fields: Any = {field: each for field, each in counts.items() if field != "query"}
-    return weighted_counts(fields), weighted_counts({f: each for f, each in fields.items() if f != "name"})
-
-
-def _names(counts: Any, numbers: dict[bytes, int]) -> Ids:
     names = np.full(counts.shape[0], -1, np.int64)
     for row, (start, end) in enumerate(zip(counts.indptr[:-1], counts.indptr[1:], strict=True)):
         if end - start >= MIN_NAME:
-            names[row] = numbers.setdefault(np.sort(counts.indices[start:end]).tobytes(), len(numbers))
+            names[row] = numbers.setdefault(counts.indices[start:end].tobytes(), len(numbers))
     return names
 
 
@@ -267,48 +238,12 @@ class _StemNumbers:
 
     def __call__(self, word: str) -> int:
         if (number := self._words.get(word)) is None:
-            stem = stem_all([word])[0]
-            number = self._words[word] = self._stems.setdefault(stem, len(self._stems))
+            number = self._words[word] = self._stems.setdefault(stem_all([word])[0], len(self._stems))
         return number
 
     def vocabulary(self) -> tuple[Vocabulary, Ids]:
         """The stems in order, and the index of each number among them."""
         stems = Vocabulary.of(self._stems)
         places = np.zeros(len(stems), np.int64)
-        for place, stem in enumerate(stems):
-            places[self._stems[stem]] = place
+        places[[self._stems[stem] for stem in stems]] = np.arange(len(stems))
         return stems, places
-
-
-class _SparseWriter:
-    """Appends CSR rows to `<name>.data` float32, `.indices` int32, `.indptr` int64."""
-
-    PARTS: Sequence[tuple[str, type]] = (("data", np.float32), ("indices", np.int32), ("indptr", np.int64))
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._files = [(folder / f"{name}.{part}").open("wb") for part, _ in self.PARTS]
-        self._end = 0
-        self._files[2].write(np.int64(0).tobytes())
-
-    def add(self, rows: Any) -> None:
-        """More rows, CSR."""
-        arrays = (rows.data, rows.indices, rows.indptr[1:].astype(np.int64) + self._end)
-        for file, values, (_, kind) in zip(self._files, arrays, self.PARTS, strict=True):
-            file.write(values.astype(kind).tobytes())
-        self._end += len(rows.data)
-
-    @classmethod
-    def load(cls, folder: Path, name: str, tokens: int) -> Any:
-        """All rows, CSR [n, tokens], memory-mapped."""
-        from scipy.sparse import csr_matrix
-
-        data, indices, ends = (mapped(folder / f"{name}.{part}", kind) for part, kind in cls.PARTS)
-        ends = ends.astype(np.int32) if len(data) < np.iinfo(np.int32).max else ends
-        return csr_matrix((data, indices, ends), shape=(len(ends) - 1, tokens), copy=False)
-
-    def __enter__(self) -> _SparseWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for file in self._files:
-            file.close()

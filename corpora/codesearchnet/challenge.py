@@ -8,11 +8,10 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from corpora.codesearchnet.functions import LANGUAGES, corpus_files, corpus_languages, read_functions
+from corpora.codesearchnet.functions import LANGUAGES, CodeFunction, corpus_files, corpus_languages, read_functions
 from corpora.corpus import Corpus
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
@@ -28,18 +27,6 @@ COLUMNS = ("language", "query", "GitHubUrl", "url")
 """Columns of a submission: the URL under the annotations' name, and under that of CodeSearchNet's script."""
 Grades = Mapping[str, Mapping[str, float]]
 """query -> URL of a function -> mean of the annotators' grades."""
-
-
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """One language of the Challenge. grades: mean grades, which the corpus's qrels round.
-
-    absent: annotated functions that are not in the corpus, nor in the qrels.
-    """
-
-    corpus: Corpus
-    grades: Grades
-    absent: tuple[str, ...]
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
@@ -60,7 +47,7 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     naming the line, for an unknown query or language and for a grade that is not 0 to 3.
     """
     ids = {query.text.casefold(): query.id for query in queries}
-    annotations: dict[str, dict[str, dict[str, list[int]]]] = defaultdict(
+    annotations: defaultdict[str, defaultdict[str, defaultdict[str, list[int]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     table = csv.DictReader(list(read_lines(path)))
@@ -86,7 +73,7 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     }
 
 
-def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Challenge:
+def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Corpus:
     """The Challenge in one language over the functions of a corpus, joined by URL.
 
     A URL that occurs twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
@@ -95,28 +82,27 @@ def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], 
     all_queries = read_queries(queries)
     graded = read_annotations(annotations, all_queries).get(language, {})
     annotated = {url for grades in graded.values() for url in grades}
-    present: set[str] = set()
-    for function in read_functions(functions):
-        if function.language == language and function.url in annotated:
-            present.add(function.url)
-    if not present:
-        raise BadInput(
-            f"none of the {len(annotated)} functions annotated for {language!r} is in the corpus; name another one"
-        )
 
-    def source() -> Iterator[Document]:
+    def unique_functions() -> Iterator[CodeFunction]:
         seen: set[str] = set()
         for function in read_functions(functions):
             if function.language == language and function.url not in seen:
                 seen.add(function.url)
-                yield function.document()
+                yield function
 
+    def source() -> Iterator[Document]:
+        return (function.document() for function in unique_functions())
+
+    present = {function.url for function in unique_functions() if function.url in annotated}
+    if not present:
+        raise BadInput(
+            f"none of the {len(annotated)} functions annotated for {language!r} is in the corpus; name another one"
+        )
     present_grades = {id: {url: grade for url, grade in urls.items() if url in present} for id, urls in graded.items()}
     grades = {id: urls for id, urls in present_grades.items() if urls}
     qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
     judged_queries = tuple(query for query in all_queries if query.id in qrels)
-    corpus = Corpus(f"codesearchnet-{language}", judged_queries, qrels, source, grades=grades)
-    return Challenge(corpus, grades, tuple(sorted(annotated - present)))
+    return Corpus(f"codesearchnet-{language}", judged_queries, qrels, source, grades=grades)
 
 
 def challenges(data: Path) -> list[Corpus]:
@@ -128,49 +114,40 @@ def challenges(data: Path) -> list[Corpus]:
         java = folder / "java.zip"
         raise BadInput(f"there is no {java}; fetch it with: python -m corpora fetch codesearchnet DATA")
     files = folder / "queries.csv", folder / "annotationStore.csv"
-    return [
-        read_challenge(*files, corpus_files(folder, language, undocumented=True), language).corpus
-        for language in present
-    ]
+    return [read_challenge(*files, corpus_files(folder, language, undocumented=True), language) for language in present]
 
 
 def runs_of(
     index: Index, queries: Sequence[Query], languages: Sequence[str] = (), *, k: int = DEPTH, ranker: str | None = None
 ) -> dict[str, Run]:
-    """language -> run of all queries over an index whose documents' ids are URLs.
+    """language -> run of all queries over an index whose documents' ids are URLs, best first.
 
-    languages: all of the Challenge's that the index has. Raises BadInput where it has none, or its ids are no URLs.
+    languages: all of the Challenge's that the index has. Raises BadInput where it has none.
     """
     counts = cast("Mapping[str, int]", index.description.counts["languages"])
     present = [language for language in languages or LANGUAGES if language in counts]
     if not present:
         raise BadInput(f"the index has no {', '.join(languages or LANGUAGES)}; it has: {', '.join(counts)}")
-    ranker_name = ranker or DEFAULT_RANKER
-    runs: dict[str, Run] = {}
-    for language in present:
-        hits = {
-            query.id: index.search(query.text, k, ranker=ranker_name, language=language, unfold=True)
-            for query in queries
-        }
-        runs[language] = {id: {hit.document.id: hit.score for hit in ranked_hits} for id, ranked_hits in hits.items()}
-    return runs
-
-
-def write_submission(runs: Mapping[str, Run], queries: Sequence[Query], path: Path, *, k: int = DEPTH) -> int:
-    """Write a submission, one function per row (COLUMNS), best first; returns the number of rows.
-
-    Raises BadInput for a query that is not among the queries, and a document whose id is no URL of a function.
-    """
-    texts = {query.id: query.text for query in queries}
-    rows = []
+    runs: dict[str, dict[str, dict[str, float]]] = {language: {} for language in present}
     for language, run in runs.items():
-        for id, scores in run.items():
-            if id not in texts:
-                raise BadInput(f"the run of {language} has a query {id!r}; its ids must be 1 to {len(texts)}")
-            for url in sorted(scores, key=scores.__getitem__, reverse=True)[:k]:
-                if "#L" not in url:
-                    raise BadInput(f"{url!r} is no function's URL; make the index of a corpus: python -m corpora")
-                rows.append((language, texts[id], url, url))
+        for query in queries:
+            hits = index.search(query.text, k, ranker=ranker or DEFAULT_RANKER, language=language, unfold=True)
+            run[query.id] = {hit.document.id: hit.score for hit in hits}
+    return dict(runs)
+
+
+def write_submission(runs: Mapping[str, Run], queries: Sequence[Query], path: Path) -> int:
+    """Write a submission, one function per row (COLUMNS), best first; returns the number of rows."""
+    texts = {query.id: query.text for query in queries}
+    rows = [
+        (language, texts[id], url, url)
+        for language, run in runs.items()
+        for id, scores in run.items()
+        for url in scores
+    ]
+    for _, _, url, _ in rows:
+        if "#L" not in url:
+            raise BadInput(f"{url!r} is no function's URL; make the index of a corpus: python -m corpora")
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

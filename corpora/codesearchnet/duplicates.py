@@ -2,30 +2,26 @@
 
 Two functions are near duplicates where the sets of their identifiers are at least .8 alike (Jaccard) and the multisets
 at least .7, both of at least 20 identifiers (Allamanis 2019, "The adverse effects of code duplication", section 2.1,
-after SourcererCC). Candidates share a band of their MinHash signatures (ncs.storage.minhash). A cluster is a
-connected component; its first pair, else its first function, is kept. Functions are
-rows of files: memory holds one band's keys.
+after SourcererCC). Candidates share a band of their MinHash signatures (ncs.storage.duplicates). A cluster is a
+connected component; its first pair, else its first function, is kept.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from corpora.codesearchnet.filters import first_paragraph, read_code
 from ncs.extract import LANGUAGES
-from ncs.search.pairs import normalized
-from ncs.storage.minhash import band_keys, mixed, smallest_hashes
+from ncs.search.baselines.enhanced import normalized
+from ncs.storage.duplicates import band_keys, mixed, smallest_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,38 +34,23 @@ MIN_IDENTIFIERS = 20
 """Repetitions counted; shorter functions have exact duplicates only."""
 BANDS, WIDTH = 16, 5
 """Of two functions .8 alike 99.8 % share a band (1 - (1 - .8^5)^16), of two .5 alike 40 %."""
-ROW = np.dtype([("digest", "<u8", (2,)), ("keys", "<u8", (BANDS,)), ("identifiers", "<u4"), ("documented", "u1")])
-"""A function on disk, beside its identifiers' hashes: `keys` are 0 where it has too few of them."""
+CHUNK = 20_000
+"""Functions hashed at a time."""
 REPRESENTATIVES = 16
 """Functions per key that further ones are compared with, which bounds the cost of frequent keys."""
 KEPT, EXACT, NEAR = 0, 1, 2
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-def identifiers(tokens: Sequence[str], language: str) -> list[int]:
+def identifiers(tokens: Sequence[str], language: str) -> array[int]:
     """Hashes (CRC-32) of the tokens that are names and no keywords, ascending, repetitions kept."""
     ignored = LANGUAGES[language].ignored
-    return sorted(_hash(token) for token in tokens if token not in ignored and _IDENTIFIER.match(token))
+    return array("I", sorted(_hash(token) for token in tokens if token not in ignored and _IDENTIFIER.match(token)))
 
 
 @lru_cache(1 << 16)
 def _hash(token: str) -> int:
     return zlib.crc32(token.encode("utf-8", "replace"))
-
-
-def rows_of(names: Sequence[Sequence[int]], digests: Sequence[bytes], documented: Sequence[bool]) -> NDArray[np.void]:
-    """ROWs of functions from their identifiers, 16-byte digests and whether they are documented, [n]."""
-    rows: NDArray[Any] = np.zeros(len(names), ROW)
-    rows["digest"] = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
-    rows["identifiers"] = [len(each) for each in names]
-    rows["documented"] = documented
-    long = [number for number, each in enumerate(names) if len(each) >= MIN_IDENTIFIERS]
-    if long:
-        sets = [sorted(set(names[number])) for number in long]
-        starts = np.cumsum([0, *map(len, sets)])[:-1]
-        hashes = smallest_hashes(mixed(np.concatenate(sets).astype(np.uint64)), starts, BANDS * WIDTH)
-        rows["keys"][long] = band_keys(hashes, np.zeros(len(sets), np.uint64), WIDTH).T
-    return rows
 
 
 def alike(left: Counter[int], right: Counter[int]) -> bool:
@@ -85,79 +66,59 @@ def alike(left: Counter[int], right: Counter[int]) -> bool:
     return common >= MULTISET * (left.total() + right.total() - common)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The ROWs and identifiers' hashes of one repository and language, as files."""
-
-    rows: Path
-    names: Path
-
-
-def duplicates(parts: Sequence[Part], scratch: Path) -> NDArray[np.uint8]:
-    """KEPT, EXACT (duplicate) or NEAR for every function of the parts, in order.
-
-    scratch: an empty folder for 149 bytes a function and 4 an identifier, while this runs.
-    """
-    rows = _concatenate([part.rows for part in parts], scratch / "rows", ROW)
-    names = _concatenate([part.names for part in parts], scratch / "names", np.dtype("<u4"))
-    ends = np.cumsum(rows["identifiers"], dtype=np.int64)
-    digests = np.array(rows["digest"])
-    clusters = _Clusters(np.array(rows["documented"], bool))
-
-    def identifiers_of(row: int) -> Counter[int]:
-        return Counter(names[ends[row] - int(rows["identifiers"][row]) : ends[row]].tolist())
-
-    for first, *others in _groups(digests[:, 0]):
-        for row in others:
-            if (digests[row] == digests[first]).all():
-                clusters.join(first, row)
-    for band in range(BANDS):
-        for group in _groups(np.array(rows["keys"][:, band])):
+def duplicates(
+    names: Sequence[Sequence[int]], digests: Sequence[bytes], documented: Sequence[int]
+) -> NDArray[np.uint8]:
+    """KEPT, EXACT (duplicate) or NEAR for every function, from its `identifiers` and its digest, [n]."""
+    clusters = _Clusters(documented)
+    first: dict[bytes, int] = {}
+    for row, digest in enumerate(digests):
+        clusters.join(first.setdefault(digest, row), row)
+    for keys in _band_keys(names):
+        for group in _groups(keys):
             representatives: list[tuple[int, Counter[int]]] = []
             for row in group:
-                cluster = clusters.first(row)
-                if any(clusters.first(other) == cluster for other, _ in representatives):
+                if any(clusters.first(other) == clusters.first(row) for other, _ in representatives):
                     continue
-                identifiers_of_row = identifiers_of(row)
-                if (
-                    match := next(
-                        (other for other, theirs in representatives if alike(identifiers_of_row, theirs)), None
-                    )
-                ) is not None:
+                own = Counter(names[row])
+                match = next((other for other, theirs in representatives if alike(own, theirs)), None)
+                if match is not None:
                     clusters.join(match, row)
                 elif len(representatives) < REPRESENTATIVES:
-                    representatives.append((row, identifiers_of_row))
-    fates = np.zeros(len(rows), np.uint8)
-    for row in range(len(rows)):
+                    representatives.append((row, own))
+    fates = np.zeros(len(names), np.uint8)
+    for row in range(len(names)):
         if (original := clusters.first(row)) != row:
-            fates[row] = EXACT if (digests[row] == digests[original]).all() else NEAR
+            fates[row] = EXACT if digests[row] == digests[original] else NEAR
     return fates
 
 
-def _concatenate(files: Sequence[Path], path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The concatenated arrays of these files, memory-mapped."""
-    with path.open("wb") as target:
-        for file in files:
-            with file.open("rb") as part:
-                shutil.copyfileobj(part, target)
-    return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
+def _band_keys(names: Sequence[Sequence[int]]) -> NDArray[np.uint64]:
+    """The MinHash key of each band, [BANDS, n]; 0 for functions of few identifiers."""
+    keys = np.zeros((BANDS, len(names)), np.uint64)
+    rows = [row for row, each in enumerate(names) if len(each) >= MIN_IDENTIFIERS]
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        sets = [np.unique(np.array(names[row], np.uint64)) for row in chunk]
+        starts = np.cumsum([0, *map(len, sets)])[:-1]
+        hashes = smallest_hashes(mixed(np.concatenate(sets)), starts, BANDS * WIDTH)
+        keys[:, chunk] = band_keys(hashes, np.zeros(len(chunk), np.uint64), WIDTH)
+    return keys
 
 
 def _groups(keys: NDArray[np.uint64]) -> Iterator[list[int]]:
     """Groups of at least two rows that share a key other than 0, ascending."""
     rows = np.flatnonzero(keys)
     rows = rows[np.argsort(keys[rows], kind="stable")]
-    same = np.flatnonzero(keys[rows[1:]] == keys[rows[:-1]])
-    if len(same):
-        ends = np.diff(same) > 1
-        for start, end in zip(same[np.r_[True, ends]].tolist(), same[np.r_[ends, True]].tolist(), strict=True):
-            yield rows[start : end + 2].tolist()
+    _, starts, counts = np.unique(keys[rows], return_index=True, return_counts=True)
+    for start, count in zip(starts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
+        yield rows[start : start + count].tolist()
 
 
 class _Clusters:
     """Disjoint sets of rows; the first of a cluster is its first pair, else its first row."""
 
-    def __init__(self, documented: NDArray[np.bool_]) -> None:
+    def __init__(self, documented: Sequence[int]) -> None:
         self._documented = documented
         self._parent = array("i", range(len(documented)))
 
@@ -183,7 +144,7 @@ class HeldOutFunctions:
     """
 
     def __init__(self, functions: Iterable[tuple[str, str]]) -> None:
-        """From (code, language)."""
+        """Index functions, given as (code, language)."""
         self._tokens: set[tuple[str, ...]] = set()
         self._documentation: set[str] = set()
         self._names: list[Counter[int]] = []

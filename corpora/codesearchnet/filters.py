@@ -76,29 +76,20 @@ UNDOCUMENTED = "no documentation"
 FEW_TOKENS = "under 3 tokens of documentation"
 
 
-def unwanted(language: str, kind: str, name: str, qualified_name: str) -> str | None:
+def reason_to_drop(language: str, kind: str, name: str, qualified_name: str) -> str | None:
     """The reason to leave out a function by its name, None to keep it; "test" may be in its class's name.
 
-    >>> unwanted("java", "method", "toString", "A.toString"), unwanted("python", "function", "__str__", "A.__str__")
+    >>> reason_to_drop("java", "method", "toString", "A.toString"), reason_to_drop("python", "function", "__str__", "A")
     ('standard method', 'standard method')
-    >>> unwanted("java", "method", "setUp", "LoginTest.setUp"), unwanted("java", "constructor", "A", "A.A")
+    >>> reason_to_drop("java", "method", "setUp", "LoginTest.setUp"), reason_to_drop("java", "constructor", "A", "A.A")
     ("'test' in the name", 'constructor')
-    >>> unwanted("php", "method", "toString", "A.toString")
+    >>> reason_to_drop("php", "method", "toString", "A.toString")
     """
     if "test" in qualified_name.lower():
         return TEST
     if kind in _KINDS or (name == "__init__" and language == "python"):
         return CONSTRUCTOR
     return METHOD if name in STANDARD.get(language, ()) else None
-
-
-def lines_of(code: str) -> int:
-    """Lines that hold code.
-
-    >>> lines_of("int a() {\\n\\n  return 1;\\n}")
-    3
-    """
-    return sum(bool(line.strip()) for line in code.split("\n"))
 
 
 LINE_MARKS = ("//", "#", "--", ";;", "%")
@@ -234,7 +225,8 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
             language = ""  # the outermost body is this one
             if string is not None:
                 dropped.add((string.start_byte, string.end_byte))
-                docstring = _plain(program[string.start_byte : string.end_byte].decode("utf-8", "replace"))
+                literal = program[string.start_byte : string.end_byte].decode("utf-8", "replace")
+                docstring = inspect.cleandoc(unquote(literal.lstrip("rRuUbBfF")))
         elif _is_token(node) and first <= node.start_byte < node.end_byte <= last:
             spans.append((node.start_byte, node.end_byte))
     tokens = tuple(program[start:end].decode("utf-8", "replace") for start, end in spans)
@@ -271,10 +263,6 @@ def _docstring(block: Node) -> Node | None:
         inner = child.named_children[0] if child.type == "expression_statement" and child.named_children else child
         return inner if inner.type in ("string", "concatenated_string") else None
     return None
-
-
-def _plain(literal: str) -> str:
-    return inspect.cleandoc(unquote(literal.lstrip("rRuUbBfF")))
 
 
 def _without(source: bytes, spans: list[tuple[int, int]]) -> str:

@@ -52,19 +52,19 @@ class CodeFunction:
         documented=False leaves out comment, docstring and path: for queries made of the comment.
         """
         text = (self.original_string or self.code) if documented else self.code
-        document_read = read_program(text, self.language, id=self.url)
-        words = dict(document_read.words)
+        program = read_program(text, self.language, id=self.url)
+        words = dict(program.words)
         if documented:
             words["path"] = (self.path,)
             if self.docstring.strip():
                 words.setdefault("doc", (self.docstring,))
         lines = _LINES.search(self.url)
         return replace(
-            document_read,
+            program,
             repository=self.repo,
             path=self.path,
-            start_line=int(lines[1]) if lines else document_read.start_line,
-            end_line=int(lines[2]) if lines else document_read.end_line,
+            start_line=int(lines[1]) if lines else program.start_line,
+            end_line=int(lines[2]) if lines else program.end_line,
             kind="function",
             name=self.func_name.rpartition(".")[2],
             qualified_name=self.func_name,
@@ -72,18 +72,14 @@ class CodeFunction:
         )
 
     def row(self) -> dict[str, object]:
-        """As a JSON object in the published shape; without a license the key is left out."""
+        """A JSON object in the published shape; without a license the key is left out."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "license" or self.license}
 
 
 def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
-    """Functions of .jsonl, .jsonl.gz and of published .zip files, which are read as they are, in name order.
-
-    Raises BadInput, naming the line, for invalid functions.
-    """
+    """Functions of .jsonl, .jsonl.gz and of published .zip files; BadInput, naming the line, for invalid ones."""
     for path in paths:
-        rows = _archived_rows(path) if path.suffix == ".zip" else read_rows(path)
-        yield from map(_function, rows)
+        yield from map(_function, _archived_rows(path) if path.suffix == ".zip" else read_rows(path))
 
 
 def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
@@ -92,11 +88,9 @@ def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
 
 
 def corpus_files(folder: Path, language: str, partition: str = "", *, undocumented: bool = False) -> list[Path]:
-    """The files of a language, in the order of partitions and numbers; with undocumented also the functions that are
-    no pairs (a corpus made here has them; the published one has them pickled, which is not read). A published archive
-    is given whole, whatever the partition.
+    """The files of a language, in the order of partitions and numbers; BadInput where there are none.
 
-    Raises BadInput where there are none.
+    undocumented: those of the functions that are no pairs, too. A published archive is given whole.
     """
     files = sorted((folder / language / "final" / "jsonl").glob(f"{partition or '*'}/*.jsonl.gz"), key=_numbered)
     if undocumented:
@@ -110,8 +104,8 @@ def corpus_files(folder: Path, language: str, partition: str = "", *, undocument
 
 def corpus_languages(folder: Path) -> list[str]:
     """Languages that have functions in the folder of a corpus, unpacked or as the published archives."""
-    archives = [path.stem for path in folder.glob("*.zip")]
-    return sorted({path.parent.parent.name for path in folder.glob("*/final/jsonl")} | {*archives})
+    unpacked = {path.parent.parent.name for path in folder.glob("*/final/jsonl")}
+    return sorted(unpacked | {path.stem for path in folder.glob("*.zip")})
 
 
 def _numbered(path: Path) -> tuple[str, int]:
@@ -136,18 +130,9 @@ def _archived_rows(path: Path) -> Iterator[Row]:
 
 
 def _function(row: Row) -> CodeFunction:
-    texts = {
-        field.name: row.text(field.name, "" if field.name in ("sha", "partition", "license") else None)
-        for field in fields(CodeFunction)
-        if not field.name.endswith("_tokens")
-    }
-    return CodeFunction(
-        **texts, code_tokens=_tokens(row, "code_tokens"), docstring_tokens=_tokens(row, "docstring_tokens")
-    )
+    texts = {name: row.text(name, "" if name in _OPTIONAL else None) for name in _TEXTS}
+    return CodeFunction(**texts, code_tokens=row.texts("code_tokens"), docstring_tokens=row.texts("docstring_tokens"))
 
 
-def _tokens(row: Row, key: str) -> tuple[str, ...]:
-    tokens = row.values.get(key, [])
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise BadInput(f"{row.place}: {key!r} is not a list of strings; correct that line")
-    return tuple(tokens)
+_OPTIONAL = ("sha", "partition", "license")
+_TEXTS = tuple(field.name for field in fields(CodeFunction) if not field.name.endswith("_tokens"))

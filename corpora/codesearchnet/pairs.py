@@ -15,7 +15,7 @@ from corpora.codesearchnet.functions import CodeFunction, corpus_files, corpus_l
 from corpora.corpus import Corpus
 from corpora.pairs import Pair
 from ncs.errors import BadInput
-from ncs.search.pairs import normalized
+from ncs.search.baselines.enhanced import normalized
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Query
 

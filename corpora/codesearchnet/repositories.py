@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
-from corpora.codesearchnet.licenses import FILE, UNKNOWN, license_expression, spdx_id
+from corpora.codesearchnet.licenses import FILE, license_expression
 from ncs.errors import SourceError
 from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
@@ -55,25 +56,27 @@ def find_repositories(sources: Sequence[Path]) -> list[Repository]:
             raise SourceError(f"there is no {source}; name a folder of repositories, a repository or an archive")
         for repository in _below(source.resolve()):
             by_path.setdefault(repository.path, repository)
-    ordered = sorted(by_path.values(), key=lambda repository: (os.fsencode(repository.name), str(repository.path)))
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     numbered = []
-    for repository in ordered:
-        counts[repository.name] = times = counts.get(repository.name, 0) + 1
+    for repository in sorted(by_path.values(), key=lambda each: (os.fsencode(each.name), str(each.path))):
+        counts[repository.name] += 1
+        times = counts[repository.name]
         numbered.append(repository if times == 1 else replace(repository, name=f"{repository.name}~{times}"))
     return numbered
 
 
 def _below(root: Path) -> Iterator[Repository]:
     if root.is_file():
-        yield _named_repository(root, root.name[: -len(archive_suffix(root.name)) or None], root)
+        yield _named_repository(root, _stem(root.name), root)
         return
     outside = False
     package_folders = []
     for folder, folders, files in os.walk(root):
         path = Path(folder)
         if distributions := [name for name in folders if name.endswith(DIST_INFO)]:
-            yield from (_distribution(path / name) for name in distributions)
+            for name in distributions:
+                package = PathDistribution(path / name).metadata["Name"]
+                yield Repository(package or name.removesuffix(DIST_INFO), path / name)
             package_folders.append(path.relative_to(root).as_posix() + "/")
             folders.clear()
             continue
@@ -84,27 +87,26 @@ def _below(root: Path) -> Iterator[Repository]:
             continue
         outside = outside or any(language_of(name) is not None for name in files)
         if path == root:
-            archives = [name for name in files if archive_suffix(name)]
-            yield from (_named_repository(path / name, name[: -len(archive_suffix(name))], root) for name in archives)
+            yield from (_named_repository(path / name, _stem(name), root) for name in files if archive_suffix(name))
         folders[:] = [name for name in folders if name not in VENDORED | CACHES | NEVER]
     if outside:
         yield replace(_named_repository(root, root.name, root), apart=tuple(package_folders))
 
 
 def _named_repository(path: Path, below: str, root: Path) -> Repository:
-    """With the name that git's origin, or `owner+name` in its path from the root on, gives it."""
+    """The repository with the name that git's origin, or `owner+name` in its path from the root on, gives it."""
     if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
         host, owner, name = origin.groups()
         return Repository(f"{owner}/{name}", path, f"https://{host}/{owner}/{name}")
     for part in (root.name, *below.split("/")):
-        if (flat := _FLAT.fullmatch(part[: -len(archive_suffix(part)) or None].removesuffix(".git"))) is not None:
+        if (flat := _FLAT.fullmatch(_stem(part).removesuffix(".git"))) is not None:
             name = f"{flat[1]}/{flat[2]}"
             return Repository(name, path, f"https://github.com/{name}")
     return Repository(printable(below.removesuffix(".git")), path)
 
 
-def _distribution(path: Path) -> Repository:
-    return Repository(PathDistribution(path).metadata["Name"] or path.stem, path)
+def _stem(name: str) -> str:
+    return name[: -len(archive_suffix(name)) or None]
 
 
 def commit_of(repository: Repository) -> str:
@@ -130,30 +132,25 @@ def url_of(repository: Repository, commit: str, path: str, first: int, last: int
 def find_license(repository: Repository) -> str:
     """SPDX ids, UNKNOWN or "" (`license_expression`); a distribution's own SPDX expression comes first."""
     if not repository.path.name.endswith(DIST_INFO):
-        files = read_files(repository, wanted=lambda path: "/" not in path and FILE.fullmatch(path) is not None)
+        files = read_files(repository, accepts=lambda path: "/" not in path and FILE.fullmatch(path) is not None)
         return license_expression(file.data.decode("utf-8", "replace") for file in files)
-    about = PathDistribution(repository.path).metadata
-    if expression := about.get_all("License-Expression"):
+    if expression := PathDistribution(repository.path).metadata.get_all("License-Expression"):
         return str(expression[0])
-    files_here = sorted(path for path in repository.path.rglob("*") if FILE.fullmatch(path.name) and path.is_file())
-    by_file = license_expression(path.read_bytes().decode("utf-8", "replace") for path in files_here)
-    if by_file not in ("", UNKNOWN):
-        return by_file
-    texts = [*(about.get_all("License") or []), *(about.get_all("Classifier") or [])]
-    return next((id for text in texts if (id := spdx_id(text))), by_file)
+    paths = sorted(path for path in repository.path.rglob("*") if FILE.fullmatch(path.name) and path.is_file())
+    return license_expression(path.read_bytes().decode("utf-8", "replace") for path in paths)
 
 
 def read_files(
-    repository: Repository, *, wanted: Callable[[str], bool], skipped: Skipped | None = None
+    repository: Repository, *, accepts: Callable[[str], bool], skipped: Skipped | None = None
 ) -> Iterator[SourceFile]:
-    """The files of one repository that are wanted by their paths, in path order; what is left out is counted."""
+    """The files of one repository whose paths `accepts` takes, in path order; what is left out is counted."""
     skipped = Skipped() if skipped is None else skipped
     if repository.path.name.endswith(DIST_INFO):
-        yield from _distributed(repository, Filter(wanted, skipped))
+        yield from _distributed(repository, Filter(accepts, skipped))
         return
     path = repository.path
     tree = Tree("archive" if path.is_file() else "folder", path)
-    for file in walk([path], wanted=wanted, skipped=skipped, force=True):
+    for file in walk([path], readable=accepts, skipped=skipped, force=True):
         if file.repository != printable(tree.name):  # a repository inside of this one, or beside its files
             break
         if not file.path.startswith(repository.apart):

@@ -9,13 +9,12 @@ from typing import Annotated
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from evaluation.annotation.judgments import JudgedAlready
+from evaluation.annotation.judgments import Answer, JudgedAlready
 from evaluation.annotation.session import Session, State
 from ncs import __version__
-from ncs.serve.http.app import Gateway, add_error_handlers
+from ncs.serve.http.app import Gateway
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.security import Guard, content_security_policy
-from ncs.serve.http.service import Metrics
+from ncs.serve.http.security import page
 from ncs.serve.http.settings import Settings
 
 PAGE = Path(__file__).parent / "page.html"
@@ -26,7 +25,7 @@ router = APIRouter()
 
 
 def normalized(name: str) -> str:
-    """A name in one form of white space and letters. ValueError for none, or what cannot be shown.
+    """A name in one form of white space and letters. ValueError for an empty or unprintable one.
 
     >>> normalized("  Ada   Lovelace ")
     'Ada Lovelace'
@@ -52,7 +51,7 @@ class Turn(BaseModel):
 
 
 class Judgment(Turn):
-    """An answer; without a grade the pair is skipped."""
+    """An answer; a pair without a grade is skipped."""
 
     pair: int = Field(ge=1, strict=True)
     grade: int | None = Field(ge=0, le=3, strict=True)
@@ -63,10 +62,8 @@ def create_app(session: Session, settings: Settings, token: str | None = None) -
     """The ASGI application."""
     api = FastAPI(title="ncs annotate", version=__version__, docs_url=None, redoc_url=None)
     api.include_router(router)
-    add_error_handlers(api, session.hidden)
     api.state.service = session
-    metrics = Metrics([route.path for route in router.routes if hasattr(route, "path")])
-    return Gateway(api, Guard.of(settings, token), metrics, seconds=settings.seconds)
+    return Gateway(api, settings, token, session.aliases)
 
 
 def _session(request: Request) -> Session:
@@ -85,7 +82,7 @@ def overview(request: Request) -> Response:
 
 
 @router.get("/api/next")
-def next_one(request: Request, turn: Annotated[Turn, Query()]) -> Response:
+def next_pair(request: Request, turn: Annotated[Turn, Query()]) -> Response:
     """The next pair of an annotator, null when all is done, and the progress."""
     return _json(_session(request).state(turn.annotator, turn.language))
 
@@ -93,19 +90,20 @@ def next_one(request: Request, turn: Annotated[Turn, Query()]) -> Response:
 @router.post("/api/answer")
 def answer(request: Request, judgment: Judgment) -> Response:
     """Store an answer; it is on disk when the next pair comes back."""
+    session = _session(request)
     try:
-        _session(request).answer(judgment.annotator, judgment.pair, judgment.grade, judgment.notes)
+        session.judgments.add(Answer(judgment.annotator, judgment.pair, judgment.grade, judgment.notes))
     except JudgedAlready as error:
         message, _, remedy = str(error).partition("; ")
         raise HttpError(409, "judged_already", message, remedy) from None
-    return _json(_session(request).state(judgment.annotator, judgment.language))
+    return _json(session.state(judgment.annotator, judgment.language))
 
 
 @router.post("/api/undo")
 def undo(request: Request, turn: Turn) -> Response:
     """Delete the last answer; its pair comes back."""
     session = _session(request)
-    return _json(session.state(turn.annotator, turn.language, undone=session.undo(turn.annotator)))
+    return _json(session.state(turn.annotator, turn.language, undone=session.judgments.undo(turn.annotator)))
 
 
 @router.get("/health")
@@ -116,7 +114,5 @@ def health() -> Response:
 
 @router.get("/", include_in_schema=False)
 def home() -> Response:
-    """The page, with a policy that runs its own script and nothing else."""
-    html = PAGE.read_bytes()
-    headers = {"content-security-policy": content_security_policy(html.decode("utf-8"))}
-    return Response(html, media_type="text/html", headers=headers)
+    """The page."""
+    return page(PAGE)

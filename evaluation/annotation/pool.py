@@ -7,40 +7,40 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from corpora.codesearchnet import read_queries as read_challenge
+from corpora.codesearchnet.challenge import read_queries as read_challenge
 from corpora.jsonl import read_lines, read_rows
+from evaluation.experiments import require_code
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.search.rankers import RANKERS
 from ncs.types import Document, Query, Run
 
-DEFAULT_RANKERS = ("bm25", "ncs", "hybrid")
-DEPTH = 10
 MAX_QUERY = 2_000
 """Characters of a query."""
-Placed = Iterator[tuple[str, Query]]
-"""Queries, each with its place: `file:line`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a pool is made. k: functions per query and ranker, in each of the languages where some are named.
+    """The settings of a pool. k: functions per query and ranker, in each of the languages where some are named.
 
-    seed: of the order in which people see the pairs.
+    seed: decides the order in which annotators see the pairs.
     """
 
-    rankers: tuple[str, ...] = DEFAULT_RANKERS
-    k: int = DEPTH
+    rankers: tuple[str, ...] = ("bm25", "ncs", "hybrid")
+    k: int = 10
     languages: tuple[str, ...] = ()
     seed: int = 0
+
+    def __str__(self) -> str:
+        languages = "".join(f" --language {language}" for language in self.languages)
+        return f"--rankers {','.join(self.rankers)} -k {self.k}{languages} --seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A query and a function to judge for it. number: 1, 2, ...; digest: of the code, 16 bytes.
 
-    ranks: ranker -> the rank at which it has the function; people do not see them.
+    ranks: ranker -> its rank of the function; annotators do not see them.
     """
 
     number: int
@@ -51,23 +51,28 @@ class Pair:
     ranks: Mapping[str, int]
 
 
-def pool(index: Index, queries: Sequence[Query], recipe: Recipe, track: Track = silent) -> list[Pair]:
+def make_pool(index: Index, queries: Sequence[Query], recipe: Recipe, track: Track = silent) -> list[Pair]:
     """The pairs of all queries, each function once per query, however many rankers find it.
 
     Raises BadInput for a ranker or language that the index does not have, an index without code, and for an empty pool.
     """
-    _check_recipe(index, recipe)
+    require_code(index)
+    for ranker in recipe.rankers:
+        index.ranker(ranker)  # a missing one is an error before any work
+    languages = index.description.counts.get("languages")
+    for language in recipe.languages:
+        if isinstance(languages, Mapping) and language not in languages:
+            raise BadInput(f"{index.folder} has no {language}; it has: {', '.join(languages)}")
     pairs: list[Pair] = []
     for query in track(queries, "pooling", total=len(queries), unit="queries"):
         documents: dict[str, Document] = {}
         ranks: dict[str, dict[str, int]] = {}
-        for language in recipe.languages or (None,):
+        for only in recipe.languages or (None,):
             for ranker in recipe.rankers:
-                for hit in index.search(query.text, recipe.k, ranker=ranker, language=language, functions_only=True):
-                    documents.setdefault(hit.document.id, hit.document)
+                for hit in index.search(query.text, recipe.k, ranker=ranker, language=only, functions_only=True):
+                    documents[hit.document.id] = hit.document
                     ranks.setdefault(hit.document.id, {})[ranker] = hit.rank
-        for id, document in documents.items():
-            number = len(pairs) + 1
+        for number, (id, document) in enumerate(documents.items(), len(pairs) + 1):
             pairs.append(Pair(number, query.id, id, digest(document), document.language, ranks[id]))
     if not pairs:
         raise BadInput("the rankers find nothing for any of the queries; use words that the code has")
@@ -88,18 +93,7 @@ def runs(pairs: Sequence[Pair], recipe: Recipe) -> dict[str, Run]:
     return dict(by_ranker)
 
 
-def _check_recipe(index: Index, recipe: Recipe) -> None:
-    if not index.description.config.get("store_code", True):
-        raise BadInput(f"{index.folder} holds no code to judge; build it without --no-store-code")
-    for name in recipe.rankers:
-        if name not in RANKERS:
-            raise BadInput(f"no ranker called {name!r}; choose one of: {', '.join(RANKERS)}")
-        if not index.has_ranker(name):
-            raise BadInput(f"{index.folder} has no ranker {name!r}; fit it with: ncs build --ranker {name}")
-    languages = index.description.counts.get("languages")
-    for language in recipe.languages:
-        if isinstance(languages, Mapping) and language not in languages:
-            raise BadInput(f"{index.folder} has no {language}; it has: {', '.join(languages)}")
+# Queries.
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
@@ -107,77 +101,76 @@ def read_queries(path: Path) -> tuple[Query, ...]:
 
     .csv: the Challenge's, a header `query` and one per line. .tsv: id, tab, text. .jsonl: objects with text (or query)
     and perhaps _id (or id). All else: one per line. Without ids they are 1, 2, ...; empty lines are skipped.
-    Raises BadInput, naming the line, for what cannot be judged or exported later: no text, an id with white space, an
-    id or a text that comes twice; and for a file that holds none.
+    Raises BadInput, naming the line, for a query that cannot be judged or exported later: no text, an id with white
+    space, a repeated id or text; and for a file that holds none.
     """
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    try:
-        queries = list(_READERS.get(ending, _of_lines)(path))
-    except OSError as error:
-        raise BadInput(f"cannot read {path} ({error.strerror}); name a file of queries") from None
+    queries: list[Query] = []
+    places: dict[tuple[str, str], str] = {}
+    for place, query in _READERS.get(ending, _read_lines)(path):
+        if problem := _problem(query):
+            raise BadInput(f"{place}: {problem}")
+        for label, key in (("id", query.id), ("query", query.text.casefold())):
+            if (label, key) in places:
+                raise BadInput(f"{place}: the {label} {key[:80]!r} is already at {places[label, key]}; "
+                               "keep one of them")  # fmt: skip
+            places[label, key] = place
+        queries.append(query)
     if not queries:
         raise BadInput(f"{path} has no queries; write one per line")
-    ids, texts = dict[str, str](), dict[str, str]()
-    for place, query in queries:
-        _check_query(query, place)
-        for places, key, label in ((ids, query.id, "id"), (texts, query.text.casefold(), "query")):
-            if key in places:
-                raise BadInput(f"{place}: the {label} {key[:80]!r} is already at {places[key]}; keep one of them")
-            places[key] = place
-    return tuple(query for _, query in queries)
+    return tuple(queries)
 
 
-def _check_query(query: Query, place: str) -> None:
+def _problem(query: Query) -> str:
     if not query.text:
-        raise BadInput(f"{place}: no text; write the query, or take the line out")
+        return "no text; write the query, or take the line out"
     if len(query.text) > MAX_QUERY:
-        raise BadInput(f"{place}: a query of {len(query.text):,} characters; shorten it to {MAX_QUERY:,}")
+        return f"a query of {len(query.text):,} characters; shorten it to {MAX_QUERY:,}"
     if not query.id or query.id.split() != [query.id]:
-        raise BadInput(f"{place}: the id {query.id[:80]!r} is empty or holds white space, as no qrels can; rename it")
-    try:
-        (query.id + query.text).encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"{place}: half a surrogate pair, which is not Unicode; correct that line") from None
+        return f"the id {query.id[:80]!r} is empty or holds white space, as no qrels can; rename it"
+    if any("\ud800" <= letter <= "\udfff" for letter in query.id + query.text):
+        return "half a surrogate pair, which is not Unicode; correct that line"
+    return ""
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+Readable = Iterator[tuple[str, Query]]
+"""Queries, each with its place: `file:line`."""
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(read_lines(path), 1):
-        if text := line.lstrip("\ufeff").rstrip("\r\n"):
-            yield number, text
+        if line.lstrip("\ufeff").strip():
+            yield f"{path}:{number}", line.lstrip("\ufeff")
 
 
-def _of_lines(path: Path) -> Placed:
-    filled = ((number, text) for number, line in _lines(path) if (text := line.strip()))
-    for id, (number, text) in enumerate(filled, 1):
-        yield f"{path}:{number}", Query(str(id), text)
+def _read_lines(path: Path) -> Readable:
+    for id, (place, line) in enumerate(_lines(path), 1):
+        yield place, Query(str(id), line.strip())
 
 
-def _of_table(path: Path) -> Placed:
-    for number, line in _lines(path):
+def _read_table(path: Path) -> Readable:
+    for place, line in _lines(path):
         id, tab, text = line.partition("\t")
-        if not line.strip():
-            continue
         if not tab:
-            raise BadInput(f"{path}:{number}: no tab; write the id, a tab and the query")
-        yield f"{path}:{number}", Query(id.strip(), text.strip())
+            raise BadInput(f"{place}: no tab; write the id, a tab and the query")
+        yield place, Query(id.strip(), text.strip())
 
 
-def _of_objects(path: Path) -> Placed:
+def _read_objects(path: Path) -> Readable:
     for number, row in enumerate(read_rows(path), 1):
         id = next((row.values[key] for key in ("_id", "id") if key in row.values), number)
         if type(id) not in (str, int):
             raise BadInput(f"{row.place}: the id is neither text nor a whole number; correct that line")
-        text = row.text("text" if "text" in row.values else "query")
-        yield row.place, Query(str(id), text.strip())
+        yield row.place, Query(str(id), row.text("text" if "text" in row.values else "query").strip())
 
 
-def _of_challenge(path: Path) -> Placed:
+def _read_challenge(path: Path) -> Readable:
     for query in read_challenge(path):
         yield f"{path}:{int(query.id) + 1}", query
 
 
-_READERS: Mapping[str, Callable[[Path], Placed]] = {
-    ".csv": _of_challenge,
-    ".tsv": _of_table,
-    ".jsonl": _of_objects,
+_READERS: Mapping[str, Callable[[Path], Readable]] = {
+    ".csv": _read_challenge,
+    ".tsv": _read_table,
+    ".jsonl": _read_objects,
 }

@@ -1,4 +1,4 @@
-"""An annotation session: the pairs shown to each annotator, with highlighted code and links, and their answers."""
+"""An annotation session: the pairs shown to each annotator, with highlighted code and links, and the progress."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
+
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, String
+from pygments.util import ClassNotFound
 
 from corpora.codesearchnet.repositories import Repository, commit_of, find_repositories, url_of
 from evaluation.annotation.judgments import Answer, Judgments, grades_of, next_pair
@@ -20,25 +23,25 @@ from ncs.index import Index
 from ncs.types import Document
 
 State = Mapping[str, Any]
+Repositories = Mapping[str, tuple[Repository, str]]
+"""name -> repository and commit."""
 MAX_SHOWN = 60_000
 """Characters of a function that are shown."""
 MAX_HIGHLIGHTED = 20_000
 """Characters that are highlighted."""
 MAX_SECONDS = 0.5
-"""What highlighting may take, the rest stays plain: 20,000 line ends take Pygments' Java 13 s."""
+"""The time limit of highlighting, the rest stays plain: 20,000 line ends take Pygments' Java 13 s."""
 HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "([\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff])"
 )
 """Invisible and bidirectional control characters (trojan source), except tab and line end."""
 _KINDS = (
-    ("Comment", "comment"), ("Literal.String", "string"), ("Literal.Number", "number"), ("Keyword.Type", "type"),
-    ("Keyword", "keyword"), ("Name.Function", "name"), ("Name.Class", "type"), ("Name.Builtin", "type"),
-    ("Name.Decorator", "type"),
+    (Comment, "comment"), (String, "string"), (Number, "number"), (Keyword.Type, "type"), (Keyword, "keyword"),
+    (Name.Function, "name"), (Name.Class, "type"), (Name.Builtin, "type"), (Name.Decorator, "type"),
 )  # fmt: skip
 _LEXERS = {"c_sharp": "csharp", "template": "text", "module": "text"}
 Piece = tuple[str, str]
 """Kind (a class of the page; "" for plain), text."""
-_FLAT = re.compile(r"([A-Za-z0-9][\w-]*)\+([\w.-]+)", re.ASCII)
 
 
 class Session:
@@ -46,73 +49,53 @@ class Session:
 
     def __init__(self, judgments: Judgments, index: Index) -> None:
         """Raises BadInput where a function of the pool is not in the index, or has other code there."""
-        self.judgments = judgments
-        self.documents = _documents(judgments, index)
+        self.judgments, self.index = judgments, index
+        self._documents = _documents(judgments, index)
         self._texts = {query.id: query.text for query in judgments.queries}
-        self._repositories: Mapping[str, tuple[Repository, str]] = repositories_of(
-            index, (document.repository for document in self.documents.values())
-        )
-        self._hidden = {str(judgments.path): judgments.path.name, str(index.folder): "the index"}
+        self._repositories = repositories_of(index, {each.repository for each in self._documents.values()})
 
-    def hidden(self) -> Mapping[str, str]:
-        """Paths of the machine -> what error messages call them."""
-        return self._hidden
+    def aliases(self) -> Mapping[str, str]:
+        """Paths of the machine -> their names in error messages."""
+        return {str(self.judgments.path): self.judgments.path.name, str(self.index.folder): "the index"}
 
     def overview(self) -> State:
         """Counts of pairs by language and of judgments by annotator."""
         languages = Counter(pair.language for pair in self.judgments.pairs)
-        judged = Counter(name for grades in grades_of(self.judgments.answers()).values() for name in grades)
+        counts = Counter(name for grades in grades_of(self.judgments.answers()).values() for name in grades)
         return {
             "pairs": len(self.judgments.pairs),
             "queries": len({pair.query for pair in self.judgments.pairs}),
             "languages": dict(sorted(languages.items())),
-            "annotators": dict(sorted(judged.items())),
+            "annotators": dict(sorted(counts.items())),
         }
 
     def state(self, annotator: str, language: str | None, undone: Answer | None = None) -> State:
-        """The next pair of an annotator, or the one whose answer was undone, and the progress."""
-        answers = self.judgments.answers()
-        own_answers = [answer for answer in answers if answer.annotator == annotator]
-        pairs = self._of(language)
-        pair = next_pair(pairs, answers, annotator, self.judgments.recipe.seed)
-        if undone is not None:
-            pair = self.judgments.pairs[undone.pair - 1]
-        return {
-            "pair": None if pair is None else self._pair_state(pair, own_answers, undone),
-            "progress": _progress(pairs, answers, annotator),
-            "undo": bool(own_answers),
-        }
-
-    def answer(self, annotator: str, pair: int, grade: int | None, notes: str) -> None:
-        """Store an answer. Raises BadInput for a pair that is not in the pool, JudgedAlready for a judged one."""
-        if not 1 <= pair <= len(self.judgments.pairs):
-            raise BadInput(f"the pool has no pair {pair}; its pairs are 1 to {len(self.judgments.pairs)}")
-        self.judgments.add(annotator, pair, grade, notes)
-
-    def undo(self, annotator: str) -> Answer:
-        """Delete the annotator's last answer. Raises BadInput where there is none."""
-        answer = self.judgments.undo(annotator)
-        if answer is None:
-            raise BadInput("nothing to undo; judge something first")
-        return answer
-
-    def url_or_id(self, id: str) -> str:
-        """What annotationStore.csv calls a function: its web address where it is known, else its id."""
-        return link(self.documents[id], self._repositories) or id
-
-    def _of(self, language: str | None) -> Sequence[Pair]:
+        """The next pair of an annotator, or that of the undone answer, and the progress."""
         pairs = [pair for pair in self.judgments.pairs if language in (None, pair.language)]
         if not pairs:
             languages = ", ".join(sorted({pair.language for pair in self.judgments.pairs}))
             raise BadInput(f"the pool has no {language}; it has: {languages}")
-        return pairs
+        answers = self.judgments.answers()
+        own = [answer for answer in answers if answer.annotator == annotator]
+        pair = next_pair(pairs, answers, annotator, self.judgments.recipe.seed)
+        if undone is not None:
+            pair = self.judgments.pairs[undone.pair - 1]
+        return {
+            "pair": None if pair is None else self._pair_state(pair, own, undone),
+            "progress": _progress(pairs, answers, annotator),
+            "undo": bool(own),
+        }
 
-    def _pair_state(self, pair: Pair, own_answers: Sequence[Answer], undone: Answer | None) -> State:
-        """A pair for the page; which ranker found it would bias and is not shown."""
-        document = self.documents[pair.document]
+    def url_or_id(self, id: str) -> str:
+        """A function's name in annotationStore.csv: its web address where it is known, else its id."""
+        return link(self._documents[id], self._repositories) or id
+
+    def _pair_state(self, pair: Pair, own: Sequence[Answer], undone: Answer | None) -> State:
+        """A pair for the page; its rankers would bias and are not shown."""
+        document = self._documents[pair.document]
         code, is_cut = highlight(document)
         is_complete = document.code.count("\n") == document.end_line - document.start_line
-        earlier = next((answer.notes for answer in reversed(own_answers) if answer.pair == pair.number), "")
+        earlier = undone or next((answer for answer in reversed(own) if answer.pair == pair.number), None)
         return {
             "number": pair.number,
             "query": self._texts[pair.query],
@@ -123,22 +106,20 @@ class Session:
             "first_line": document.start_line if is_complete else None,
             "code": code,
             "cut": is_cut,
-            "notes": undone.notes if undone else earlier,
+            "notes": earlier.notes if earlier else "",
             "grade": undone.grade if undone else None,
         }
 
 
 def _progress(pairs: Sequence[Pair], answers: Sequence[Answer], annotator: str) -> dict[str, int]:
     numbers = {pair.number for pair in pairs}
-    judged = grades_of([answer for answer in answers if answer.pair in numbers])
-    judged_by_annotator = {number for number, grades in judged.items() if annotator in grades}
-    skipped = {a.pair for a in answers if a.annotator == annotator and a.grade is None and a.pair in numbers}
+    answers = [answer for answer in answers if answer.pair in numbers]
+    grades = grades_of(answers)
+    judged = {number for number, by_annotator in grades.items() if annotator in by_annotator}
+    skipped = {answer.pair for answer in answers if answer.annotator == annotator and answer.grade is None}
     return {
-        "judged": len(judged_by_annotator),
-        "skipped": len(skipped - judged_by_annotator),
-        "of": len(numbers),
-        "by_anybody": len(judged),
-    }
+        "judged": len(judged), "skipped": len(skipped - judged), "of": len(numbers), "by_anybody": len(grades),
+    }  # fmt: skip
 
 
 def _documents(judgments: Judgments, index: Index) -> dict[str, Document]:
@@ -158,8 +139,8 @@ def _documents(judgments: Judgments, index: Index) -> dict[str, Document]:
 # Links.
 
 
-def link(document: Document, repositories: Mapping[str, tuple[Repository, str]]) -> str | None:
-    """The id where it is a web address (CodeSearchNet's are), else one made of the repository's; None for neither.
+def link(document: Document, repositories: Repositories) -> str | None:
+    """The id where it is a web address (CodeSearchNet's are), else an address in its repository; None without.
 
     >>> from ncs.types import Document
     >>> link(Document("javascript:alert(1)", "r", "p", 1, 2, "java", "method", "f", "f"), {})
@@ -184,26 +165,24 @@ def _is_web(text: str) -> bool:
         return False
 
 
-def repositories_of(index: Index, names: Iterable[str]) -> dict[str, tuple[Repository, str]]:
-    """name -> repository and its commit now, of those whose place on this machine and address on the web are known.
+def repositories_of(index: Index, names: Iterable[str]) -> Repositories:
+    """The repositories of an index whose place on this machine and address on the web are known, at their commit now.
 
     An index names a repository by its path below the root, or by the root's own name; a name that fits several
-    places is ignored. A folder that is called owner+name is that repository of GitHub, as for corpora.codesearchnet.
+    places is ignored.
     """
     sources = index.description.counts.get("sources")
     roots = [Path(root) for root in cast("list[str]", sources["roots"])] if isinstance(sources, dict) else []
     repositories = {}
-    for name in sorted(set(names)):
+    for name in names:
         places = [root for root in roots if root.name.removesuffix(".git") == name]
         places += [place for root in roots for end in ("", ".git") if (place := root / f"{name}{end}").is_dir()]
-        if len(places) == 1 and (repository := _at(places[0])) is not None:
+        if len(places) == 1 and (repository := _repository_at(places[0])) is not None:
             repositories[name] = repository, commit_of(repository)
-        elif flat := next(filter(None, map(_FLAT.fullmatch, name.split("/"))), None):
-            repositories[name] = Repository(name, Path(name), f"https://github.com/{flat[1]}/{flat[2]}"), ""
     return repositories
 
 
-def _at(place: Path) -> Repository | None:
+def _repository_at(place: Path) -> Repository | None:
     try:
         repositories = [each for each in find_repositories([place]) if each.path == place.resolve() and each.address]
     except (SourceError, OSError):
@@ -220,48 +199,27 @@ def highlight(document: Document) -> tuple[list[Piece], bool]:
     Pieces of kind `hidden` say which character stands there (U+202E); all others put together are the code.
     """
     code = document.code.replace("\r\n", "\n")
-    return list(_pieces(code[:MAX_SHOWN], document.language)), len(code) > MAX_SHOWN
+    pieces = (piece for token in _tokens(code[:MAX_SHOWN], document.language) for piece in _reveal(*token))
+    runs = [(kind, "".join(text for _, text in run)) for kind, run in groupby(pieces, key=lambda piece: piece[0])]
+    return [(kind, text) for kind, text in runs if text], len(code) > MAX_SHOWN
 
 
-@lru_cache(64)
-def _pieces(code: str, language: str) -> tuple[Piece, ...]:
-    visible = (piece for kind, text in _highlighted(code, language) for piece in _revealed(kind, text))
-    grouped = groupby(visible, key=lambda piece: piece[0])
-    return tuple((kind, "".join(text for _, text in same)) for kind, same in grouped)
+def _reveal(kind: str, text: str) -> Iterator[Piece]:
+    for number, part in enumerate(HIDDEN.split(text)):
+        yield ("hidden", f"U+{ord(part):04X}") if number % 2 else (kind, part)
 
 
-def _revealed(kind: str, text: str) -> Iterator[Piece]:
-    end = 0
-    for match in HIDDEN.finditer(text):
-        yield kind, text[end : match.start()]
-        yield "hidden", f"U+{ord(match[0]):04X}"
-        end = match.end()
-    if end < len(text):
-        yield kind, text[end:]
-
-
-def _highlighted(code: str, language: str) -> Iterator[Piece]:
+def _tokens(code: str, language: str) -> Iterator[Piece]:
     """Plain where Pygments does not know the language, or a lexer fails: people can still judge the code."""
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
-
     position, end = 0, time.monotonic() + MAX_SECONDS
     try:
-        lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False, **_options(language))
+        name = _LEXERS.get(language, language)
+        lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False, startinline=True)  # startinline: of PHP
         for token, text in lexer.get_tokens(code[:MAX_HIGHLIGHTED]):
             if time.monotonic() > end or not code.startswith(text, position):
                 break
-            yield _kind(str(token)), text
+            yield next((kind for parent, kind in _KINDS if token in parent), ""), text
             position += len(text)
     except (ClassNotFound, RecursionError):
         pass
     yield "", code[position:]
-
-
-def _options(language: str) -> dict[str, bool]:
-    return {"startinline": True} if language == "php" else {}
-
-
-def _kind(token: str) -> str:
-    name = token.removeprefix("Token.")
-    return next((kind for start, kind in _KINDS if name == start or name.startswith(f"{start}.")), "")

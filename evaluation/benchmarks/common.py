@@ -1,4 +1,4 @@
-"""Helpers of the benchmarks: timing in subprocesses, queries, result files."""
+"""Helpers of the benchmarks: timing, processes of their own, queries, result files."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ import multiprocessing
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from corpora.ncs287 import read_questions
+from evaluation.experiments import all_documents
 from evaluation.machine import commit, machine
 from ncs.errors import BadInput
+from ncs.extract import LANGUAGES, language_of
+from ncs.extract.languages import installed
+from ncs.index import Index
+from ncs.sources import SourceFile, walk
 
 T = TypeVar("T")
+Report = dict[str, Any]
+"""The figures of a benchmark, as its JSON has them."""
+NCS = (sys.executable, "-m", "ncs.cli")
 
 
 class Seconds(NamedTuple):
@@ -30,15 +38,21 @@ class Seconds(NamedTuple):
     cpu: float
 
 
-def run_command(command: Sequence[str]) -> Seconds:
-    """Time a command and the processes that it starts; raises BadInput where it fails."""
+def timed(work: Callable[[], object]) -> Seconds:
+    """Time work; its CPU seconds are those of the processes that it starts and waits for."""
     before, start = os.times(), time.perf_counter()
-    result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    work()
     wall, after = time.perf_counter() - start, os.times()
-    if result.returncode:
-        raise BadInput(f"{' '.join(command[:4])} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Seconds(round(wall, 3), round(cpu, 3))
+
+
+def run_command(*command: object) -> None:
+    """Run a command; raises BadInput where it fails."""
+    words = [str(each) for each in command]
+    result = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if result.returncode:
+        raise BadInput(f"{' '.join(words[:4])} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
 
 
 def in_process(function: Callable[..., T], *arguments: object) -> T:
@@ -47,12 +61,12 @@ def in_process(function: Callable[..., T], *arguments: object) -> T:
         return pool.submit(function, *arguments).result()
 
 
-def fastest_ms(work: Callable[[], object], rounds: int = 5) -> float:
+def fastest_ms(work: Callable[..., object], *arguments: object, rounds: int = 5) -> float:
     """Milliseconds of the fastest of several rounds, to exclude other load."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
-        work()
+        work(*arguments)
         times.append(time.perf_counter() - start)
     return round(1000 * min(times), 4)
 
@@ -63,20 +77,6 @@ def percentiles(values: Sequence[float], places: Sequence[float] = (50, 95)) -> 
     {'p50': 2.0, 'p95': 2.9}
     """
     return {f"p{place:g}": round(float(np.percentile(values, place)), 3) for place in places}
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Keep this process on one core, where the system allows it."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def drop_cache(folder: Path) -> None:
@@ -97,6 +97,26 @@ def resident_bytes() -> dict[str, int]:
     return {name: int(kilobytes[key]) * 1024 for name, key in (("own", "RssAnon"), ("mapped", "RssFile"))}
 
 
+def source_files(paths: Sequence[Path], language: str | None = None) -> Iterator[SourceFile]:
+    """Files in languages with an installed grammar, or in one of them."""
+
+    def is_source(path: str) -> bool:
+        name = language_of(path)
+        return name is not None and installed(name) and language in (None, name)
+
+    return walk(paths, readable=is_source, force=True)
+
+
+def files_by_language(paths: Sequence[Path], language: str | None = None) -> dict[str, list[SourceFile]]:
+    """language -> its files, sorted; BadInput for none."""
+    files: dict[str, list[SourceFile]] = {}
+    for file in source_files(paths, language):
+        files.setdefault(language_of(file.path) or "", []).append(file)
+    if not files:
+        raise BadInput(f"no source files in {', '.join(map(str, paths))}; name another folder")
+    return {name: files[name] for name in sorted(LANGUAGES) if name in files}
+
+
 def read_queries(path: Path) -> list[str]:
     """Queries of a file: .json as `bin/evaluate-stackoverflow` reads it, else one a line; BadInput for none."""
     if path.suffix == ".json":
@@ -110,13 +130,22 @@ def read_queries(path: Path) -> list[str]:
     return texts
 
 
-def about() -> dict[str, Any]:
+def bm25s_of(index: Index) -> Any:
+    """bm25s over the code of an index's documents, tokenized by bm25s."""
+    import bm25s
+
+    code = [document.code for document in all_documents(index)]
+    engine = bm25s.BM25()
+    engine.index(bm25s.tokenize(code, show_progress=False), show_progress=False)
+    return engine
+
+
+def about() -> Report:
     """Commit, machine and load: what every result file begins with."""
     return {"commit": commit(), "machine": machine(), "load": round(os.getloadavg()[0], 2)}
 
 
-def write_json(path: Path | None, report: Mapping[str, Any]) -> None:
-    """Write a result file, lists of numbers on one line; nothing for None."""
-    if path:
-        text = re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), json.dumps(report, indent=1))
-        path.write_text(text + "\n", encoding="utf-8")
+def write_json(path: Path, report: Mapping[str, Any]) -> None:
+    """Write a result file, lists of numbers on one line."""
+    text = re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), json.dumps(report, indent=1))
+    path.write_text(text + "\n", encoding="utf-8")

@@ -1,49 +1,42 @@
 """An index of any size, of synthetic functions drawn from real ones: the costs of building, opening and querying it.
 
-    bin/benchmark scale FOLDER --functions 1000000 --out OUT --queries FILE [--build '--memory 2GiB'] [--json FILE]
-    bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--scheduler local'    # Dask
-    bin/benchmark scale FOLDER --functions 100000 --out OUT --queries FILE --build '--store ./milvus.db'  # Milvus Lite
-
 FOLDER holds folders with Java files, one per repository. OUT/sources gets files with N functions: real ones with
 identifiers replaced by those of another function of the same repository, so that words keep their frequencies and code
 still parses; new words appear as in real code (Heaps' law). Some functions are exact copies.
-`ncs build` then indexes them, with the options of --build; an index that is already in OUT is queried again. FILE keeps
-one run per size and options.
+`ncs build` then indexes them, with the options of --build ('--memory 2GiB', '--scheduler local' for Dask,
+'--store ./milvus.db' for Milvus Lite); an index that is already in OUT is queried again.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
-
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
-    os.environ[_variable] = "1"
 
 import argparse
 import json
 import re
 import shlex
-import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 from typing import Any
 
 from evaluation.benchmarks.common import (
-    about,
+    NCS,
+    Report,
     drop_cache,
     fastest_ms,
     in_process,
     percentiles,
     read_queries,
     resident_bytes,
+    run_command,
+    timed,
     write_json,
 )
+from evaluation.experiments import folder_bytes
 from evaluation.reports import markdown_table
 from ncs.errors import BadInput, MissingExtra
-from ncs.exit_status import main_program
 from ncs.extract import extract_files
 from ncs.index import Index
 from ncs.sources import walk
@@ -68,75 +61,71 @@ RESERVED = frozenset(
         "abstract assert boolean break byte case catch char class const continue default double else enum extends "
         "final finally float for goto implements import instanceof int interface long native new package private "
         "protected public return short static strictfp super switch synchronized this throw throws transient try "
-        "void volatile while true false null var record yield Override ",
+        "void volatile while true false null var record yield Override",
     )
 )
 """Words of Java that stay as they are."""
 
 
-@main_program("scale")
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print what a size costs; --json keeps one run per size and build options."""
-    parser = argparse.ArgumentParser(prog="benchmark scale", description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, help="repositories to draw from")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="repositories to draw from")
     parser.add_argument("--functions", type=int, default=1_000_000, help="(default %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="for sources and index, some 1.5 KB per function")
-    parser.add_argument("--queries", type=Path, required=True, help="as bin/benchmark query takes them")
+    parser.add_argument("--queries", type=Path, required=True, help="a file with one per line, or a QUESTIONS.json")
     parser.add_argument("--build", default="", metavar="OPTIONS", help="of ncs build, as one text")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args(argv)
-    sources, index = args.out / "sources", args.out / "index"
-    if not (args.out / "sources.done").exists():
-        in_process(write_sources, args.folder, sources, args.functions, args.seed)
-        (args.out / "sources.done").touch()
-    report = {**about(), "functions": args.functions, "options": args.build}
-    report["source_bytes"] = sum(path.stat().st_size for path in sources.rglob("*.java"))
-    if not (args.out / "build.json").exists():
-        write_json(args.out / "build.json", build(sources, index, shlex.split(args.build)))
-    report |= json.loads((args.out / "build.json").read_bytes())
+
+
+def run(options: argparse.Namespace) -> Report:
+    """Sizes, seconds and memory of a build, and of the queries."""
+    sources, index = options.out / "sources", options.out / "index"
+    if not (options.out / "sources.done").exists():
+        in_process(write_sources, options.folder, sources, options.functions, options.seed)
+        (options.out / "sources.done").touch()
+    if not (options.out / "build.json").exists():
+        write_json(options.out / "build.json", build(sources, index, shlex.split(options.build)))
     drop_cache(index)
-    report |= in_process(query, index, args.queries)
-    sys.stdout.write(table(report) + "\n")
-    keep(args.json, report)
-    return 0
+    return {
+        "functions": options.functions, "options": options.build, "source_bytes": folder_bytes(sources),
+        **json.loads((options.out / "build.json").read_bytes()), **in_process(query, index, options.queries),
+    }  # fmt: skip
 
 
-def build(sources: Path, index: Path, options: Sequence[str]) -> dict[str, Any]:
-    """Seconds of `ncs build`, and the most memory that all of its processes held together."""
+def build(sources: Path, index: Path, options: Sequence[str]) -> Report:
+    """Seconds of `ncs build`, and the most memory that its processes held together, mapped files left out."""
     try:
         import psutil
     except ModuleNotFoundError:
         raise MissingExtra("memory of processes is read by psutil; pip install psutil") from None
-    command = [sys.executable, "-m", "ncs.cli", "build", str(sources), "-i", str(index), "-q", *options]
-    before, start, peak = os.times(), time.perf_counter(), 0
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            peak = max(peak, _own_bytes(psutil, process.pid))
-            time.sleep(0.2)
-        errors = process.stderr.read() if process.stderr else ""
-    if process.returncode:
-        raise BadInput(f"ncs build ended with {process.returncode}: {errors.strip()[-300:]}")
-    after, wall = os.times(), time.perf_counter() - start
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"build_s": round(wall, 1), "build_cpu_s": round(cpu, 1), "build_peak_bytes": peak}
+    peak, finished = [0], Event()
 
+    def watch() -> None:
+        while not finished.wait(0.2):
+            peak[0] = max(peak[0], _children_bytes(psutil))
 
-def _own_bytes(psutil: Any, pid: int) -> int:
-    """Memory that a process and those below it hold by themselves, mapped files left out."""
-    total = 0
+    watcher = Thread(target=watch)
+    watcher.start()
     try:
-        top = psutil.Process(pid)
-        for process in (top, *top.children(recursive=True)):
+        seconds = timed(partial(run_command, *NCS, "build", sources, "-i", index, "-q", *options))
+    finally:
+        finished.set()
+        watcher.join()
+    return {"build_s": round(seconds.wall, 1), "build_cpu_s": round(seconds.cpu, 1), "build_peak_bytes": peak[0]}
+
+
+def _children_bytes(psutil: Any) -> int:
+    total = 0
+    for process in psutil.Process().children(recursive=True):
+        try:
             memory = process.memory_info()
-            total += memory.rss - getattr(memory, "shared", 0)
-    except psutil.Error:  # one of them ended
-        pass
+        except psutil.Error:  # it ended
+            continue
+        total += memory.rss - getattr(memory, "shared", 0)
     return total
 
 
-def query(folder: Path, queries: Path) -> dict[str, Any]:
-    """Open cold, ask the first query, then all of them warm; bytes on disk and in memory."""
+def query(folder: Path, queries: Path) -> Report:
+    """Open cold, run the first query, then all of them warm; bytes on disk and in memory."""
     texts = read_queries(queries)[:QUERIES]
     start = time.perf_counter()
     with Index.load(folder) as index:
@@ -144,12 +133,11 @@ def query(folder: Path, queries: Path) -> dict[str, Any]:
         open_seconds = time.perf_counter() - start
         index.search(texts[0], HITS)
         first = time.perf_counter() - start
-        times = [fastest_ms(lambda text=text: index.search(text, HITS), rounds=3) for text in texts]  # type: ignore[misc]
+        times = [fastest_ms(index.search, text, HITS, rounds=3) for text in texts]
         documents = len(index)
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {
-        "documents": documents, "index_bytes": size, "open_s": round(open_seconds, 3), "first_s": round(first, 3),
-        "query_ms": percentiles(times), "resident_bytes": resident_bytes(),
+        "documents": documents, "index_bytes": folder_bytes(folder), "open_s": round(open_seconds, 3),
+        "first_s": round(first, 3), "query_ms": percentiles(times), "resident_bytes": resident_bytes(),
     }  # fmt: skip
 
 
@@ -164,9 +152,9 @@ def write_sources(real: Path, folder: Path, functions: int, seed: int) -> None:
         repository = rng.choices(repositories, [len(each) for each in repositories])[0]
         size = min(functions - n_written, len(repository), max(1, int(rng.expovariate(1 / REPOSITORY))))
         first = rng.randrange(len(repository) - size + 1)
-        functions_made = make(repository[first : first + size], earlier, rng)
-        earlier = [*earlier, *functions_made][-10_000:]
-        _write_classes(folder / f"made{number:06}", functions_made)
+        synthetic = imitate(repository[first : first + size], earlier, rng)
+        earlier = [*earlier, *synthetic][-10_000:]
+        _write_classes(folder / f"made{number:06}", synthetic)
         n_written += size
 
 
@@ -174,7 +162,7 @@ def read_functions(folder: Path) -> list[list[Document]]:
     """The Java methods below a folder that are long enough, a list per repository; BadInput for fewer than 100."""
     roots = [path for path in sorted(folder.iterdir()) if path.is_dir()] or [folder]
     functions: dict[str, list[Document]] = {}
-    for chunk in extract_files(walk(roots, wanted=lambda path: path.endswith(".java")), workers=1, finish=list):
+    for chunk in extract_files(walk(roots, readable=lambda path: path.endswith(".java")), workers=1, finish=list):
         for document in chunk.result:
             if document.kind == "method" and document.code.count("\n") + 1 >= LEAST_LINES:
                 functions.setdefault(document.repository, []).append(document)
@@ -183,17 +171,16 @@ def read_functions(folder: Path) -> list[list[Document]]:
     return list(functions.values())
 
 
-def make(real: Sequence[Document], earlier: Sequence[str], rng: Random) -> list[str]:
+def imitate(real: Sequence[Document], earlier: Sequence[str], rng: Random) -> list[str]:
     """The code of functions like these, of one repository; some are copies of earlier ones."""
     names = [identifiers(each.code) for each in real]
-    words = [invented(rng) for _ in range(1 + int(NEW_WORDS * len(real)))]
+    words = [new_word(rng) for _ in range(1 + int(NEW_WORDS * len(real)))]
     return [
-        rng.choice(earlier) if earlier and rng.random() < COPIES else _exchanged(each, names, words, rng)
-        for each in real
+        rng.choice(earlier) if earlier and rng.random() < COPIES else _rename(each, names, words, rng) for each in real
     ]
 
 
-def _exchanged(real: Document, names: Sequence[Sequence[str]], words: Sequence[str], rng: Random) -> str:
+def _rename(real: Document, names: Sequence[Sequence[str]], words: Sequence[str], rng: Random) -> str:
     donor, rate = rng.choice(names), rng.uniform(0.25, 0.75)
     if not donor:
         return real.code
@@ -214,7 +201,7 @@ def identifiers(code: str) -> list[str]:
     return [name for name in dict.fromkeys(IDENTIFIER.findall(code)) if name not in RESERVED]
 
 
-def invented(rng: Random) -> str:
+def new_word(rng: Random) -> str:
     """A word of three to five syllables."""
     return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(3, 5)))
 
@@ -227,18 +214,7 @@ def _write_classes(folder: Path, functions: Sequence[str]) -> None:
         (folder / f"Made{at}.java").write_bytes(code.encode("utf-8", "replace"))
 
 
-def keep(path: Path | None, report: Mapping[str, Any]) -> None:
-    """Replace the run of this size and these options in a result file."""
-    if path is None:
-        return
-    runs = json.loads(path.read_bytes())["runs"] if path.exists() else []
-    same = (report["functions"], report["options"])
-    runs = [each for each in runs if (each["functions"], each["options"]) != same]
-    write_json(path, {"runs": sorted([*runs, report], key=lambda each: (each["functions"], each["options"]))})
-
-
-def table(report: Mapping[str, Any]) -> str:
-    """A row per figure."""
+def table(report: Report) -> str:
     mib, query_ms = 2**20, report["query_ms"]
     rows = {
         "source": f"{report['source_bytes'] / mib:,.0f} MiB",
@@ -251,10 +227,6 @@ def table(report: Mapping[str, Any]) -> str:
         "query, warm": f"p50 {query_ms['p50']:.1f} ms, p95 {query_ms['p95']:.1f} ms",
         **{f"memory after it, {name}": f"{size / mib:,.0f} MiB" for name, size in report["resident_bytes"].items()},
     }
-    head = f"{report['functions']:,} functions, {report['documents']:,} documents, load {report['load']:.1f}"
+    head = f"{report['functions']:,} functions, {report['documents']:,} documents"
     options = f", ncs build {report['options']}" if report["options"] else ""
     return f"{head}{options}\n\n{markdown_table(['figure', 'measured'], [[name, text] for name, text in rows.items()])}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

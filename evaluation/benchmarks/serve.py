@@ -1,11 +1,9 @@
-"""64 clients against `ncs serve`: milliseconds per answer and errors, beside an endpoint that does nothing.
+"""Many clients against `ncs serve`: milliseconds per answer and errors, beside an endpoint that does nothing.
 
-    bin/benchmark serve INDEX --queries FILE [--clients 64] [--think 1] [--seconds 60] [--workers N] [--json FILE]
-
-Server and clients run on this machine, the clients in a process of their own. Each asks over its own connection, reads
-the answer, thinks for --think seconds on average (exponential) and asks again. Before and after the searches /health is
-asked the same way, and by one more client meanwhile, which shows whether searches starve it. Last the same clients
-without thinking: the maximal throughput.
+Server and clients run on this machine, the clients in processes of their own. Each client sends requests over its own
+connection, reads the answer, thinks for --think seconds on average (exponential) and asks again. First /health is
+requested the same way, and by one more client beside the searches, which shows whether they starve it. Last the same
+clients without thinking: the maximal throughput. Exits with 1 where a request failed.
 """
 
 from __future__ import annotations
@@ -14,23 +12,20 @@ import argparse
 import asyncio
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 
-from evaluation.benchmarks.common import about, percentiles, read_queries, write_json
+from evaluation.benchmarks.common import NCS, Report, percentiles, read_queries
 from evaluation.reports import markdown_table
 from ncs.errors import NcsError
-from ncs.exit_status import main_program
 from ncs.index import Index
 
 HEALTH = "/health"
@@ -39,7 +34,7 @@ PLACES = (50, 95, 99, 100)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A closed loop of clients, who think between an answer and the next request, for some seconds."""
+    """A closed loop of clients with pauses of `think` seconds on average, for some seconds."""
 
     clients: int
     think: float
@@ -55,7 +50,7 @@ class Answers:
     errors: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Report:
         """Requests, their rate, errors and percentiles."""
         return {
             "requests": len(self.milliseconds),
@@ -65,54 +60,40 @@ class Answers:
         }
 
 
-@main_program("serve")
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print a row per phase; --json also writes them; 1 where a request failed."""
-    parser = argparse.ArgumentParser(prog="benchmark serve", description=__doc__.split("\n")[0])
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("index", type=Path)
-    parser.add_argument("--queries", type=Path, required=True)
-    parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--think", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--queries", type=Path, required=True, help="a file with one per line, or a QUESTIONS.json")
+    parser.add_argument("--clients", type=int, default=64, help="(default %(default)s)")
+    parser.add_argument("--think", type=float, default=1.0, help="seconds (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the searches (default %(default)s)")
     parser.add_argument("--workers", type=int, help="searching processes (default: as ncs serve)")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args(argv)
-    load = Load(args.clients, args.think, args.seconds)
-    report = {**about(), **measure(args.index, read_queries(args.queries), load, args.workers)}
-    sys.stdout.write(table(report) + "\n")
-    write_json(args.json, report)
-    return int(any(phase["errors"] for phase in report["phases"].values()))
 
 
-def measure(index: Path, texts: Sequence[str], load: Load, workers: int | None) -> dict[str, Any]:
-    """Every phase, on a server of its own."""
+def run(options: argparse.Namespace) -> Report:
+    """The figures of every phase, and the number of errors of all."""
+    texts = read_queries(options.queries)
     searches = ["/api/search?" + urlencode({"query": text}) for text in texts]
-    short = Load(load.clients, load.think, min(15.0, load.seconds))
-    with Index.load(index) as index_opened:
-        documents = len(index_opened)
-    phases: dict[str, Any] = {}
-    with running(index, workers) as url, get_context("spawn").Pool(2) as pool:
-        pool.apply(ask, (url, searches, Load(load.clients, 0.2, min(5.0, load.seconds))))  # files are read
+    load = Load(options.clients, options.think, options.seconds)
+    short, full = replace(load, seconds=min(15.0, load.seconds)), replace(load, think=0.0, seed=2)
+    with Index.load(options.index) as index:
+        documents = len(index)
+    phases: Report = {}
+    with running(options.index, options.workers) as url, get_context("spawn").Pool(2) as pool:
+        pool.apply(ask, (url, searches, replace(short, think=0.2, seconds=min(5.0, load.seconds))))  # files are read
         phases["health, before"] = pool.apply(ask, (url, [HEALTH], short)).summary()
         beside = pool.apply_async(ask, (url, [HEALTH], Load(1, 0.1, load.seconds, 1)))
         phases["search"] = pool.apply(ask, (url, searches, load)).summary()
         phases["health, meanwhile"] = beside.get().summary()
-        phases["health, after"] = pool.apply(ask, (url, [HEALTH], short)).summary()
-        full = Load(load.clients, 0.0, min(15.0, load.seconds), 2)
-        phases["search, no thinking"] = pool.apply(ask, (url, searches, full)).summary()
-    return {
-        "documents": documents,
-        "queries": len(texts),
-        "clients": load.clients,
-        "think": load.think,
-        "phases": phases,
-    }
+        phases["search, no thinking"] = pool.apply(ask, (url, searches, replace(full, seconds=short.seconds))).summary()
+    errors = sum(sum(phase["errors"].values()) for phase in phases.values())
+    figures = {"documents": documents, "queries": len(texts), "clients": load.clients, "think": load.think}
+    return {**figures, "phases": phases, "errors": errors}
 
 
 @contextmanager
 def running(index: Path, workers: int | None) -> Iterator[str]:
     """The address of a server on a free port."""
-    command = [sys.executable, "-m", "ncs.cli", "serve", "-i", str(index), "--port", "0", "-q"]
+    command = [*NCS, "serve", "-i", str(index), "--port", "0", "-q"]
     command += [] if workers is None else ["--workers", str(workers)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -171,8 +152,7 @@ async def _client(url: str, targets: Sequence[str], load: Load, number: int, end
             at += 1
 
 
-def table(report: dict[str, Any]) -> str:
-    """A row per phase."""
+def table(report: Report) -> str:
     rows = []
     for name, phase in report["phases"].items():
         times = [f"{phase['ms'][f'p{place:g}']:.1f}" if phase["ms"] else "-" for place in PLACES]
@@ -180,8 +160,4 @@ def table(report: dict[str, Any]) -> str:
         rows.append([name, str(phase["requests"]), f"{phase['requests_per_second']:.1f}", errors, *times])
     head = f"{report['documents']:,} documents, {report['clients']} clients, {report['think']:g} s of thinking"
     columns = ["phase", "requests", "per second", "errors", "p50 ms", "p95", "p99", "max"]
-    return f"{head}, load {report['load']:.1f}\n\n{markdown_table(columns, rows)}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"{head}\n\n{markdown_table(columns, rows)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import accumulate
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.build.batches import Batch
+from ncs.build.ingest import RUN, Batch
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import DIGEST_BYTES, FileEntry, FileTable
-from ncs.storage.uses import NameUses
+from ncs.storage.names import USES, NameUses
 from ncs.storage.words import WordTable
 from ncs.types import FIELDS
 
@@ -30,74 +30,57 @@ if TYPE_CHECKING:
 
     from ncs.config import BuildConfig
     from ncs.sources import Origin
-    from ncs.storage.packing import Packed
+    from ncs.storage.documents import Packed
     from ncs.storage.snapshot import Segment, Snapshot
+    from ncs.types import Location, Mask
 
 EXTRACTION = (
     "extract",
     "text/tokens.py",
-    "storage/packing.py",
-    "storage/uses.py",
-    "storage/words_builder.py",
-    "build/batches.py",
+    "storage/documents_writer.py",
+    "storage/names.py",
+    "storage/words.py",
+    "build/ingest.py",
     "types.py",
 )
 """Modules that decide which documents are extracted from a file."""
-FILES = 300
-"""Files per batch read from a segment."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
 
 
 class FileCache:
-    """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files."""
+    """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files.
+
+    numbers: (repository, path) -> number of each file, in order.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
-        self._firsts = list(accumulate((len(each.table) for each in self._segments), initial=0))
-        self.entries: list[FileEntry] = []
-        """Of live files."""
-        self._by_place: dict[str, int] = {}
-        self._by_name: dict[tuple[str, str], int] = {}
-        self._stamps: dict[str, tuple[str, int]] = {}
-        for first, segment in zip(self._firsts, self._segments, strict=False):
-            for number, entry in segment.live_entries():
-                self.entries.append(entry)
-                self._by_name[entry.repository, entry.path] = first + number
-                if entry.place:
-                    self._by_place[entry.place] = first + number
-                    self._stamps[entry.place] = entry.stamp, segment.table.began
-        self._reused = np.zeros(self._firsts[-1], np.bool_)
-
-    def is_unchanged(self, origin: Origin) -> bool:
-        """Whether the file at this place is the one in the index, by its stamp."""
-        stamp, began = self._stamps.get(origin.place, ("", 0))
-        if not origin.stamp or stamp != origin.stamp or _is_racy(stamp, began):
-            return False
-        return self._reuse(self._by_place[origin.place])
-
-    def files(self) -> Iterator[tuple[int, int, FileEntry]]:
-        """(segment, number in it, entry) of all live files, in order."""
-        return ((int(each.name), number, entry) for each in self._segments for number, entry in each.live_entries())
-
-    def began(self) -> int:
-        """When reading of the oldest segment began, in nanoseconds since 1970."""
-        return min(each.table.began for each in self._segments)
-
-    def number(self, repository: str, path: str) -> int | None:
-        """The number of a file by its name."""
-        return self._by_name.get((repository, path))
+        self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
+        self._entries = [entry for segment in self._segments for entry in segment.entries]
+        self._dead = np.concatenate([segment.dead for segment in self._segments])
+        live: list[int] = np.flatnonzero(~self._dead).tolist()
+        self.numbers = {(self._entries[number].repository, self._entries[number].path): number for number in live}
+        self._by_place = {self._entries[number].place: number for number in live}
+        self._reused = np.zeros(len(self._entries), np.bool_)
 
     def entry(self, number: int) -> FileEntry:
         """A file by its number."""
-        segment, local = self._locate(number)
-        return segment.entries[local]
+        return self._entries[number]
+
+    def is_unchanged(self, origin: Origin) -> bool:
+        """Whether the file at this place is the one in the index, by its stamp."""
+        number = self._by_place.get(origin.place)
+        if number is None or not origin.stamp or self._entries[number].stamp != origin.stamp:
+            return False
+        began = self._locate(number)[0].table.began
+        return not _is_racy(origin.stamp, began) and self._reuse(number)
 
     def number_of(self, entry: FileEntry) -> int | None:
         """The number of the file with this name and content; None where none can be reused."""
-        number = self._by_name.get((entry.repository, entry.path))
-        if number is None or self.entry(number).digest != entry.digest or not self._reuse(number):
+        number = self.numbers.get((entry.repository, entry.path))
+        if number is None or self._entries[number].digest != entry.digest or not self._reuse(number):
             return None
         return number
 
@@ -111,28 +94,39 @@ class FileCache:
 
     def is_adjacent(self, before: int, number: int) -> bool:
         """Whether a file directly follows another in the same segment."""
-        return number == before + 1 and self._locate(number)[0] is self._locate(before)[0]
+        return number == before + 1 and number not in self._firsts
 
-    def batch(self, numbers: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
-        """The documents of adjacent files, and the position of each document's file in `numbers`."""
-        segment, first = self._locate(numbers[0])
-        return segment.batch(first, first + len(numbers) - 1)
+    def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
+        """The documents of n adjacent files from this number on, and which of them each document is in."""
+        segment, first = self._locate(number)
+        return segment.batch(first, first + n - 1)
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
         at = bisect_right(self._firsts, number) - 1
         return self._segments[at], number - self._firsts[at]
 
-    def dead_files(self, names: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
-        """Tombstones [n, 2] (segment, file) after files of these names are removed.
+    def dead_without(self, names: Collection[tuple[str, str]]) -> Mask:
+        """The files that are dead once those of these names are removed, and those with copies of their documents."""
+        removed = self._dead.copy()
+        removed[[self.numbers[name] for name in names]] = True
+        parts = zip(self._segments, np.split(removed, self._firsts[1:-1]), strict=True)
+        return np.concatenate([segment.with_dependent_copies(part) for segment, part in parts])
 
-        They include files with copies of their documents, which must be read again."""
-        removed = np.zeros(self._firsts[-1], np.bool_)
-        removed[[self._by_name[name] for name in names]] = True
-        tombstones = []
-        for first, segment in zip(self._firsts, self._segments, strict=False):
-            dead = segment.with_dependent_copies(removed[first : first + len(segment.table)])
-            tombstones.append(np.stack([np.full(len(dead), int(segment.name)), dead], axis=1))
-        return np.concatenate(tombstones).astype(np.int64)
+    def tombstones(self, dead: Mask) -> NDArray[np.int64]:
+        """[n, 2] (segment, file) of dead files."""
+        parts = []
+        for segment, part in zip(self._segments, np.split(dead, self._firsts[1:-1]), strict=True):
+            numbers = np.flatnonzero(part)
+            parts.append(np.stack([np.full(len(numbers), int(segment.name)), numbers], axis=1))
+        return np.concatenate(parts).astype(np.int64)
+
+    def first_later_file(self) -> int:
+        """The number of the first file after those of the first segment."""
+        return self._firsts[1]
+
+    def began(self) -> int:
+        """The time when reading of the oldest segment began, in nanoseconds since 1970."""
+        return min(each.table.began for each in self._segments)
 
     def close(self) -> None:
         """Close the document tables."""
@@ -145,13 +139,10 @@ class _CachedSegment:
 
     def __init__(self, segment: Segment) -> None:
         self.name, self._path = segment.name, segment.path
-        self._dead = segment.dead_files
         self.table = FileTable.load(segment.path) or FileTable((), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.entries = list(self.table.entries)
-
-    def live_entries(self) -> Iterator[tuple[int, FileEntry]]:
-        dead = frozenset(self._dead.tolist())
-        return ((number, entry) for number, entry in enumerate(self.entries) if number not in dead)
+        self.entries = self.table.entries
+        self.dead = np.zeros(len(self.entries), np.bool_)
+        self.dead[segment.dead_files] = True
 
     def originals(self, number: int) -> NDArray[np.int64]:
         """The files of the documents that a file has copies of."""
@@ -159,36 +150,28 @@ class _CachedSegment:
 
     @cached_property
     def _copied_files(self) -> NDArray[np.int64]:
-        """For each copy the file of the document it is a copy of."""
-        return np.searchsorted(self.table.rows, self._documents.copied_rows(), side="right") - 1
+        """The file of the original of each copy."""
+        return np.searchsorted(self.table.rows, self._documents.column("copy_row"), side="right") - 1
 
-    def with_dependent_copies(self, removed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Dead files, ascending: earlier ones, removed ones, and all with copies of their documents."""
-        dead = removed.copy()
-        dead[self._dead] = True
-        if removed.any() and self.table.copies[-1]:
-            owners = np.repeat(np.arange(len(self.table)), np.diff(self.table.copies))
-            while True:
-                more = np.unique(owners[dead[self._copied_files] & ~dead[owners]])
-                if not len(more):
-                    break
+    def with_dependent_copies(self, dead: Mask) -> Mask:
+        """Dead files and all files with copies of their documents."""
+        if dead.any() and self.table.copies[-1]:
+            owners = np.repeat(np.arange(len(self.entries)), np.diff(self.table.copies))
+            while len(more := owners[dead[self._copied_files] & ~dead[owners]]):
                 dead[more] = True
-        return np.flatnonzero(dead)
+        return dead
 
     def batch(self, first: int, last: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of files first..last, and the position of each one's file."""
         rows, copies = self.table.rows[first : last + 2], self.table.copies[first : last + 2]
-        packed = self._documents.packed(int(rows[0]), int(rows[-1]))
-        copied = self._documents.copies(int(copies[0]), int(copies[-1]))
-        locations = [(each[1], each[2], each[3], each[4], each[8]) for each in packed]
-        locations += [(at.repository, at.path, at.start_line, at.end_line, at.qualified_name) for _, at in copied]
-        start, stop, more = int(rows[0]), int(rows[-1]), len(copied)
+        start, stop = int(rows[0]), int(rows[-1])
+        packed = self._documents.packed(start, stop)
+        copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
         batch = Batch(
-            packed + [NO_CONTENT] * more,
+            packed + [_without_content(place) for _, place in copied],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            locations,
-            *_local_ids(self._words, *self._table.slice_ids(start, stop), more * len(FIELDS)),
-            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), more),
+            *_local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
+            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)
@@ -207,7 +190,7 @@ class _CachedSegment:
 
     @cached_property
     def _uses(self) -> NameUses:
-        return NameUses.load(self._path)
+        return NameUses.load(self._path / USES)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -218,14 +201,20 @@ class _CachedSegment:
             self._documents.close()
 
 
+def _without_content(place: Location) -> Packed:
+    """A copy, of which an index holds only the place."""
+    lines = place.start_line, place.end_line
+    return ("", place.repository, place.path, *lines, "", "", "", place.qualified_name, b"", b"")
+
+
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
     """All documents of a segment written by a cluster worker: batches, their files, the file of each document."""
     from ncs.storage.snapshot import Segment
 
     segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
     try:
-        for first in range(0, len(segment.entries), FILES):
-            files = segment.entries[first : first + FILES]
+        for first in range(0, len(segment.entries), RUN):
+            files = segment.entries[first : first + RUN]
             batch, owners = segment.batch(first, first + len(files) - 1)
             yield batch, files, owners
     finally:
@@ -239,10 +228,6 @@ def _local_ids(
     used, local = np.unique(ids, return_inverse=True)
     lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
     return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
-
-
-NO_CONTENT: Packed = ("", "", "", 0, 0, "", "", "", "", b"", b"")
-"""Stands in for the content of a copy."""
 
 
 def _is_racy(stamp: str, began: int) -> bool:
@@ -272,12 +257,13 @@ def made_by() -> str:
             if file.suffix in (".py", ".scm"):
                 digest.update(file.read_bytes())
     for name in sorted({row.grammar.partition(":")[0] for row in LANGUAGES.values()}):
-        digest.update(f"{name} {_version(name)}\n".encode())
+        digest.update(f"{name} {installed_version(name.replace('_', '-')) or 'missing'}\n".encode())
     return digest.hexdigest()
 
 
-def _version(module: str) -> str:
+def installed_version(distribution: str) -> str | None:
+    """The version of an installed distribution; None where it is not."""
     try:
-        return importlib.metadata.version(module.replace("_", "-"))
+        return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
-        return "missing"
+        return None

@@ -1,30 +1,222 @@
-"""Writing the documents of files into a new segment: cached files are copied, the others are extracted."""
+"""The documents of source files as a new segment: extracted in several processes, or copied from the file cache."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import compress
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.batches import Batch, CollectedDocuments, Collector, pack_batch
 from ncs.extract import Extraction, extract_files
-from ncs.storage.files import BROKEN, FAILED, READ, FileEntry
+from ncs.storage.documents import NAME, DocumentTable, Packed
+from ncs.storage.documents_writer import StoreWriter, pack
+from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable, FileTableBuilder
+from ncs.storage.names import NameUses, batch_uses, name_uses
+from ncs.storage.words import WordTable, WordTableBuilder
+from ncs.text.tokens import literal_tokens, tokenize
+from ncs.types import FIELDS, Document, Location
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.build.file_cache import FileCache
     from ncs.config import BuildConfig
     from ncs.sources import SourceFile
+    from ncs.storage.names import BatchUses
 
 RUN = 300
 """Cached files copied at once."""
+SPLIT_CACHE, MAX_NAME = 100_000, 40
+"""Size of the cache of split names (25 MB), and the longest name in it; longer ones are prose."""
+NAMED_FILES = 100
+"""Broken and failed files that a snapshot names, each."""
 
 
 class MovedError(Exception):
     """An unchanged file has another name now; start again without the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents of some files: rows for the store, words for the table. Cheap to send to another process.
+
+    digests: to find copies, also where the store keeps none.
+    """
+
+    packed: Sequence[Packed]
+    digests: Sequence[bytes]
+    words: Sequence[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    uses: BatchUses
+
+    def part(self, start: int, stop: int) -> Batch:
+        """The documents start..stop."""
+        if (start, stop) == (0, len(self.packed)):
+            return self
+        keep = np.zeros(len(self.packed), np.bool_)
+        keep[start:stop] = True
+        return Batch(
+            self.packed[start:stop],
+            self.digests[start:stop],
+            *self.words_of(keep),
+            self.uses_of(keep),
+        )
+
+    def words_of(self, keep: NDArray[np.bool_]) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
+        """words, ids and lengths of these documents, so that words of copies only do not enter the vocabulary."""
+        return _select(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep)
+
+    def uses_of(self, keep: NDArray[np.bool_]) -> BatchUses:
+        """The uses of these documents."""
+        names, ids, lengths = self.uses
+        return _select(names, ids, lengths[:, None], keep)
+
+
+def _select(
+    words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
+) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
+    """The words of some documents; lengths: [documents, fields]."""
+    if keep.all():
+        return words, ids, lengths.ravel()
+    ids = ids[np.repeat(keep, lengths.sum(axis=1))]
+    used = np.zeros(len(words), np.bool_)
+    used[ids] = True
+    numbers = np.cumsum(used, dtype=np.int32) - 1
+    return list(compress(words, used.tolist())), numbers[ids], lengths[keep].ravel()
+
+
+def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
+    """Tokenize and compress documents, in the process that extracted them."""
+    return Batch(
+        [pack(document, code=code) for document in documents],
+        [document.digest for document in documents],
+        *_words(documents),
+        batch_uses(documents),
+    )
+
+
+def _words(documents: Iterable[Document]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+    """Words of every document and field, as `WordTableBuilder.add` takes them."""
+    numbers: dict[str, int] = {}
+    ids_by_spelling: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
+    ids: list[int] = []
+    lengths: list[int] = []
+    for document in documents:
+        for name in FIELDS:
+            before, literal = len(ids), name == "literals"
+            cache = ids_by_spelling[literal]
+            for spelling in document.words.get(name, ()):
+                token_ids = cache.get(spelling)
+                if token_ids is None:
+                    split = tokenize if len(spelling) > MAX_NAME else _split
+                    tokens = literal_tokens(spelling) if literal else split(spelling)
+                    token_ids = cache[spelling] = [numbers.setdefault(token, len(numbers)) for token in tokens]
+                ids += token_ids
+            lengths.append(len(ids) - before)
+    return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)
+
+
+_split = lru_cache(SPLIT_CACHE)(tokenize)  # most names occur in many files
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedDocuments:
+    """The documents of a new segment after they are written. counts: for the snapshot."""
+
+    words: WordTable
+    uses: NameUses
+    files_read: FileTable
+    counts: dict[str, Any]
+
+
+def file_counts(entries: Iterable[FileEntry]) -> dict[str, Any]:
+    """Counts of files for the snapshot; they name the first broken and failed files."""
+    entries = list(entries)
+    broken, failed = (
+        sorted(f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state)
+        for state in (BROKEN, FAILED)
+    )
+    return {
+        "files": len(entries),
+        "source_bytes": sum(entry.bytes for entry in entries),
+        "broken": len(broken),
+        "failed": len(failed),
+        "broken_files": broken[:NAMED_FILES],
+        "failed_files": failed[:NAMED_FILES],
+    }
+
+
+class Collector:
+    """Appends batches to the store and the word table in a folder; an exact duplicate becomes a copy of the first."""
+
+    def __init__(self, folder: Path, deduplicate: bool) -> None:
+        self._writer = StoreWriter(folder / NAME)
+        self._folder = folder
+        spill = None if os.name == "nt" else folder  # Windows cannot move a folder with open files
+        self._words = WordTableBuilder(spill)
+        self._uses = WordTableBuilder()
+        self._files = FileTableBuilder()
+        self._row_by_digest: dict[bytes, int] = {}
+        self._deduplicate = deduplicate
+        self._repositories: set[str] = set()
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._writer.close()
+        self._words.close()
+        self._uses.close()
+
+    def add(self, batch: Batch, entries: Sequence[FileEntry] = (), owners: NDArray[np.int64] | None = None) -> None:
+        """Add the next documents in order; entries: their files; owners [n]: the file of each document."""
+        n, next_row = len(batch.packed), len(self._writer)
+        keep = np.ones(n, np.bool_)
+        owners = np.arange(n) if owners is None else owners
+        copies = []
+        for i, digest in enumerate(batch.digests):
+            row = next_row
+            if digest and self._deduplicate:
+                row = self._row_by_digest.setdefault(digest, next_row)
+            if row == next_row:
+                next_row += 1
+            else:
+                keep[i] = False
+                copies.append((int(owners[i]), row, Location(*batch.packed[i][1:5], batch.packed[i][8])))
+        copies.sort(key=itemgetter(0))  # the file table counts them by file
+        places = [(repository, path) for _, repository, path, *_ in batch.packed]
+        self._repositories.update(repository for repository, _ in places)
+        if entries:  # all files: the database and the file table number them alike
+            self._files.add(entries, owners, keep)
+            places = [(entry.repository, entry.path) for entry in entries]
+        self._writer.number_files(places)
+        self._writer.add(list(compress(batch.packed, keep.tolist())))
+        for _, row, location in copies:
+            self._writer.add_copy(row, location)
+        self._words.add(*batch.words_of(keep))
+        self._uses.add(*batch.uses_of(keep))
+
+    def finish(self, began: int = 0) -> CollectedDocuments:
+        """Close the database and save the words of all batches in one table. began: see `FileTable`."""
+        self._writer.finish()
+        with DocumentTable(self._folder / NAME) as documents:
+            counts = documents.counts()
+        of_repository = counts["repositories"]  # a repository that has only copies counts 0
+        counts["repositories"] = {name: of_repository.get(name, 0) for name in sorted(self._repositories)}
+        words = self._words.finish()
+        if os.name == "nt":
+            words.save(self._folder)
+        files = self._files.finish(began)
+        counts |= file_counts(files.entries)
+        return CollectedDocuments(words, name_uses(self._uses.finish()), files, counts)
 
 
 def ingest(
@@ -40,22 +232,22 @@ def ingest(
 
     began: when reading did, in nanoseconds since 1970. Raises MovedError where a cached file has another name.
     """
-    with Collector(segment, config.store_code, config.deduplicate) as collector:
-        reader = _Reader(collector, cache)
+    with Collector(segment, config.deduplicate) as collector:
+        merger = _Merger(collector, cache)
         for extraction in extract_files(
-            reader.to_extract(files),
+            merger.files_to_extract(files),
             workers=workers,
             frontend=config.java_frontend,
             outside=config.outside,
             finish=partial(pack_batch, code=config.store_code),
         ):
-            reader.add(extraction)
-        reader.take_over()
+            merger.add(extraction)
+        merger.copy_cached()
         return collector.finish(began)
 
 
-class _Reader:
-    """Merges extracted and cached documents in the order of the files."""
+class _Merger:
+    """Puts extracted and cached documents into the order of the files."""
 
     def __init__(self, collector: Collector, cache: FileCache | None) -> None:
         self._collector = collector
@@ -64,7 +256,7 @@ class _Reader:
         """Files in order, with their number in the cache where they are cached."""
         self._in_extraction = 0
 
-    def to_extract(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+    def files_to_extract(self, files: Iterable[SourceFile]) -> Iterator[SourceFile]:
         """The files that must be extracted; cached ones are queued."""
         for file in files:
             entry, number = self._look_up(file)
@@ -73,7 +265,7 @@ class _Reader:
                 self._in_extraction += 1
                 yield file
             elif not self._in_extraction and len(self._queue) >= RUN:
-                self.take_over()
+                self.copy_cached()
 
     def _look_up(self, file: SourceFile) -> tuple[FileEntry, int | None]:
         if self._cache is None:
@@ -82,42 +274,41 @@ class _Reader:
             entry = FileEntry.of(file)
             number = self._cache.number_of(entry)
             return (entry if number is None else entry._replace(state=self._cache.entry(number).state)), number
-        number = self._cache.number(file.repository, file.path)
+        number = self._cache.numbers.get((file.repository, file.path))
         if number is None or (file.origin is not None and self._cache.entry(number).place != file.origin.place):
             raise MovedError
         return self._cache.entry(number), number
 
-    def take_over(self) -> None:
+    def copy_cached(self) -> None:
         """Copy the cached files at the front of the queue, in runs of adjacent files."""
-        while self._cache is not None and self._queue and self._queue[0][1] is not None:
-            entries: list[FileEntry] = []
-            numbers: list[int] = []
-            while self._queue and len(numbers) < RUN and self._is_adjacent(numbers):
-                entry, number = self._queue.popleft()
-                entries.append(entry)
-                numbers.append(number or 0)
-            batch, owners = self._cache.batch(numbers)
-            self._collector.add(batch, entries, owners)
+        entries: list[FileEntry] = []
+        numbers: list[int] = []
+        while self._cache and self._queue and (number := self._queue[0][1]) is not None:
+            if numbers and (len(numbers) == RUN or not self._cache.is_adjacent(numbers[-1], number)):
+                self._copy(self._cache, entries, numbers)
+                entries, numbers = [], []
+            entries.append(self._queue.popleft()[0])
+            numbers.append(number)
+        if self._cache and numbers:
+            self._copy(self._cache, entries, numbers)
 
-    def _is_adjacent(self, numbers: list[int]) -> bool:
-        number = self._queue[0][1]
-        if number is None or self._cache is None:
-            return False
-        return not numbers or self._cache.is_adjacent(numbers[-1], number)
+    def _copy(self, cache: FileCache, entries: Sequence[FileEntry], numbers: Sequence[int]) -> None:
+        batch, owners = cache.batch(numbers[0], len(numbers))
+        self._collector.add(batch, entries, owners)
 
     def add(self, extraction: Extraction[Batch]) -> None:
         """Add the documents of files that were extracted."""
         states = {**dict.fromkeys(extraction.broken, BROKEN), **dict.fromkeys(extraction.failed, FAILED)}
         done = at = 0
-        while done < extraction.files:
-            self.take_over()
+        while done < len(extraction.counts):
+            self.copy_cached()
             entries: list[FileEntry] = []
-            while len(entries) < extraction.files - done and self._queue and self._queue[0][1] is None:
+            while len(entries) < len(extraction.counts) - done and self._queue and self._queue[0][1] is None:
                 entry = self._queue.popleft()[0]
                 entries.append(entry._replace(state=states.get(f"{entry.repository}/{entry.path}", READ)))
             counts = extraction.counts[done : done + len(entries)]
             batch = extraction.result.part(at, at + sum(counts))
             self._collector.add(batch, entries, np.repeat(np.arange(len(entries)), counts))
             done, at = done + len(entries), at + sum(counts)
-        self._in_extraction -= extraction.files
-        self.take_over()
+        self._in_extraction -= len(extraction.counts)
+        self.copy_cached()

@@ -1,16 +1,13 @@
 """The memory budget of a build: how much all of its processes may use together, and how much each stage needs.
 
 Only anonymous memory counts, not pages of files, which the system can reclaim. What grows with the corpus lies in files
-during a build, a piece of it at a time in memory (ncs.storage.external_sort); the rest is estimated here, from measured
-builds.
+during a build, a piece of it at a time in memory; the rest is estimated here, from measured builds.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ncs.config import BuildConfig
@@ -22,6 +19,8 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 """Where Linux states the memory limit of a container."""
 BASE, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
 """Bytes of the building process itself, of each further process that reads files, and of fastText without words."""
+ROW = 250
+"""Bytes a document after reading, by fragmentation of the heap."""
 PQ_ROW = 110
 """Bytes a document vector while an IVF-PQ index grows: its lists are doubled. An exact index: twice its vectors."""
 DOCUMENT_BYTES = 800
@@ -40,87 +39,55 @@ def size_of(text: str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
-def format_size(size: float) -> str:
-    """A size as text.
+def estimate(config: BuildConfig, rows: int, words: int) -> dict[str, int]:
+    """Bytes by stage, at most, of all processes together with one reader, for so many documents and distinct words."""
+    dim = config.lsa.dim if config.embeddings == "lsa" else config.fasttext.dim
+    table, base = 4 * dim * words, BASE + ROW * rows
+    if config.embeddings == "lsa":
+        training = rows * (2_000 + 24 * dim) + 24 * dim * words
+    else:
+        buckets = config.fasttext.buckets if config.fasttext.max_n else 0
+        training = FASTTEXT + 3 * table + 4 * dim * buckets + 200 * words
+    vector = PQ_ROW if choose_kind(config.vectors, rows) == "pq" else 8 * dim
+    return {
+        "reading": base + WORKER + 300 * words + 200 * rows,  # digests of documents, to find copies
+        "facts": base + 150 * rows + 300 * words,
+        "training": base + training,
+        "vectors": base + 3 * table + vector * rows,
+    }
 
-    >>> format_size(2**31), format_size(700 * 2**20)
-    ('2.0 GiB', '700 MiB')
-    """
+
+def check_memory(limit: int | None, config: BuildConfig, rows: int, words: int) -> None:
+    """Raise BadInput where a limit that the user set is too low, naming the stage that needs most."""
+    bytes_by_stage = estimate(config, rows, words)
+    stage = max(bytes_by_stage, key=bytes_by_stage.__getitem__)
+    needed = bytes_by_stage[stage]
+    if limit is not None and needed > limit:
+        least = -(-needed // (10 * 2**20)) * 10
+        raise BadInput(
+            f"{_format(limit)} of memory is not enough for {rows:,} documents and {words:,} words:"
+            f" {stage} needs {_format(needed)}; build with --memory {least}MiB or more"
+        )
+
+
+def _format(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """The sizes that memory depends on. rows: documents; dim: of word vectors; buckets: of fastText's sub-words."""
+def reader_processes(limit: int | None, workers: int | None, rows: int) -> int:
+    """`workers` (None: one per core), or as many as fit into the limit, by default half of the machine; at least one.
 
-    rows: int
-    words: int
-    dim: int = 100
-    buckets: int = 0
-    lsa: bool = False
-    vectors: str = "pq"
-
-    @classmethod
-    def of(cls, config: BuildConfig, rows: int, words: int) -> Corpus:
-        """The corpus of a build with this many documents and words."""
-        lsa = config.embeddings == "lsa"
-        dim, buckets = (config.lsa.dim, 0) if lsa else (config.fasttext.dim, config.fasttext.buckets)
-        return cls(rows, words, dim, buckets if config.fasttext.max_n else 0, lsa, choose_kind(config.vectors, rows))
-
-    def needed(self) -> Mapping[str, int]:
-        """Bytes by stage, at most, of all processes together, with one reader process."""
-        table = 4 * self.dim * self.words
-        base = BASE + 250 * self.rows  # heap fragmentation after reading
-        if self.lsa:
-            training = self.rows * (2_000 + 24 * self.dim) + 24 * self.dim * self.words
-        else:
-            training = FASTTEXT + 3 * table + 4 * self.dim * self.buckets + 200 * self.words
-        return {
-            "reading": base + WORKER + 300 * self.words,
-            "facts": base + 150 * self.rows + 300 * self.words,
-            "training": base + training,
-            "vectors": base + 3 * table + self.rows * (PQ_ROW if self.vectors == "pq" else 8 * self.dim),
-        }
+    >>> [reader_processes(*each, 0) for each in ((2 * 2**30, 64), (2**29, 2), (10, None))]
+    [10, 1, 1]
+    """
+    limit = available() // 2 if limit is None else limit
+    return max(1, min(workers or os.cpu_count() or 1, (limit - BASE - ROW * rows) // WORKER))
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Bytes that a build may use. explicit: whether the user set them; else they are half of the machine's."""
-
-    size: int
-    explicit: bool = True
-
-    @classmethod
-    def of(cls, size: int | None) -> Budget:
-        """As set, or half of what the machine or the container has."""
-        return cls(available() // 2, False) if size is None else cls(size)
-
-    def workers(self, wanted: int | None, rows: int = 0) -> int:
-        """Reader processes: `wanted` (None: one per core), or as many as fit into the budget; at least one.
-
-        >>> Budget(2 * 2**30).workers(64), Budget(2**29).workers(2), Budget(10).workers(None)
-        (10, 1, 1)
-        """
-        beside = (self.size - BASE - 250 * rows) // WORKER
-        return max(1, min(wanted or os.cpu_count() or 1, beside))
-
-    def check(self, corpus: Corpus) -> None:
-        """Raise BadInput where a limit that the user set is too low, naming the stage that needs most."""
-        needed = corpus.needed()
-        stage = max(needed, key=needed.__getitem__)
-        if self.explicit and needed[stage] > self.size:
-            least = -(-needed[stage] // (10 * 2**20)) * 10
-            raise BadInput(
-                f"{format_size(self.size)} of memory is not enough for {corpus.rows:,} documents"
-                f" and {corpus.words:,} words: {stage} needs {format_size(needed[stage])};"
-                f" build with --memory {least}MiB or more"
-            )
-
-
-def expected(source_bytes: int) -> tuple[int, int]:
+def expected_size(source_bytes: int) -> tuple[int, int]:
     """Documents and distinct words to expect of so much source.
 
-    >>> expected(800_000_000)
+    >>> expected_size(800_000_000)
     (1000000, 198844)
     """
     rows = source_bytes // DOCUMENT_BYTES

@@ -1,43 +1,45 @@
-"""A build: source files into one segment and the statistics learned from it, committed as a snapshot."""
+"""A build: source files into one segment and the statistics learned from it, committed as a snapshot.
+
+`add_rankers` fits further rankers over an existing index; all other files are hard-linked into the new snapshot.
+"""
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.batches import Collector, chunks, pack_batch
 from ncs.build.calibration import calibrate, weigh_head
-from ncs.build.file_cache import FileCache, is_reusable, made_by
-from ncs.build.ingest import MovedError, ingest
-from ncs.build.memory import Budget, Corpus, expected
+from ncs.build.file_cache import FileCache, installed_version, is_reusable, made_by
+from ncs.build.ingest import Collector, MovedError, ingest, pack_batch
+from ncs.build.memory import check_memory, expected_size, reader_processes
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
-from ncs.learn.embeddings import Embeddings, carried_over, choose, share_without_vector
+from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_without_vector
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
-from ncs.search.rankers import FITTED, Ranker, create_ranker, fit_ranker, requested_ranker
-from ncs.search.signals.head import NAME as HEAD
+from ncs.search.rankers import FITTED, HEAD, Ranker, create_ranker, read_ranker, requested_ranker
 from ncs.sources import Skipped, count
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.file_roles import FOLDER, FileRoleTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
+from ncs.storage.words import WordTable
 
 if TYPE_CHECKING:
-    from ncs.build.batches import CollectedDocuments
+    from ncs.build.ingest import CollectedDocuments
     from ncs.storage.commit import IndexWriter
-    from ncs.storage.words import WordTable
     from ncs.types import Document
 
 SPACE = 4
@@ -62,21 +64,6 @@ class Clock:
         self.seconds[stage] = round(time.perf_counter() - start, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where documents come from. began: nanoseconds since 1970. made_by: a digest of the code that extracts them."""
-
-    roots: tuple[Path, ...]
-    skipped: Skipped
-    began: int
-    made_by: str
-
-    def described(self) -> dict[str, object]:
-        """For the snapshot."""
-        roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.roots]
-        return {"roots": roots, "made_by": self.made_by}
-
-
 def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, use_cache: bool = True) -> None:
     """Read all sources into a new segment, learn statistics from it, and commit both as the index in `folder`.
 
@@ -86,41 +73,42 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     """
     from ncs.extract.readers import skip_reason
 
-    config = request.config
-    sources = Sources(request.roots, Skipped(unwanted=skip_reason), time.time_ns(), made_by())
+    config, began, skipped = request.config, time.time_ns(), Skipped(reason_of=skip_reason)
+    made_by()  # of the code as it is now: it may change while the build runs
     if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
         raise BadInput(f"{address_of(remote)} is read by a cluster; name one with --scheduler")
     rankers = requested_rankers(config.rankers, _statistics(folder))
-    total, size, budget = 0, 0, Budget.of(request.memory)
+    total = size = 0
     if request.ingest is None:  # a cluster may read files that this machine cannot see
-        total, size = count(request.roots, wanted=request.wanted(), revision=config.revision, force=request.force)
-        budget.check(Corpus.of(config, *expected(size)))
-        request = replace(request, workers=budget.workers(request.workers, expected(size)[0]))
+        total, size = count(request.roots, readable=request.readable(), revision=config.revision, force=request.force)
+        rows, words = expected_size(size)
+        check_memory(request.memory, config, rows, words)
+        request = replace(request, workers=reader_processes(request.memory, request.workers, rows))
     try:
         with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
-            clock, segment = Clock(), writer.new_folder(SEGMENTS)
-            with clock("extract"):
+            segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, embeddings_of)
+            with step.clock("extract"):
                 cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
-                collected = _ingest(request, sources, segment, cache, total)
-            budget.check(Corpus.of(config, len(collected.words), len(collected.words.vocabulary)))
-            learn(writer, segment, collected, request, rankers, clock, sources, embeddings_of)
+                collected = _read_sources(request, skipped, segment, cache, total, began)
+            check_memory(request.memory, config, len(collected.words), len(collected.words.vocabulary))
+            step.learn(segment, collected)
     except MovedError:
         build(request, folder, embeddings_of=embeddings_of, use_cache=False)
 
 
 def build_of(documents: Iterable[Document], request: Request, folder: Path) -> None:
     """Build an index from documents instead of source files."""
-    config, clock = request.config, Clock()
+    config, iterator = request.config, iter(documents)
     rankers = requested_rankers(config.rankers)
     with open_writer(folder) as writer:
-        segment = writer.new_folder(SEGMENTS)
-        with clock("extract"), Collector(segment, config.store_code, config.deduplicate) as collector:
-            for chunk in chunks(documents, CHUNK):
+        segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers)
+        with step.clock("extract"), Collector(segment, config.deduplicate) as collector:
+            while chunk := list(islice(iterator, CHUNK)):
                 collector.add(pack_batch(chunk, code=config.store_code))
             collected = collector.finish()
-        if not collected.documents:
+        if not len(collected.words):
             raise BadInput("there are no documents to index")
-        learn(writer, segment, collected, request, rankers, clock)
+        step.learn(segment, collected)
 
 
 def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> list[Ranker]:
@@ -148,139 +136,130 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
     return None
 
 
-def _ingest(
-    request: Request, sources: Sources, segment: Path, cache: FileCache | None, total: int
+def _read_sources(
+    request: Request, skipped: Skipped, segment: Path, cache: FileCache | None, total: int, began: int
 ) -> CollectedDocuments:
     from ncs.extract.readers import count_text_files, grammar_notes
 
     if request.ingest is None:
-        files = request.track(
-            request.files(sources.skipped, cache.is_unchanged if cache else None),
-            "reading functions",
-            total=total,
-            unit="files",
-        )
-        collected = ingest(files, segment, request.config, request.workers, cache, began=sources.began)
+        files = request.files(skipped, cache.is_unchanged if cache else None)
+        files = request.track(files, "reading functions", total=total, unit="files")
+        collected = ingest(files, segment, request.config, request.workers, cache, began=began)
     else:
-        collected = request.ingest(request, sources.skipped, segment)
+        collected = request.ingest(request, skipped, segment)
     texts = count_text_files(entry.path for entry in collected.files_read.entries)
-    collected.tally["text_files"] = texts
-    for line in grammar_notes(texts, sources.skipped.counts):
-        sources.skipped.note(line)
-    if not collected.documents:
-        raise BadInput(no_function(request.roots, sources.skipped))
+    collected.counts["text_files"] = texts
+    for line in grammar_notes(texts, skipped.counts):
+        skipped.note(line)
+    if not len(collected.words):
+        names = ", ".join(str(root) for root in request.roots)
+        reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items())) or "nothing"
+        remedy = next(grammar_notes({}, skipped.counts), "name a folder with source files")
+        raise BadInput(f"no function found in {names} (skipped: {reasons}); {remedy}")
     return collected
 
 
-def no_function(roots: Sequence[Path], skipped: Skipped) -> str:
-    """The message for sources without any function."""
-    from ncs.extract.readers import grammar_notes
+@dataclass(frozen=True)
+class _Build:
+    """Everything after the documents. rankers: those on request; skipped: None if documents did not come from files;
+    embeddings_of: see `build`."""
 
-    names = ", ".join(str(root) for root in roots)
-    reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items()))
-    remedy = next(grammar_notes({}, skipped.counts), "name a folder with source files")
-    return f"no function found in {names} (skipped: {reasons or 'nothing'}); {remedy}"
+    writer: IndexWriter
+    request: Request
+    rankers: Sequence[Ranker]
+    skipped: Skipped | None = None
+    embeddings_of: Path | None = None
+    clock: Clock = field(default_factory=Clock)
 
+    def learn(self, segment: Path, collected: CollectedDocuments) -> None:
+        """Postings, embeddings, vectors and confidence of a new segment; then the commit."""
+        words, track = collected.words, self.request.track
+        statistics = self.writer.new_folder(STATISTICS, segment.name)
+        self._write_words(collected, segment, statistics)
+        if self.skipped:
+            collected.files_read.save(segment)
+            if self.writer.previous is None and len(words) >= EARLY:
+                segment, statistics = self._commit_early(segment, statistics, collected)
+        with self.clock("embeddings"):
+            embeddings, training = self._embeddings(words, segment)
+            embeddings.save(statistics)
+        with DocumentTable(segment / NAME) as documents:
+            for ranker in [*dense_rankers(self.request.config), *self.rankers]:
+                with self.clock(ranker.name):
+                    ranker.fit(words, embeddings, documents, track=track)
+                    ranker.save(statistics, segment)
+        counts, parts = self._counts(collected), [(segment, len(words))]
+        with self.clock("calibration"), Snapshot(self.writer.folder, _draft(parts, statistics, counts)) as snapshot:
+            head = weigh_head(snapshot) if any(ranker.name == HEAD for ranker in self.rankers) else None
+            counts["calibration"] = {**calibrate(snapshot), **({"head": head} if head else {})}
+        counts |= {"embeddings": embeddings.method, "training": training, "seconds": dict(self.clock.seconds)}
+        if self.request.before_commit:
+            self.request.before_commit(parts, statistics, np.zeros((0, 2), np.int64))
+        notes = (*(self.skipped.notes if self.skipped else ()), *embeddings.notes)
+        self._commit(parts, statistics, counts, notes)
 
-def learn(
-    writer: IndexWriter,
-    segment: Path,
-    collected: CollectedDocuments,
-    request: Request,
-    rankers: Sequence[Ranker],
-    clock: Clock,
-    sources: Sources | None = None,
-    embeddings_of: Path | None = None,
-) -> None:
-    """Postings, embeddings, vectors and confidence of a new segment; then the commit.
+    def _commit(
+        self, parts: Sequence[tuple[Path, int]], statistics: Path, counts: dict[str, Any], notes: Sequence[str] = ()
+    ) -> None:
+        config = asdict(self.request.config)
+        self.writer.commit(parts, statistics, config=config, counts=counts, notes=notes, versions=versions())
 
-    rankers: those on request. embeddings_of: see `build`. Without sources the documents did not come from files.
-    """
-    config, words, track = request.config, collected.words, request.track
-    statistics = writer.new_folder(STATISTICS, segment.name)
-    write_words(collected, segment, statistics, config, track, clock)
-    if sources:
-        collected.files_read.save(segment)
-        if writer.previous is None and len(words) >= EARLY:
-            segment, statistics = _commit_early(writer, segment, statistics, collected, config, clock, sources)
-    with clock("embeddings"):
-        embeddings, training = _embeddings(words, segment, request, embeddings_of)
-        embeddings.save(statistics)
-    with open_documents(segment) as documents:
-        for ranker in [*dense_rankers(config), *rankers]:
-            with clock(ranker.name):
-                fit_ranker(ranker, words, embeddings, documents, track=track)
-                ranker.save(statistics, segment)
-    counts = counts_of(collected, clock, sources)
-    parts = [(segment, len(words))]
-    with clock("calibration"), Snapshot(writer.folder, draft(parts, statistics, counts)) as snapshot:
-        head = weigh_head(snapshot) if any(ranker.name == HEAD for ranker in rankers) else None
-        counts["calibration"] = {**calibrate(snapshot), **({"head": head} if head else {})}
-    counts |= {"embeddings": embeddings.method, "training": training, "seconds": dict(clock.seconds)}
-    if request.before_commit:
-        request.before_commit(parts, statistics, np.zeros((0, 2), np.int64))
-    notes = (*(sources.skipped.notes if sources else ()), *embeddings.notes)
-    writer.commit(parts, statistics, config=asdict(config), counts=counts, notes=notes, versions=versions())
+    def _write_words(self, collected: CollectedDocuments, segment: Path, statistics: Path) -> None:
+        """Write postings and the facts of documents."""
+        words, deduplicate = collected.words, self.request.config.deduplicate
+        with self.clock("facts"), DocumentTable(segment / NAME) as documents:
+            write_facts(segment, collected.uses, words, documents, deduplicate=deduplicate)
+            write_languages(statistics, documents)
+            words.vocabulary.save(statistics)
+        with self.clock("bm25"):
+            lexical = Bm25Ranker()
+            lexical.fit(words, track=self.request.track)
+            lexical.save(statistics, segment)
 
+    def _commit_early(self, segment: Path, statistics: Path, collected: CollectedDocuments) -> tuple[Path, Path]:
+        """Commit with zero vectors, so that words can be searched; returns the segment and statistics to continue."""
+        nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
+        nothing.save(statistics)
+        names = []
+        for ranker in dense_rankers(self.request.config):
+            with DocumentTable(segment / NAME) as documents:
+                ranker.fit(collected.words, nothing, documents)
+            ranker.save(statistics, segment)
+            names.append(ranker.name)
+        counts = {**self._counts(collected), "embeddings": nothing.method, PENDING: PENDING_EMBEDDINGS}
+        self._commit([(segment, len(collected.words))], statistics, counts)
+        following = self.writer.copy_folder(segment, without=names)
+        without = ["embeddings.npy", "embeddings.json", *names]
+        return following, self.writer.copy_folder(statistics, following.name, without=without)
 
-def write_words(
-    collected: CollectedDocuments, segment: Path, statistics: Path, config: BuildConfig, track: Track, clock: Clock
-) -> None:
-    """Write postings and the facts of documents."""
-    with clock("facts"), open_documents(segment) as documents:
-        write_facts(segment, collected.uses, collected.words, documents, deduplicate=config.deduplicate)
-        write_languages(statistics, documents)
-        collected.words.vocabulary.save(statistics)
-    with clock("bm25"):
-        lexical = Bm25Ranker()
-        lexical.fit(collected.words, track=track)
-        lexical.save(statistics, segment)
-
-
-def _commit_early(
-    writer: IndexWriter,
-    segment: Path,
-    statistics: Path,
-    collected: CollectedDocuments,
-    config: BuildConfig,
-    clock: Clock,
-    sources: Sources,
-) -> tuple[Path, Path]:
-    """Commit with zero vectors, so that words can be searched; returns the segment and statistics to continue with."""
-    nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
-    nothing.save(statistics)
-    for ranker in dense_rankers(config):
-        ranker.fit(collected.words, nothing, track=silent)
-        ranker.save(statistics, segment)
-    counts = {**counts_of(collected, clock, sources), "embeddings": nothing.method, PENDING: PENDING_EMBEDDINGS}
-    parts = [(segment, len(collected.words))]
-    writer.commit(parts, statistics, config=asdict(config), counts=counts, versions=versions())
-    dense = [ranker.name for ranker in dense_rankers(config)]
-    following = writer.copy_folder(segment, without=dense)
-    return following, writer.copy_folder(
-        statistics, following.name, without=["embeddings.npy", "embeddings.json", *dense]
-    )
-
-
-def _embeddings(
-    words: WordTable, segment: Path, request: Request, embeddings_of: Path | None
-) -> tuple[Embeddings, dict[str, object]]:
-    """Embeddings trained on these words, or those of an index; and figures about the training."""
-    from ncs.storage.file_roles import FileRoleTable
-
-    config = request.config
-    if embeddings_of is not None:
-        with open_snapshot(embeddings_of, lambda snapshot: snapshot) as snapshot:
-            description = snapshot.description
-            if PENDING not in description.counts:
-                embeddings = carried_over(snapshot.statistics, words)
-                training = dict(description.counts.get("training") or {})
+    def _embeddings(self, words: WordTable, segment: Path) -> tuple[Embeddings, dict[str, object]]:
+        """Embeddings trained on these words, or those of an index; and figures about the training."""
+        if self.embeddings_of is not None:
+            with open_snapshot(self.embeddings_of, lambda snapshot: snapshot) as snapshot:
+                embeddings = reuse_embeddings(snapshot.statistics, words)
+                training = dict(snapshot.description.counts.get("training") or {})
                 return embeddings, {**training, "without_vector_now": share_without_vector(words, embeddings)}
-    roles = FileRoleTable.load(segment)
-    how = choose(config.embeddings, roles.repository[roles.file], config.fasttext, config.lsa)
-    embeddings = Embeddings.train(words, how, track=request.track, folder=segment)
-    share = share_without_vector(words, embeddings)
-    return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
+        config, roles = self.request.config, FileRoleTable.load(segment / FOLDER)
+        learner = choose(config.embeddings, roles.repository[roles.file], config.fasttext, config.lsa)
+        embeddings = Embeddings.train(words, learner, track=self.request.track, folder=segment)
+        share = share_without_vector(words, embeddings)
+        return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
+
+    def _counts(self, collected: CollectedDocuments) -> dict[str, Any]:
+        roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.request.roots]
+        return {
+            **collected.counts,
+            "words": len(collected.words.vocabulary),
+            "sources": {"roots": roots, "made_by": made_by()} if self.skipped else None,
+            "seconds": dict(self.clock.seconds),
+            "peak_memory_bytes": _peak_memory(),
+            **skipped_counts(self.skipped or Skipped()),
+        }
+
+
+def skipped_counts(skipped: Skipped) -> dict[str, Any]:
+    """The counts of a snapshot that say what was skipped."""
+    return {"skipped": dict(sorted(skipped.counts.items())), "unreadable_files": list(skipped.unreadable)}
 
 
 def dense_rankers(config: BuildConfig) -> Iterator[Ranker]:
@@ -288,30 +267,9 @@ def dense_rankers(config: BuildConfig) -> Iterator[Ranker]:
     return (create_ranker(name, vectors=config.vectors) for name in FITTED[1:])
 
 
-def draft(segments: Sequence[tuple[Path, int]], statistics: Path, counts: Mapping[str, object]) -> Description:
+def _draft(segments: Sequence[tuple[Path, int]], statistics: Path, counts: Mapping[str, object]) -> Description:
     """The description of files that are not committed yet, to search them before the commit."""
     return Description(0, "", statistics.name, tuple((path.name, n) for path, n in segments), counts=counts)
-
-
-@contextmanager
-def open_documents(segment: Path) -> Iterator[DocumentTable]:
-    """The documents of a segment that is being written."""
-    with DocumentTable(segment / NAME) as documents:
-        yield documents
-
-
-def counts_of(collected: CollectedDocuments, clock: Clock, sources: Sources | None) -> dict[str, object]:
-    """The counts of a snapshot of these documents."""
-    skipped = sources.skipped if sources else None
-    return {
-        **collected.counts(),
-        "words": len(collected.words.vocabulary),
-        "sources": sources.described() if sources else None,
-        "seconds": dict(clock.seconds),
-        "peak_memory_bytes": _peak_memory(),
-        "skipped": dict(sorted(skipped.counts.items())) if skipped else {},
-        "unreadable_files": list(skipped.unreadable) if skipped else [],
-    }
 
 
 def _peak_memory() -> int:
@@ -320,19 +278,65 @@ def _peak_memory() -> int:
         return 0
     import resource
 
-    peak = max(resource.getrusage(process).ru_maxrss for process in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return peak if sys.platform == "darwin" else peak * 1024
+    own, child = (resource.getrusage(which).ru_maxrss for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    if (status := Path("/proc/self/status")).is_file():  # Linux counts who started this process into its ru_maxrss
+        own = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return max(own, child) * (1 if sys.platform == "darwin" else 1024)
 
 
 def versions() -> dict[str, str]:
-    """Of Python, this package, and libraries that decide what an index holds."""
-    names = {"ncs": "neural-code-search"}
-    names |= {name: name for name in ("numpy", "faiss-cpu", "tree-sitter", "PyStemmer")}
-    return {"python": platform.python_version(), **{name: _version(package) for name, package in names.items()}}
+    """Versions of Python, this package, and libraries that decide what an index holds."""
+    names = ("numpy", "faiss-cpu", "tree-sitter", "PyStemmer")
+    distributions = {"ncs": "neural-code-search"} | {name: name for name in names}
+    versions = {name: installed_version(distribution) or "unknown" for name, distribution in distributions.items()}
+    return {"python": platform.python_version(), **versions}
 
 
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = silent) -> dict[str, float]:
+    """Fit rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each.
+
+    A ranker that the index already has is fitted again. If one fails, the index is unchanged.
+    Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
+    """
+    folder, clock = Path(folder), Clock()
+    open_snapshot(folder, Snapshot.close)  # fail before taking the lock if there is no index
+    rankers = requested_rankers(texts)
+    names = [ranker.name for ranker in rankers]
+    with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        copies = [writer.copy_folder(segment.path, without=names) for segment in snapshot.segments]
+        statistics = writer.copy_folder(snapshot.statistics, copies[0].name, without=names)
+        for ranker in rankers:
+            with clock(ranker.name):
+                _fit(ranker, copies, statistics, track)
+        parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
+        tombstones = [
+            np.stack([np.full(len(segment.dead_files), int(path.name)), segment.dead_files], axis=1)
+            for path, segment in zip(copies, snapshot.segments, strict=True)
+        ]
+        description = snapshot.description
+        counts = {**description.counts, "seconds": {**description.counts.get("seconds", {}), **clock.seconds}}
+        if HEAD in names and len(parts) == 1:
+            with Snapshot(folder, _draft(parts, statistics, counts)) as new:
+                counts["calibration"] = {**counts.get("calibration", {}), "head": weigh_head(new)}
+        before: Sequence[str] = description.config.get("rankers", ())  # type: ignore[assignment]
+        others = [text for text in before if read_ranker(text)[0] not in names]
+        writer.commit(
+            parts,
+            statistics,
+            tombstones=np.concatenate(tombstones).astype(np.int64),
+            config={**description.config, "rankers": [*others, *texts]},
+            counts=counts,
+            notes=description.notes,
+            versions=description.versions,
+        )
+    return clock.seconds
+
+
+def _fit(ranker: Ranker, segments: Sequence[Path], statistics: Path, track: Track) -> None:
+    first, *later = segments
+    with DocumentTable(first / NAME) as documents:
+        ranker.fit(WordTable.load(first), Embeddings.load(statistics), documents, track=track)
+        ranker.save(statistics, first)
+    for segment in later:
+        with DocumentTable(segment / NAME) as documents:
+            ranker.extend(statistics, segment, WordTable.load(segment), documents)

@@ -17,15 +17,13 @@ from ncs.progress import Track, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.build.batches import CollectedDocuments
     from ncs.build.file_cache import FileCache
-    from ncs.sources import Origin, Scope, Skipped, SourceFile, Wanted
+    from ncs.build.ingest import CollectedDocuments
+    from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile
     from ncs.storage.snapshot import Description, Snapshot
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
 """Called with segments, statistics and tombstones just before they are committed."""
-
-
 Ingest = Callable[["Request", "Skipped", Path], "CollectedDocuments"]
 """Reads the sources of a request into the documents of a segment."""
 
@@ -42,10 +40,10 @@ class Request:
     ingest: Ingest | None = None
     """Reads the sources elsewhere, on a cluster (ncs.scale.dask); None: on this machine."""
     memory: int | None = None
-    """Bytes that the build may hold, all processes together (ncs.build.memory)."""
+    """Bytes that the build may use, all processes together (ncs.build.memory)."""
     before_commit: BeforeCommit | None = None
 
-    def wanted(self) -> Callable[[str], Wanted]:
+    def readable(self) -> Callable[[str], Readable]:
         """Whether a file is read, by its path."""
         from ncs.extract.readers import readable, readable_code
 
@@ -54,22 +52,22 @@ class Request:
     def files(
         self,
         skipped: Skipped,
-        unchanged: Callable[[Origin], bool] | None = None,
+        is_unchanged: Callable[[Origin], bool] | None = None,
         scope: Scope | None = None,
         names: Mapping[str, str] | None = None,
     ) -> Iterator[SourceFile]:
-        """Its source files in order; those that are `unchanged` come without their contents.
+        """Its source files in order; those that are unchanged come without their contents.
 
         scope: the files to check, None for all; names: of known repositories."""
         from ncs.sources import walk
 
         return walk(
             self.roots,
-            wanted=self.wanted(),
+            readable=self.readable(),
             revision=self.config.revision,
             force=self.force,
             skipped=skipped,
-            unchanged=unchanged or (lambda origin: False),
+            is_unchanged=is_unchanged or (lambda origin: False),
             scope=scope,
             names=names,
         )
@@ -77,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Which files differ from those of an index, as repository/path; and how many do not."""
+    """The files that differ from those of an index, as repository/path, and the number of those that do not."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -85,8 +83,18 @@ class Changes:
     unchanged: int
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether any file differs."""
         return bool(self.added or self.changed or self.removed)
+
+    def __str__(self) -> str:
+        """The numbers of new, changed and removed files."""
+        return ", ".join(f"{len(paths):,} {kind}" for kind, paths in self.kinds.items()) or "nothing changed"
+
+    @property
+    def kinds(self) -> dict[str, tuple[str, ...]]:
+        """Files by what happened to them: new, changed, removed."""
+        kinds = {"new": self.added, "changed": self.changed, "removed": self.removed}
+        return {kind: paths for kind, paths in kinds.items() if paths}
 
 
 def roots_of(description: Description) -> tuple[Path, ...]:
@@ -137,20 +145,20 @@ def find_changes(
     cache: of this snapshot, if the caller has one.
     """
     from ncs.build.file_cache import FileCache
-    from ncs.sources import Scope, Skipped, SourceFile, repository_names
+    from ncs.sources import Scope, Skipped, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
     cache = cache or FileCache(snapshot)
-    entries = {(entry.repository, entry.path): entry for entry in cache.entries}
+    missing = {name: cache.entry(number) for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
-    names = repository_names((each.repository, each.path, each.place) for each in cache.entries if each.place)
+    names = repository_names((each.repository, each.path, each.place) for each in missing.values() if each.place)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
-    files, unchanged, complete = list[SourceFile](), 0, True
+    files, unchanged, complete = list["SourceFile"](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
     for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
         name = file.repository, file.path
-        entry = entries.pop(name, None)
+        entry = missing.pop(name, None)
         if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):
             unchanged += 1
         else:
@@ -159,14 +167,8 @@ def find_changes(
         if ends is not None and time.monotonic() > ends:
             complete = False
             break
-    removed_names = {
-        name for name, entry in entries.items() if complete and (scope is None or scope.covers(entry.place))
-    }
-    removed = [name for name in entries if name in removed_names]
-    unchanged += 0 if scope is None else len(entries) - len(removed)
-    changes = Changes(_names(added), _names(changed), _names(removed), unchanged)
+    removed = [name for name, entry in missing.items() if complete and (scope is None or scope.covers(entry.place))]
+    unchanged += 0 if scope is None else len(missing) - len(removed)
+    new_names, changed_names, removed_names = (tuple(map("/".join, some)) for some in (added, changed, removed))
+    changes = Changes(new_names, changed_names, removed_names, unchanged)
     return Difference(changes, files, [*changed, *removed], complete, began)
-
-
-def _names(names: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(f"{repository}/{path}" for repository, path in names)

@@ -1,24 +1,38 @@
 """`ncs tune`: weights of the default ranker from a user's own queries and their answers, measured before they are used.
 
-The weights are one file in the index folder: builds and updates keep it, `reset` removes it.
+The score of a candidate is s = sum of factor_i * signal_i, signals in their default weights; the loss is that of
+choosing the right one by chance in proportion to exp(b * s), which is convex in b * factor:
+
+    loss = mean over queries of -log sum over right rows of softmax(b * s)
+           + PENALTY / n * sum over signals of (factor_i - factor of the words)^2
+
+b is the sharpness that suits the defaults best. All factors are divided by that of the words in the end: a signal that
+the queries tell nothing of keeps its weight. The weights are one file in the index folder: builds and updates keep it,
+`reset` removes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ncs.console import count
 from ncs.errors import BadInput, IndexFolderError
 from ncs.learn.confidence import TUNED, save_weights
-from ncs.learn.tuning import Example, Gain, cross_validate, fit_factors
-from ncs.search.hybrid import HEAD, HybridRanker
+from ncs.search.hybrid import CANDIDATES, HybridRanker
+from ncs.search.rankers import load_ranker
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.search.feedback import Feedback
+    from ncs.search.ranking import Ranking
     from ncs.storage.snapshot import Snapshot
+
+    Scores = NDArray[np.float64]
 
 WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "meaning": ("meaning",),
@@ -28,22 +42,131 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "file": ("title", "neighbours"),
     "learnt": ("head",),
 }
-"""Signal -> the weights of HybridRanker that are in it; `learnt` is there where the index uses a head."""
-LEAST = 10
-"""The fewest queries to learn from."""
+"""Signal -> the weights of HybridRanker in it; `learnt` is there where the index uses a head."""
+MIN_QUERIES = 10
 FOLDS = 5
+PENALTY = 10.0
+"""In nats, of a weight at twice or none of its default, whatever the number of queries."""
+SHARPNESS = np.exp(np.linspace(0, 4, 17))
+DEPTH = 10
+RESAMPLES = 5_000
+MAX_FACTOR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The candidates of a query: signals [n, names], the words' first, and which candidates are right, [m]."""
+
+    signals: Scores
+    right: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ranking: Ranking, right_rows: Sequence[int], names: Sequence[str]) -> Example:
+        """An example from a ranking and the right rows."""
+        if not ranking.rows:
+            return cls(np.zeros((0, len(names))), np.zeros(0, np.int64))
+        factor = np.prod(list(ranking.factors.values()), axis=0)
+        columns = [ranking.signals[name] * factor for name in names]
+        return cls(np.column_stack(columns), np.flatnonzero(np.isin(ranking.rows, right_rows)))
+
+    def reciprocal_rank(self, factors: Scores) -> float:
+        """1 / the rank of the first right one; 0 where it is not among the first DEPTH. Ties count against it."""
+        if not len(self.right):
+            return 0.0
+        scores = self.signals @ factors
+        rank = int((scores >= scores[self.right].max()).sum())
+        return 1 / rank if rank <= DEPTH else 0.0
+
+
+def fit_factors(examples: Sequence[Example], names: int) -> Scores:
+    """The factor of each signal, the words' is 1; all 1 where no query has a right candidate."""
+    from scipy.optimize import minimize  # half a second, which only `ncs tune` spends
+
+    examples = [example for example in examples if len(example.right)]
+    ones = np.ones(names)
+    if not examples:
+        return ones
+    sharpness = min(SHARPNESS, key=lambda sharp: _loss(sharp * ones, examples)[0])
+
+    def loss(at: Scores) -> tuple[float, Scores]:
+        value, slope = _loss(sharpness * at, examples)
+        away, scale = at - at[0], PENALTY / len(examples)
+        pull = 2 * scale * away
+        pull[0] = -pull.sum()
+        return value + scale * float(away @ away), sharpness * slope + pull
+
+    bounds = [(1 / MAX_FACTOR, None), *[(0.0, None)] * (names - 1)]
+    options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
+    best = minimize(loss, ones, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    factors: Scores = np.minimum(np.round(best / best[0], 4), MAX_FACTOR)
+    return factors
+
+
+def _loss(at: Scores, examples: Sequence[Example]) -> tuple[float, Scores]:
+    """The mean loss without the penalty, and its slope."""
+    total, slope = 0.0, np.zeros(len(at))
+    for example in examples:
+        scores = example.signals @ at
+        chances = np.exp(scores - scores.max())
+        right = chances[example.right]
+        total += float(np.log(chances.sum()) - np.log(max(right.sum(), 1e-300)))
+        slope += chances / chances.sum() @ example.signals
+        slope -= right / max(right.sum(), 1e-300) @ example.signals[example.right]
+    return total / len(examples), slope / len(examples)
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Means before and after, and the 95 % bootstrap interval of their difference, paired."""
+
+    questions: int
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def wins(self) -> bool:
+        """Whether the difference is above chance."""
+        return self.low > 0
+
+
+def gain(before: Scores, after: Scores) -> Gain:
+    """The gain of paired values of the same queries, [n] each, n > 0."""
+    differences = after - before
+    means = np.random.default_rng(0).choice(differences, (RESAMPLES, len(differences))).mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Gain(len(before), *(round(float(value), 4) for value in (before.mean(), after.mean(), low, high)))
+
+
+def cross_validate(
+    examples: Sequence[Example], names: int, *, before: Scores, unmeasured: Sequence[Example] = ()
+) -> Gain:
+    """The gain in reciprocal rank over the factors `before` if every query is ranked with factors of the other folds.
+
+    unmeasured: examples to fit to in every fold.
+    """
+    order = np.random.default_rng(0).permutation(len(examples))
+    old, new = np.zeros(len(examples)), np.zeros(len(examples))
+    for start in range(FOLDS):
+        fold = order[start::FOLDS]
+        factors = fit_factors([*(examples[i] for i in np.setdiff1d(order, fold)), *unmeasured], names)
+        for i in fold:
+            old[i] = examples[i].reciprocal_rank(before)
+            new[i] = examples[i].reciprocal_rank(factors)
+    return gain(old, new)
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The result of `tune`. found: queries with a right function among the candidates.
+    """The result of `tune`. usable: queries with a right function among the candidates.
 
     wrong: functions judged not to answer; wrong_alone: those of queries without a right function. before, after:
     weights of HybridRanker; gain: mean reciprocal rank at ten of the queries with right functions, cross-validated.
     """
 
     questions: int
-    found: int
+    usable: int
     wrong: int
     wrong_alone: int
     gain: Gain
@@ -56,50 +179,48 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     """Fit to all queries, judge by cross-validation, write where that wins or is forced.
 
     For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
-    Raises BadInput for fewer than LEAST queries with right functions, or none whose function is found at all;
+    Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
     IndexFolderError where the index cannot be written.
     """
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
-    if len(answered) < LEAST:
-        raise BadInput(f"{len(answered)} queries with right functions are too few to learn from; give at least {LEAST}")
-    default, current = HybridRanker(calibrated=False), HybridRanker()
-    for ranker in (default, current):
-        ranker.load(snapshot)
-    weights = asdict(default.weights)
-    names = ("lexical", *(name for name in WEIGHTS if name != "learnt" or default.open_parts.head))
-    examples = [Example.of(default.rank(each.text, HEAD), each.rows, names) for each in answered]
-    negatives_only = [_all_but(each.wrong, default, each.text, names) for each in unanswered]
-    found = sum(len(example.right) > 0 for example in examples)
-    if not found:
-        raise BadInput(f"none of the functions is among the first {HEAD} of its query; are they of this index?")
-    before = [_ratio(asdict(current.weights), weights, WEIGHTS[name][0]) for name in names[1:]]
-    gain = cross_validate(examples, len(names), folds=FOLDS, before=np.array([1.0, *before]), beside=negatives_only)
-    factors = fit_factors([*examples, *negatives_only], len(names)).tolist()
-    tuned = tuned_weights(factors[1:], names[1:], weights)
-    if written := gain.wins or force:
-        _write(snapshot, tuned)
-    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, unanswered))
-    return Tuned(len(answered), found, wrong, wrong_alone, gain, asdict(current.weights), {**weights, **tuned}, written)
-
-
-def _ratio(current: Mapping[str, float], built: Mapping[str, float], name: str) -> float:
-    return current[name] / built[name] if built[name] else 1.0
-
-
-def tuned_weights(factors: Sequence[float], names: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """Factors of signals as weights of HybridRanker, where they were `weights`; those that are 1 are left out."""
-    return {
-        weight: round(weights[weight] * factor, 4)
-        for name, factor in zip(names, factors, strict=True)
+    if len(answered) < MIN_QUERIES:
+        raise BadInput(
+            f"{count(len(answered), 'query', 'queries')} with right functions: too few to learn from;"
+            f" give at least {MIN_QUERIES}"
+        )
+    default, current = (
+        cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=calibrated)) for calibrated in (False, True)
+    )
+    defaults, before = asdict(default.weights), asdict(current.weights)
+    signals = [name for name in WEIGHTS if name != "learnt" or default.open_parts.head]
+    names = ["lexical", *signals]
+    examples = [Example.of(default.rank(each.text, CANDIDATES), each.rows, names) for each in answered]
+    usable = sum(len(example.right) > 0 for example in examples)
+    if not usable:
+        raise BadInput(f"none of the functions is among the first {CANDIDATES} of its query; are they of this index?")
+    unmeasured = []
+    for each in unanswered:
+        ranking = default.rank(each.text, CANDIDATES)
+        unmeasured.append(Example.of(ranking, [row for row in ranking.rows if row not in each.wrong], names))
+    current_factors = [1.0]
+    for name in signals:
+        weight = WEIGHTS[name][0]
+        current_factors.append(before[weight] / defaults[weight] if defaults[weight] else 1.0)
+    gain = cross_validate(examples, len(names), before=np.array(current_factors), unmeasured=unmeasured)
+    factors = fit_factors([*examples, *unmeasured], len(names)).tolist()
+    tuned = {
+        weight: round(defaults[weight] * factor, 4)
+        for name, factor in zip(signals, factors[1:], strict=True)
         for weight in WEIGHTS[name]
         if factor != 1
     }
-
-
-def _all_but(wrong: Sequence[int], ranker: HybridRanker, text: str, names: Sequence[str]) -> Example:
-    """A query of which only wrong rows are known: all other candidates are right."""
-    ranking = ranker.rank(text, HEAD)
-    return Example.of(ranking, [row for row in ranking.rows if row not in wrong], names)
+    if written := gain.wins or force:
+        try:
+            save_weights(tuned, snapshot.folder)
+        except OSError as error:
+            raise _permissions(f"cannot write to {snapshot.folder}", error) from None
+    wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, unanswered))
+    return Tuned(len(answered), usable, wrong, wrong_alone, gain, before, {**defaults, **tuned}, written)
 
 
 def reset(snapshot: Snapshot) -> bool:
@@ -110,15 +231,12 @@ def reset(snapshot: Snapshot) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise IndexFolderError(f"cannot remove {path}: {error.strerror}; check its permissions") from None
+        raise _permissions(f"cannot remove {path}", error) from None
     return True
 
 
-def _write(snapshot: Snapshot, weights: Mapping[str, float]) -> None:
-    try:
-        save_weights(weights, snapshot.folder)
-    except OSError as error:
-        raise IndexFolderError(f"cannot write to {snapshot.folder}: {error.strerror}; check its permissions") from None
+def _permissions(failure: str, error: OSError) -> IndexFolderError:
+    return IndexFolderError(f"{failure}: {error.strerror}; check its permissions")
 
 
 def summary(tuned: Tuned) -> str:
@@ -134,10 +252,11 @@ def summary(tuned: Tuned) -> str:
         verdict = "not used: the difference may be chance; add queries, or use them anyway with --force"
     elif not gain.wins:
         verdict = "used because of --force, although the difference may be chance; undo with: ncs tune --reset"
-    wrong_line = f"{tuned.wrong} functions judged wrong, {tuned.wrong_alone} of them for queries without a right one"
+    functions = "function" if tuned.wrong == 1 else "functions"
+    wrong_line = f"{tuned.wrong} {functions} judged wrong, {tuned.wrong_alone} of them for queries without a right one"
     return "\n".join(
         [
-            f"{tuned.questions} queries, {tuned.found} with a right function among the first {HEAD}",
+            f"{count(tuned.questions, 'query', 'queries')}, {tuned.usable} with a right hit in the first {CANDIDATES}",
             *([wrong_line] if tuned.wrong else []),
             f"mean reciprocal rank, each query with weights learned from the others ({FOLDS} folds): "
             f"{gain.before:.3f} -> {gain.after:.3f}, difference {gain.after - gain.before:+.3f}"

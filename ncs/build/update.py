@@ -12,28 +12,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.build.file_cache import FileCache, is_reusable
-from ncs.build.ingest import ingest
-from ncs.build.pipeline import Clock, build, dense_rankers, open_documents, requested_rankers, versions
+from ncs.build.ingest import file_counts, ingest
+from ncs.build.pipeline import (
+    Clock,
+    build,
+    dense_rankers,
+    requested_rankers,
+    skipped_counts,
+    versions,
+)
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
 from ncs.extract.readers import count_text_files, skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.sources import Origin, Skipped, SourceFile
-from ncs.storage.commit import IndexWriter, open_writer
+from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import BROKEN, FAILED, FileTable
+from ncs.storage.files import FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.build.batches import CollectedDocuments
+    from ncs.types import Mask
 
 COMPACT_SHARE = 0.2
 """Share of tombstones and later segments in the documents above which an update is a build (compaction)."""
-MOST_SEGMENTS = 8
+MAX_SEGMENTS = 8
 """Segments at which an update merges all but the first."""
+WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "build due"
+"""Outcomes of an update: a new segment; another process committed first; too much changed."""
 
 
 def update(
@@ -54,33 +63,31 @@ def update(
     fastText vectors are kept unless `retrain`.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
-    while True:
+    outcome = OVERTAKEN
+    while outcome == OVERTAKEN:
         with open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
             description = snapshot.description
             request = replace(
-                request_of(description, folder), workers=workers, force=force, track=track, before_commit=before_commit
+                request_of(description, folder),
+                workers=workers,
+                force=force,
+                track=track,
+                before_commit=before_commit,
             )
-            skipped = Skipped(unwanted=skip_reason)
+            skipped = Skipped(reason_of=skip_reason)
             cache = FileCache(snapshot)
             difference = find_changes(snapshot, request, paths=paths, skipped=skipped, cache=cache)
-            must_build = PENDING in description.counts or not is_reusable(snapshot, request.config)
-            if not (difference.changes or retrain or compact or must_build):
-                return difference.changes
-            if not (retrain or compact or must_build):
+            pending = PENDING in description.counts
+            if retrain or compact or pending or not is_reusable(snapshot, request.config):
+                outcome = BUILD_DUE
+            elif difference.changes:
                 outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
-                if outcome == WRITTEN:
-                    return difference.changes
-                if outcome == OVERTAKEN:
-                    continue
-            keep = (
-                not retrain and description.counts.get("embeddings") == "fasttext" and PENDING not in description.counts
-            )
-        build(request, folder, embeddings_of=folder if keep else None)
-        return difference.changes
-
-
-WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "too much"
-"""Outcomes of an update: a new segment; another process committed first; a build is due."""
+            else:
+                outcome = WRITTEN
+    if outcome == BUILD_DUE:
+        keep_vectors = description.counts.get("embeddings") == "fasttext" and not (retrain or pending)
+        build(request, folder, embeddings_of=folder if keep_vectors else None)
+    return difference.changes
 
 
 def _write_update(cache: FileCache, request: Request, difference: Difference, skipped: Skipped | None) -> str:
@@ -88,13 +95,14 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
     snapshot = cache.snapshot
     with ExitStack() as stack:
         stack.callback(cache.close)
-        tombstones = cache.dead_files(difference.replaced)
-        files = [*difference.files, *_read_again(cache, request, tombstones, difference.replaced)]
+        dead = cache.dead_without(difference.replaced)
+        tombstones = cache.tombstones(dead)
+        files = [*difference.files, *_read_again(cache, request, dead, difference.replaced)]
         if _is_too_much(snapshot, tombstones, files):
             return BUILD_DUE
         parts, merged, began = snapshot.segments, [], difference.began
-        if len(parts) >= MOST_SEGMENTS:
-            merged, parts = _later_files(cache, snapshot, tombstones), parts[:1]
+        if len(parts) >= MAX_SEGMENTS:
+            merged, parts = _later_files(cache, dead), parts[:1]
             tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
             began = began if skipped is not None else min(began, cache.began())
         rankers = requested_rankers(request.config.rankers, snapshot.statistics)
@@ -103,43 +111,55 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
         writer = stack.enter_context(open_writer(snapshot.folder))
         if writer.previous is None or writer.previous.number != snapshot.description.number:
             return OVERTAKEN
-        clock = Clock()
+        clock, description = Clock(), snapshot.description
         segments = [(each.path, each.documents) for each in parts]
         if files or merged:
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
                 collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
             collected.files_read.save(segment)
-            _extend(snapshot, segment, collected, request, rankers, clock)
-            segments.append((segment, collected.documents))
-        _commit(writer, snapshot, segments, tombstones, request, skipped, clock)
+            segments.append((segment, len(collected.words)))
+            with DocumentTable(segment / NAME) as documents:
+                with clock("facts"):
+                    deduplicate = request.config.deduplicate
+                    write_facts(segment, collected.uses, collected.words, documents, deduplicate=deduplicate)
+                for ranker in (Bm25Ranker(), *dense_rankers(request.config), *rankers):
+                    with clock(ranker.name):
+                        ranker.extend(snapshot.statistics, segment, collected.words, documents)
+        if request.before_commit:
+            request.before_commit(segments, snapshot.statistics, tombstones)
+        seconds = {**description.counts.get("seconds", {}), "update": round(sum(clock.seconds.values()), 2)}
+        counts = {**description.counts, **live_counts(segments, tombstones), "seconds": seconds}
+        writer.commit(
+            segments,
+            snapshot.statistics,
+            tombstones=tombstones,
+            config=asdict(request.config),
+            counts=counts if skipped is None else counts | skipped_counts(skipped),
+            notes=description.notes,
+            versions=versions(),
+        )
     return WRITTEN
 
 
 def _read_again(
-    cache: FileCache, request: Request, tombstones: NDArray[np.int64], replaced: Sequence[tuple[str, str]]
+    cache: FileCache, request: Request, dead: Mask, replaced: Sequence[tuple[str, str]]
 ) -> list[SourceFile]:
     """Unchanged files with copies of removed documents, which become documents of these files."""
-    dead = {(segment, file) for segment, file in tombstones.tolist()}
-    copies = {
-        (entry.repository, entry.path): entry.place for segment, file, entry in cache.files() if (segment, file) in dead
-    }
-    for name in replaced:
-        copies.pop(name, None)
-    if not copies:
+    names = {name for name, number in cache.numbers.items() if dead[number]} - set(replaced)
+    if not names:
         return []
-    places = set(copies.values())
+    places = {cache.entry(cache.numbers[name]).place for name in names}
     files = request.files(Skipped(), lambda origin: origin.place not in places)
-    return [file for file in files if (file.repository, file.path) in copies]
+    return [file for file in files if (file.repository, file.path) in names]
 
 
-def _later_files(cache: FileCache, snapshot: Snapshot, tombstones: NDArray[np.int64]) -> list[SourceFile]:
+def _later_files(cache: FileCache, dead: Mask) -> list[SourceFile]:
     """The live files of all segments but the first, to be copied from the cache."""
-    dead, first = {(segment, file) for segment, file in tombstones.tolist()}, int(snapshot.segments[0].name)
+    numbers = [each for each in cache.numbers.values() if each >= cache.first_later_file() and not dead[each]]
     return [
         SourceFile(entry.repository, entry.path, b"", Origin(entry.place, entry.stamp), unchanged=True)
-        for segment, file, entry in cache.files()
-        if segment != first and (segment, file) not in dead
+        for entry in map(cache.entry, numbers)
     ]
 
 
@@ -156,86 +176,25 @@ def _is_too_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Seque
     return dead + later + new > COMPACT_SHARE * total + 50
 
 
-def _extend(
-    snapshot: Snapshot,
-    segment: Path,
-    collected: CollectedDocuments,
-    request: Request,
-    rankers: Sequence[Any],
-    clock: Clock,
-) -> None:
-    """Write facts, postings and vectors of a new segment with the existing statistics."""
-    with open_documents(segment) as documents:
-        with clock("facts"):
-            write_facts(segment, collected.uses, collected.words, documents, deduplicate=request.config.deduplicate)
-        for ranker in (Bm25Ranker(), *dense_rankers(request.config), *rankers):
-            with clock(ranker.name):
-                ranker.extend(snapshot.statistics, segment, collected.words, documents)
-
-
-def _commit(
-    writer: IndexWriter,
-    snapshot: Snapshot,
-    segments: Sequence[tuple[Path, int]],
-    tombstones: NDArray[np.int64],
-    request: Request,
-    skipped: Skipped | None,
-    clock: Clock,
-) -> None:
-    description = snapshot.description
-    if request.before_commit:
-        request.before_commit(segments, snapshot.statistics, tombstones)
-    seconds = {**description.counts.get("seconds", {}), "update": round(sum(clock.seconds.values()), 2)}
-    counts: dict[str, Any] = {**description.counts, **live_counts(segments, tombstones), "seconds": seconds}
-    if skipped is not None:
-        counts |= {
-            "skipped": dict(sorted(skipped.counts.items())),
-            "unreadable_files": list(skipped.unreadable),
-        }
-    writer.commit(
-        segments,
-        snapshot.statistics,
-        tombstones=tombstones,
-        config=asdict(request.config),
-        counts=counts,
-        notes=description.notes,
-        versions=versions(),
-    )
-
-
 def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int64]) -> dict[str, Any]:
     """Counts of live documents, copies and files, by repository, language and kind."""
     totals: Counter[str] = Counter()
     labels: dict[str, Counter[str]] = {"repositories": Counter(), "languages": Counter(), "kinds": Counter()}
-    states: dict[int, list[str]] = {BROKEN: [], FAILED: []}
-    paths: list[str] = []
+    entries = []
     for path, _ in segments:
         dead = tombstones[tombstones[:, 0] == int(path.name), 1]
         with DocumentTable(path / NAME) as documents:
-            counts = documents.live_counts(dead)
+            counts = documents.counts(dead)
         for name, counter in labels.items():
             counter.update(counts[name])
-        table = FileTable.load(path)
-        dead_numbers = frozenset(dead.tolist())
-        entries = [entry for number, entry in enumerate(table.entries if table else ()) if number not in dead_numbers]
-        paths += [entry.path for entry in entries]
-        totals += Counter(
-            documents=counts["documents"],
-            copies=counts["copies"],
-            files=len(entries),
-            source_bytes=sum(entry.bytes for entry in entries),
-        )
-        for entry in entries:
-            labels["repositories"].setdefault(entry.repository, 0)
-            if entry.state in states:
-                states[entry.state].append(f"{entry.repository}/{entry.path}")
-    broken, failed = states[BROKEN], states[FAILED]
+        totals += Counter(documents=counts["documents"], copies=counts["copies"])
+        table, dead_numbers = FileTable.load(path), frozenset(dead.tolist())
+        entries += [entry for number, entry in enumerate(table.entries if table else ()) if number not in dead_numbers]
+    for entry in entries:
+        labels["repositories"].setdefault(entry.repository, 0)
     return {
-        **{name: totals[name] for name in ("documents", "copies", "files", "source_bytes")},
+        **{name: totals[name] for name in ("documents", "copies")},
         **{name: dict(sorted(counter.items())) for name, counter in labels.items()},
-        "broken": len(broken),
-        "failed": len(failed),
-        "broken_files": sorted(broken)[:100],
-        "failed_files": sorted(failed)[:100],
-        "text_files": count_text_files(paths),
+        **file_counts(entries),
+        "text_files": count_text_files(entry.path for entry in entries),
     }

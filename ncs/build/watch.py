@@ -11,6 +11,7 @@ from types import ModuleType
 from ncs.build.request import Changes, roots_of
 from ncs.build.update import update
 from ncs.config import BuildConfig
+from ncs.console import count
 from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
 from ncs.learn.embeddings import retraining_advice
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
@@ -19,12 +20,12 @@ Say = Callable[[str], None]
 Place = tuple[str, int, int]
 """A watched path with its device and inode: a path that was replaced must be watched again."""
 
-QUIET, MOST = 100, 800
+QUIET, MAX_SERIES = 100, 800
 """Milliseconds without an edit after which a series ends, and the longest series."""
-LOOK = 500
+INTERVAL = 500
 """Milliseconds between checks whether a root was replaced."""
-AGAIN, LONGEST = 2.0, 300.0
-"""Seconds until a failed update is retried, doubled each time up to LONGEST."""
+RETRY, MAX_RETRY = 2.0, 300.0
+"""Seconds until a failed update is retried, doubled each time up to MAX_RETRY."""
 
 
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
@@ -33,8 +34,11 @@ def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
     It is updated once at the start. Every update with changes and every failure is one line for `say`; a failed update
     is retried. Raises MissingExtra, what Index.load raises, and NcsError where the system cannot watch more folders.
     """
-    watchfiles, stop = _watchfiles(), stop or Event()
-    follower = Follower(folder, say)
+    try:
+        import watchfiles
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"ncs watch needs {error.name}; pip install 'neural-code-search[watch]'") from error
+    stop, follower = stop or Event(), Follower(folder, say)
     say(follower.greeting())
     while not stop.is_set():
         places = follower.places()
@@ -44,27 +48,26 @@ def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
                 break
         else:  # no root exists now; an update may still be due
             follower.step(())
-            stop.wait(LOOK / 1000)
-
-
-def _watchfiles() -> ModuleType:
-    try:
-        import watchfiles
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"ncs watch needs {error.name}; pip install 'neural-code-search[watch]'") from error
-    return watchfiles
+            stop.wait(INTERVAL / 1000)
 
 
 def _edits(watchfiles: ModuleType, places: Iterable[Place], stop: Event) -> Iterator[list[str]]:
-    """The paths of each series of edits; an empty list after every LOOK without any. Ends when a path is removed."""
+    """The paths of each series of edits; an empty list after an INTERVAL without any. Ends when a path is removed."""
     paths = [path for path, _, _ in places]
     if not paths:
         return
     try:
         for changes in watchfiles.watch(
-            *paths, watch_filter=None, debounce=MOST, step=QUIET, rust_timeout=LOOK, yield_on_timeout=True,
-            stop_event=stop, recursive=any(map(_is_folder, paths)), ignore_permission_denied=True,
-        ):  # fmt: skip
+            *paths,
+            watch_filter=None,
+            debounce=MAX_SERIES,
+            step=QUIET,
+            rust_timeout=INTERVAL,
+            yield_on_timeout=True,
+            stop_event=stop,
+            recursive=any(Path(path).is_dir() for path in paths),
+            ignore_permission_denied=True,
+        ):
             yield [path for _, path in changes]
     except FileNotFoundError:
         return
@@ -73,10 +76,6 @@ def _edits(watchfiles: ModuleType, places: Iterable[Place], stop: Event) -> Iter
             f"cannot watch {paths[0]} ({error}); allow more (sysctl fs.inotify.max_user_watches=524288),"
             " or poll: WATCHFILES_FORCE_POLLING=1"
         ) from error
-
-
-def _is_folder(path: str) -> bool:
-    return Path(path).is_dir()
 
 
 class Follower:
@@ -97,7 +96,10 @@ class Follower:
         roots = list(map(str, roots_of(self._description)))
         if not roots:
             raise BadInput(f"{self._folder} does not name its source files; build it again with: ncs build")
-        return f"watching {', '.join(roots)}: {self._description.counts['documents']:,} documents; stop with ctrl-c"
+        return f"watching {', '.join(roots)}: {self._size()}; stop with ctrl-c"
+
+    def _size(self) -> str:
+        return count(self._description.counts["documents"], "document")
 
     def places(self) -> tuple[Place, ...]:
         """The paths to watch: existing roots; for a root that is a file, its folder."""
@@ -140,7 +142,7 @@ class Follower:
         self._failures, self._last_failure = 0, ""
         seconds = self._clock() - began
         if changes:
-            self._say(f"{describe(changes)}; {self._description.counts['documents']:,} documents, {seconds:.1f} s")
+            self._say(f"{describe(changes)}; {self._size()}, {seconds:.1f} s")
         else:  # edits of files that are not indexed: spend at most half of the time on them
             self._not_before = self._clock() + seconds
         advice = retraining_advice(self._description)
@@ -154,18 +156,16 @@ class Follower:
         if line != self._last_failure:
             self._say(f"not updated: {line}")
         self._last_failure = line
-        wait = AGAIN if isinstance(error, IndexBusy) else min(AGAIN * 2**self._failures, LONGEST)
+        wait = RETRY if isinstance(error, IndexBusy) else min(RETRY * 2**self._failures, MAX_RETRY)
         self._failures += 1
         self._due = self._not_before = self._clock() + max(wait, self._clock() - began)
 
 
 def describe(changes: Changes) -> str:
-    """Which files changed: by name where it is one, else how many.
+    """The files that changed: a single one by name, several by their number.
 
     >>> describe(Changes(("r/a.py",), (), (), 3)), describe(Changes((), ("r/a.py", "r/b.py"), ("r/c.py",), 0))
     ('new: r/a.py', '2 changed, 1 removed')
     """
-    kinds = {"new": changes.added, "changed": changes.changed, "removed": changes.removed}
-    if sum(map(len, kinds.values())) == 1:
-        return "".join(f"{kind}: {path}" for kind, paths in kinds.items() for path in paths)
-    return ", ".join(f"{len(paths):,} {kind}" for kind, paths in kinds.items() if paths)
+    lines = [f"{kind}: {path}" for kind, paths in changes.kinds.items() for path in paths]
+    return lines[0] if len(lines) == 1 else str(changes)

@@ -8,38 +8,36 @@ import platform
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
-from ncs.cli import output
+from ncs.cli.info import counts_text, skipped_text
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json
-from ncs.console import count
+from ncs.console import count, is_fancy, rich_console, show_json, visible
 from ncs.errors import IndexFolderError, IndexNotFound, NcsError
 
 if TYPE_CHECKING:
     from ncs.index import Index
 
-Level: TypeAlias = Literal["ok", "note", "todo"]
-"""All is well; good to know; something should be done."""
-SECONDS = 5.0
-"""How long sources are checked for changes."""
 MAX_FILES = 3
 """Files of a kind that are named."""
 DISTRIBUTION = "neural-code-search"
-DEVELOPER_EXTRAS = ("dev",)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+LIBRARIES = ("numpy", "faiss-cpu", "fasttext", "tree-sitter")
+STYLES = {"ok": "green", "note": "dim", "todo": "bold yellow"}
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about the installation or an index. command: what to type, where something can be done."""
+    """One fact about the installation or an index: fine, good to know, or to be done, with what to type."""
 
-    level: Level
+    level: Literal["ok", "note", "todo"]
     about: str
     text: str
     command: str | None = None
@@ -47,7 +45,7 @@ class Finding:
 
 def doctor(
     index: IndexOption = None,
-    seconds: Annotated[float, typer.Option(min=0, help="How long to check files for changes.")] = SECONDS,
+    seconds: Annotated[float, Option(min=0, help="How long to check files for changes.")] = 5.0,
     as_json: Json = False,
 ) -> None:
     """Report what is installed, what the index has, what is stale or left out, and what to type.
@@ -56,79 +54,78 @@ def doctor(
 
     Example: ncs doctor -i .ncs
     """
-    findings = diagnose(index, seconds=seconds)
+    healthy, rows = True, []
+    for finding in diagnose(index, seconds):
+        healthy &= finding.level != "todo"
+        if as_json:
+            rows.append(asdict(finding))
+        else:
+            _show(finding)
     if as_json:
-        report = to_dict(findings)
-        output.show_json(report)
-        healthy = report["healthy"]
-    else:
-        healthy = output.show_findings(findings)
+        show_json({"healthy": healthy, "findings": rows})
     raise typer.Exit(FOUND if healthy else NOTHING_FOUND)
 
 
-def to_dict(findings: Iterable[Finding]) -> Mapping[str, Any]:
-    """For JSON: healthy (nothing is to be done) and findings."""
-    rows = [asdict(finding) for finding in findings]
-    return {"healthy": all(row["level"] != "todo" for row in rows), "findings": rows}
+def _show(finding: Finding) -> None:
+    """`level  text: command` on stdout, at once."""
+    text = visible(finding.text).replace("\n", " ") + (f": {finding.command}" if finding.command else "")
+    if is_fancy(sys.stdout):
+        from rich.text import Text
+
+        line = Text(f"{finding.level:<5} ", STYLES[finding.level]).append(text, "default not bold not dim")
+        rich_console().print(line, soft_wrap=True)
+    else:
+        print(f"{finding.level:<5} {text}", flush=True)
 
 
-def _command_line(*words: str | Path) -> str:
-    """A command as it can be typed, whatever folders are called.
-
-    >>> _command_line("ncs", "update", "-i", "my index")
-    "ncs update -i 'my index'"
-    """
-    return shlex.join(map(str, words))
-
-
-def diagnose(folder: Path | None, *, seconds: float = SECONDS) -> Iterator[Finding]:
-    """Everything, the installation first. folder: the index; None: the nearest."""
+def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
+    """Everything, the installation first. folder: the index; None: the nearest. seconds: for checking its sources."""
     from ncs.index import Index
     from ncs.storage.snapshot import find_index
 
-    yield from check_installation()
+    yield from _check_installation()
     try:
         index = Index.load(folder or find_index(Path.cwd()))
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
-        yield Finding(
-            "todo", "index", text, _command_line("ncs", "build", ".", *(() if folder is None else ("-i", folder)))
-        )
+        yield Finding("todo", "index", text, _command("build", ".", *(() if folder is None else ("-i", folder))))
         return
     except (IndexFolderError, OSError) as error:
         text, _, command = str(error).partition("; build it again with: ")
         yield Finding("todo", "index", text, command or None)
         return
     with index:
-        yield from check_index(index)
-        yield from check_sources(index, seconds=seconds)
-        yield from check_disk(index)
+        yield from _check_index(index)
+        yield from left_out(index.description.counts, index.description.notes)
+        yield from _check_sources(index, seconds)
+        yield from _check_disk(index)
 
 
-def check_installation() -> Iterator[Finding]:
-    """The program and its libraries, extras, grammars."""
+def _command(*words: str | Path) -> str:
+    """A command of ncs as it can be typed, whatever folders are called."""
+    return shlex.join(["ncs", *map(str, words)])
+
+
+def _check_installation() -> Iterator[Finding]:
+    """The program and its libraries, grammars, extras."""
     from ncs.extract.languages import LANGUAGES, installed
 
-    needed = requirements()
-    names = needed.pop("", [])
-    needed.pop("languages", None)
-    if missing := [name for name in names if _version(name) is None]:
-        text = f"required, but not installed: {', '.join(missing)}"
-        yield Finding("todo", "program", text, f"pip install {' '.join(missing)}")
+    missing = {extra: [name for name in names if _version(name) is None] for extra, names in requirements().items()}
+    if needed := missing.pop("", []):
+        text = f"required, but not installed: {', '.join(needed)}"
+        yield Finding("todo", "program", text, f"pip install {' '.join(needed)}")
     else:
-        libraries = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "faiss-cpu", "fasttext", "tree-sitter"))
-        version = _version(DISTRIBUTION) or "not installed"
-        yield Finding("ok", "program", f"ncs {version}, Python {platform.python_version()}, {libraries}")
-    missing = [name for name in LANGUAGES if not installed(name)]
-    yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(missing)} of {len(LANGUAGES)} languages are installed")
-    if missing:
+        version = f"ncs {_version(DISTRIBUTION) or 'not installed'}, Python {platform.python_version()}"
+        yield Finding("ok", "program", ", ".join([version, *(f"{name} {_version(name)}" for name in LIBRARIES)]))
+    absent = [name for name in LANGUAGES if not installed(name)]
+    yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(absent)} of {len(LANGUAGES)} languages are installed")
+    if absent:
         remedy = f"pip install '{DISTRIBUTION}[languages]'"
-        yield Finding("note", "grammars", f"not installed: {', '.join(missing)}", remedy)
-    extras = {extra: names for extra, names in needed.items() if extra not in DEVELOPER_EXTRAS}
-    missing_by_extra = {extra: [name for name in names if _version(name) is None] for extra, names in extras.items()}
-    if complete := [extra for extra, names in missing_by_extra.items() if not names]:
+        yield Finding("note", "grammars", f"not installed: {', '.join(absent)}", remedy)
+    extras = {extra: names for extra, names in missing.items() if extra not in ("languages", "dev")}
+    if complete := [extra for extra, names in extras.items() if not names]:
         yield Finding("ok", "extras", f"extras installed: {', '.join(complete)}")
-    for extra, names in missing_by_extra.items():
+    for extra, names in extras.items():
         if names:
             text = f"extra {extra} is not installed ({', '.join(names)})"
             yield Finding("note", "extras", text, f"pip install '{DISTRIBUTION}[{extra}]'")
@@ -142,15 +139,13 @@ def requirements() -> dict[str, list[str]]:
         return {}
     extras: dict[str, list[str]] = {}
     for line in lines:
-        requirement, _, marker = line.partition(";")
-        name, extra = _NAME.match(requirement.strip()), _EXTRA.search(marker)
-        if name:
-            extras.setdefault(extra[1] if extra else "", []).append(name[0])
+        if match := _REQUIREMENT.match(line):
+            extras.setdefault(match[2] or "", []).append(match[1])
     return extras
 
 
 def _version(name: str) -> str | None:
-    """Of an installed distribution; of fasttext, of any that provides the module."""
+    """The version of an installed distribution; for fasttext, that of any which provides the module."""
     if name == "fasttext":
         from ncs.learn.fasttext import distribution
 
@@ -161,15 +156,15 @@ def _version(name: str) -> str | None:
         return None
 
 
-def check_index(index: Index) -> Iterator[Finding]:
-    """Documents, what was left out, word vectors, tuned weights."""
+def _check_index(index: Index) -> Iterator[Finding]:
+    """Documents, word vectors, tuned weights."""
     from ncs.answer import not_ready
     from ncs.learn.confidence import TUNED
     from ncs.learn.embeddings import retraining_advice
 
-    counts, update = index.description.counts, _command_line("ncs", "update", "-i", index.folder)
+    counts, update = index.description.counts, _command("update", "-i", index.folder)
     about = f"{count(len(index), 'document')} of {count(len(counts['repositories']), 'repository', 'repositories')}"
-    languages = ", ".join(f"{name} {n:,}" for name, n in counts["languages"].items())
+    languages = counts_text(counts["languages"])
     yield Finding("ok", "index", f"{index.folder}: {about} in {languages}; of {index.description.created}")
     for pending in not_ready(index):
         yield Finding("todo", "index", f"{pending}; wait for the build, or start it again", update)
@@ -179,14 +174,12 @@ def check_index(index: Index) -> Iterator[Finding]:
         yield Finding("ok", "vectors", f"word vectors by {counts.get('embeddings', 'none')}")
     if (index.folder / TUNED).exists():
         yield Finding("ok", "weights", "tuned to your queries; undo with: ncs tune --reset")
-    yield from left_out(counts, index.description.notes)
 
 
 def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Finding]:
-    """What of the sources is not in the index, and why."""
-    skipped = {reason: n for reason, n in sorted(counts.get("skipped", {}).items()) if n}
-    if skipped:
-        yield Finding("note", "skipped", ", ".join(f"{n:,} {reason}" for reason, n in skipped.items()))
+    """The parts of the sources that are not in the index, with the reasons."""
+    if skipped := skipped_text(counts.get("skipped", {})):
+        yield Finding("note", "skipped", skipped)
     for name, text in (
         ("broken", "with syntax errors (what could be parsed is indexed)"),
         ("failed", "could not be parsed"),
@@ -201,19 +194,19 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
         yield Finding("note", "build", text.rstrip(" ;,:") if pip else note, f"pip install{command}" if pip else None)
 
 
-def check_sources(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding]:
-    """What has changed since the index was built or updated; nothing is written."""
+def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
+    """Report what has changed since the index was built or updated, without writing anything."""
     from ncs.build.file_cache import made_by
     from ncs.build.request import find_changes, request_of, roots_of
 
-    description, update = index.description, _command_line("ncs", "update", "-i", index.folder)
+    description, update = index.description, _command("update", "-i", index.folder)
     roots = roots_of(description)
     if not roots:
         yield Finding("note", "sources", "the index does not name its source files: it cannot be updated")
         return
     if missing := [str(root) for root in roots if not root.exists()]:
         text = f"source folder missing ({', '.join(missing)}); results come from the old index"
-        yield Finding("todo", "sources", text, _command_line("ncs", "build", "SOURCES", "-i", index.folder))
+        yield Finding("todo", "sources", text, _command("build", "SOURCES", "-i", index.folder))
         return
     if description.counts["sources"]["made_by"] != made_by():
         text = "read by another version of ncs or its grammars; the next update reads all files again"
@@ -225,18 +218,16 @@ def check_sources(index: Index, *, seconds: float = SECONDS) -> Iterator[Finding
         yield Finding("todo", "sources", str(error), update)
         return
     changes = difference.changes
-    kinds = {"new": changes.added, "changed": changes.changed, "removed": changes.removed}
     checked = f"{count(changes.unchanged + len(changes.added) + len(changes.changed), 'file')} checked"
     checked += "" if difference.complete else f" in {seconds:g} s, there may be more"
     if changes:
-        changed = ", ".join(f"{len(paths):,} {kind}" for kind, paths in kinds.items() if paths)
-        first = next(path for paths in kinds.values() for path in paths)
-        yield Finding("todo", "sources", f"out of date: {changed} ({first} ...); {checked}", update)
+        first = next(path for paths in changes.kinds.values() for path in paths)
+        yield Finding("todo", "sources", f"out of date: {changes} ({first} ...); {checked}", update)
     else:
         yield Finding("ok", "sources", f"nothing changed since {description.created}; {checked}")
 
 
-def check_disk(index: Index) -> Iterator[Finding]:
+def _check_disk(index: Index) -> Iterator[Finding]:
     """Whether an update could be written."""
     from ncs.build.pipeline import SPACE
     from ncs.build.request import roots_of
@@ -244,13 +235,10 @@ def check_disk(index: Index) -> Iterator[Finding]:
     folder = index.folder
     if not os.access(folder, os.W_OK):
         text = f"{folder} is read-only: it can be searched, but not updated; build one where you may write"
-        roots = [str(root) for root in roots_of(index.description)] or ["SOURCES"]
-        yield Finding("note", "disk", text, _command_line("ncs", "build", *roots, "-i", "FOLDER"))
+        roots = roots_of(index.description) or ("SOURCES",)
+        yield Finding("note", "disk", text, _command("build", *roots, "-i", "FOLDER"))
         return
     free, needed = shutil.disk_usage(folder).free, SPACE * int(index.description.counts.get("source_bytes", 0))
     text = f"{free / 1e6:,.0f} MB free; an update may need {needed / 1e6:,.0f} MB"
-    yield (
-        Finding("ok", "disk", text)
-        if free >= needed
-        else Finding("todo", "disk", text, _command_line("df", "-h", folder))
-    )
+    enough = free >= needed
+    yield Finding("ok" if enough else "todo", "disk", text, None if enough else shlex.join(["df", "-h", str(folder)]))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from ncs.cli import output
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder, open_index
+from ncs.console import count, say, show_json, show_table
+from ncs.storage.file_roles import OUTLINES
+
+MAX_REPOSITORIES = 20
 
 
 def info(
     index: IndexOption = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Read every file and compare its checksum.")] = False,
+    verify: Annotated[bool, Option("--verify", help="Read every file and compare its checksum.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what is in the index: repositories, languages, documents, configuration, sizes.
@@ -25,14 +30,14 @@ def info(
     with Index.load(index_folder(index), verify=verify) as opened_index:
         description = describe(opened_index)
     if as_json:
-        output.show_json(description)
+        show_json(description)
     else:
-        output.show_info(description)
+        _show(description)
 
 
 def words(
-    word: Annotated[str, typer.Argument(help="A word.", show_default=False)],
-    n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 10,
+    word: Annotated[str, Argument(help="A word.", show_default=False)],
+    n: Annotated[int, Option("-n", min=1, help="How many.")] = 10,
     as_json: Json = False,
     index: IndexOption = None,
 ) -> None:
@@ -40,17 +45,69 @@ def words(
 
     Example: ncs words keyboard
     """
-    from ncs.answer import words_like
+    from ncs.answer import similar_words
 
     with open_index(index) as opened_index:
-        answer = words_like(opened_index, word, n)
+        answer = similar_words(opened_index, word, n)
     neighbors = answer["words"]
     if neighbors is None:
         hint = f"; similar words: {', '.join(answer['near'])}" if answer["near"] else ""
-        output.say(f"ncs: no match for {word!r}{hint}")
+        say(f"ncs: no match for {word!r}{hint}")
         raise typer.Exit(NOTHING_FOUND)
     if as_json:
-        output.show_json({"word": word, "words": neighbors})
+        show_json({"word": word, "words": neighbors})
     else:
-        output.show_table(f"words used like {word!r}", [(row["word"], f"{row['similarity']:.3f}") for row in neighbors])
+        show_table(f"words used like {word!r}", [(row["word"], f"{row['similarity']:.3f}") for row in neighbors])
     raise typer.Exit(FOUND if neighbors else NOTHING_FOUND)
+
+
+def documents_text(counts: Mapping[str, Any]) -> str:
+    """The numbers of functions and of other documents."""
+    outlines = sum(n for kind, n in counts["kinds"].items() if kind in OUTLINES)
+    functions = count(counts["documents"] - outlines, "function")
+    return f"{functions}, {outlines:,} classes and top-level blocks" if outlines else functions
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """`java 5, python 5`."""
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
+
+
+def skipped_text(skipped: Mapping[str, int]) -> str:
+    """The numbers of skipped files by reason; empty for none."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
+
+
+def _show(description: Mapping[str, Any]) -> None:
+    fit = description["config"].get(description["embeddings"], {})
+    settings = ", ".join(f"{name}={value}" for name, value in fit.items() if value is not None)
+    training = description.get("training") or {}
+    then, now = training.get("without_vector", 0), training.get("without_vector_now", 0)
+    drift = f"; {now:.1%} of words without a vector, {then:.1%} when learned" if now > then else ""
+    vectors = description["vectors"]
+    exact = vectors["kind"] == "exact"
+    search = "all of them are compared" if exact else f"approximately, by {vectors['lists']:,} lists"
+    by = f"by ncs {description['versions'].get('ncs')}, format {description['format']}"
+    copies = count(description["copies"], "exact copy", "exact copies")
+    rows = [
+        ("index", description["index"]),
+        ("created", f"{description['created']} {by}"),
+        ("documents", f"{documents_text(description)}, and {copies} of them"),
+        ("files", f"{description['files']:,} ({description.get('source_bytes', 0) / 1e6:,.1f} MB)"),
+        ("languages", counts_text(description["languages"])),
+        ("kinds", counts_text(description["kinds"])),
+        ("as text", counts_text(description.get("text_files", {})) or "none"),
+        ("words", f"{description['words']:,}; embeddings by {description['embeddings']}{drift}"),
+        ("learning", description.get("pending") or settings),
+        ("vectors", f"{vectors['kind']}: {search}"),
+        ("size", f"{sum(description['bytes'].values()) / 1e6:,.1f} MB"),
+        ("skipped", skipped_text(description["skipped"]) or "nothing"),
+        ("broken, failed", f"{description['broken']:,} with syntax errors, {description['failed']:,} not parsed"),
+        *(("note", note) for note in description["notes"]),
+    ]
+    show_table("", rows)
+    repositories = sorted(description["repositories"].items(), key=lambda item: (-item[1], item[0]))
+    title = count(len(repositories), "repository", "repositories")
+    show_table(title, [(name, f"{n:,}") for name, n in repositories[:MAX_REPOSITORIES]])
+    if len(repositories) > MAX_REPOSITORIES:
+        say(f"... and {len(repositories) - MAX_REPOSITORIES:,} more; all of them: ncs info --json")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
@@ -14,10 +15,10 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: id
 import typer
 import typer.core
 import typer.main
+from typer import Option
 
 from ncs import __version__
-from ncs.console import say
-from ncs.errors import NcsError
+from ncs.exit_status import main_program
 
 EXIT_STATUS = (
     "Exit status: 0 found or done; 1 nothing found, or not good enough; 2 error, one line on stderr with the remedy;"
@@ -26,24 +27,24 @@ EXIT_STATUS = (
 COMMANDS = {
     "build": "build:build",
     "update": "update:update",
-    "watch": "watch:watch",
+    "watch": "update:watch",
     "query": "query:query",
     "similar": "query:similar",
     "info": "info:info",
     "words": "info:words",
     "doctor": "doctor:doctor",
     "map": "map:draw_map",
-    "eval": "eval:eval_queries",
+    "eval": "evaluate:eval_queries",
     "evaluate": "evaluate:evaluate",
     "tune": "tune:tune",
-    "annotate": "annotate:annotate",
+    "annotate": "evaluate:annotate",
     "train": "train:train",
     "explain-attention": "train:explain_attention",
     "serve": "serve:serve",
-    "mcp": "mcp:mcp",
-    "corpus": "corpus:app",
+    "mcp": "serve:mcp",
+    "corpus": "train:corpus",
 }
-"""Name -> module of this package and function (or group of commands), in the order of the help."""
+"""Name -> module of this package and function, in the order of the help."""
 FORWARDED = ("train",)
 """Commands whose arguments another parser reads."""
 
@@ -61,8 +62,6 @@ class LazyGroup(typer.core.TyperGroup):
             return None
         module, _, function = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(f"ncs.cli.{module}"), function)
-        if isinstance(command, typer.Typer):
-            return typer.main.get_command(command)
         single = typer.Typer(add_completion=False, context_settings=SETTINGS)
         forwarded = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
         single.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
@@ -91,38 +90,30 @@ def _version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
-def _run() -> None:
-    """`ncs` alone, in a terminal, is the interactive search; anything else is a command."""
-    if len(sys.argv) == 1:
-        from ncs.cli import interactive
-
-        if interactive.is_available():
-            interactive.search()
-            return
-    app()
-
-
-def main(run: Callable[[], None] = _run) -> None:
-    """The `ncs` command: an NcsError is one line on stderr and exit status 2."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The `ncs` command; without arguments, in a terminal, the interactive search. Exits."""
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    try:
-        run()
-    except NcsError as error:
-        say(f"ncs: {' '.join(str(error).splitlines())}")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        say("ncs: interrupted")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader (head, less) has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+
+
+@main_program("ncs")
+def _run(arguments: Sequence[str]) -> int:
+    terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not arguments and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual"):
+        from ncs.cli.options import index_folder
+        from ncs.serve.tui.app import run
+
+        run(index_folder(None))
+    else:
+        app(arguments)
+    return 0
 
 
 if __name__ == "__main__":

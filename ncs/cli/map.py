@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from ncs.cli import output
 from ncs.cli.options import IndexOption, Quiet, index_folder, without_none
+from ncs.console import say, tracker
 
 
 def draw_map(
     index: IndexOption = None,
     points: Annotated[
-        int | None, typer.Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
+        int | None, Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the sample and the picture.")] = None,
+    seed: Annotated[int | None, Option(help="Of the sample and the picture.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw the index as a picture of its document vectors, for the page of `ncs serve`.
@@ -25,6 +25,6 @@ def draw_map(
     from ncs.build.map import make_map
 
     folder = index_folder(index)
-    project_map = make_map(folder, track=output.tracker(quiet), **without_none(points=points, seed=seed))
+    project_map = make_map(folder, track=tracker(quiet), **without_none(points=points, seed=seed))
     if not quiet:
-        output.say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
+        say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")

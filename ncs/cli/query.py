@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from ncs.cli import output
+from ncs.cli.hits import choose_format, show
 from ncs.cli.options import (
     FOUND,
     NOTHING_FOUND,
@@ -29,41 +30,40 @@ from ncs.cli.options import (
     complete_ranker,
     open_index,
 )
+from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
     from ncs.index import Index
-    from ncs.search.locate_source import SourceLocator
+    from ncs.storage.snapshot import Snapshot
 
 
 def query(
-    text: Annotated[list[str], typer.Argument(help="What the function does, or its name.", show_default=False)],
+    text: Annotated[list[str], Argument(help="What the function does, or its name.", show_default=False)],
     k: Hits = 10,
     ranker: Annotated[
         str,
-        typer.Option(
-            help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=complete_ranker
-        ),
+        Option(help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=complete_ranker),
     ] = DEFAULT_RANKER,
     language: Language = None,
     repository: Repository = None,
     path: PathGlob = None,
     kind: Kind = None,
     functions_only: Annotated[
-        bool, typer.Option("--functions-only", help="No classes, no top-level code, no settings.")
+        bool, Option("--functions-only", help="No classes, no top-level code, no settings.")
     ] = False,
     form: FormatOption = None,
     as_json: Json = False,
     jsonl: Jsonl = False,
     all_lines: AllLines = False,
     no_code: NoCode = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Explain each hit.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Explain each hit.")] = False,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
+        float | None, Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
     ] = None,
-    unfold: Annotated[bool, typer.Option("--unfold", help="Near duplicates as hits of their own.")] = False,
+    unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
     open_hit: Open = None,
     index: IndexOption = None,
     store: Store = None,
@@ -75,7 +75,7 @@ def query(
     """
     from ncs.answer import ask
 
-    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl)
     with open_index(index, store) as opened_index:
         answer = ask(
             opened_index, " ".join(text), max(k, open_hit or 0),
@@ -87,7 +87,7 @@ def query(
 
 
 def similar(
-    place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
+    place: Annotated[str, Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
     k: Hits = 10,
     language: Language = None,
     repository: Repository = None,
@@ -108,7 +108,7 @@ def similar(
     """
     from ncs.answer import ask_similar
 
-    form = output.choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl)
     with open_index(index) as opened_index:
         answer = ask_similar(
             opened_index, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
@@ -126,25 +126,23 @@ def _show(
     answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
 ) -> None:
     """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
-    from ncs.search.locate_source import SourceLocator
-
-    locator = SourceLocator(index.snapshot)
     try:
         if open_hit is None:
-            count = output.show(answer, form, locator, code=code, all_lines=all_lines, quiet=quiet)
+            count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
         else:
-            count = _open(answer, open_hit, locator)
+            count = _open(answer, open_hit, index.snapshot)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FOUND) from None
     for note in answer["notes"] if not quiet else ():
-        output.say(f"ncs: {note}")
+        say(f"ncs: {note}")
     raise typer.Exit(FOUND if count else NOTHING_FOUND)
 
 
-def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
+def _open(answer: Answer, number: int, snapshot: Snapshot) -> int:
     """Open one hit; how many were opened."""
+    from ncs.search.locate_source import SourceLocator
     from ncs.serve.editors import open_in_editor
 
     hits = answer["hits"]
@@ -152,6 +150,6 @@ def _open(answer: Answer, number: int, locator: SourceLocator) -> int:
         return 0
     if number > len(hits):
         raise BadInput(f"no hit {number}; the last one is {len(hits)}")
-    if note := open_in_editor(hits[number - 1], locator, os.environ):
-        output.say(f"ncs: {note}")
+    if note := open_in_editor(hits[number - 1], SourceLocator(snapshot), os.environ):
+        say(f"ncs: {note}")
     return 1

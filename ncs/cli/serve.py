@@ -1,42 +1,44 @@
-"""`ncs serve`: answers over HTTP."""
+"""`ncs serve` and `ncs mcp`: answers over HTTP, and the tools of coding agents."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from ncs.cli import output
 from ncs.cli.options import Store, TokenFile, index_folder, without_none
+from ncs.console import say
 from ncs.errors import BadInput, MissingExtra
 
 
 def serve(
     index: Annotated[
-        list[str] | None,
-        typer.Option("-i", "--index", help="Index folder, or name=FOLDER; repeatable.", show_default=".ncs"),
+        list[str] | None, Option("-i", "--index", help="Index folder, or name=FOLDER; repeatable.", show_default=".ncs")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but loopback lets others read your code.")
+        str, Option(help="Address to listen on; any but loopback lets others read your code.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8765,
+    port: Annotated[int, Option(min=0, max=65535, help="0: any free port.")] = 8765,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Further host name of the server, behind a proxy; repeatable.")
+        list[str] | None, Option(help="Further host name of the server, behind a proxy; repeatable.")
     ] = None,
     token_file: TokenFile = None,
     feedback: Annotated[
-        list[str] | None,
-        typer.Option(help="FILE for votes, for `ncs tune`; name=FILE for further indexes; repeatable."),
+        list[str] | None, Option(help="FILE for votes, for `ncs tune`; name=FILE for further indexes; repeatable.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, max=64, help="Search processes.", show_default="one per core, at most 4")
+        int | None, Option(min=0, max=64, help="Search processes.", show_default="one per core, at most 4")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
+        float | None, Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")
     ] = None,
     store: Store = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No line per request.")] = False,
+    quiet: Annotated[bool, Option("-q", "--quiet", help="No line per request.")] = False,
 ) -> None:
     """Answer searches over HTTP, on this machine only unless --host says otherwise.
 
@@ -53,8 +55,68 @@ def serve(
         **without_none(seconds=time_limit),
     )  # fmt: skip
     token = read_token(token_file, os.environ)
-    try:
+    with _needing("serve", "server"):
         from ncs.serve.http import app
+    app.serve(settings, token, say)
+
+
+def mcp(
+    root: Annotated[
+        list[Path] | None,
+        Option(
+            help="Project folder; repeatable. It is indexed in its .ncs.",
+            show_default="those of the client, else this folder",
+        ),
+    ] = None,
+    index: Annotated[list[Path] | None, Option("-i", "--index", help="An index elsewhere; repeatable.")] = None,
+    http: Annotated[bool, Option("--http", help="Over HTTP instead of stdio, for this machine only.")] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="With --http; 0: any free port.")] = 8767,
+    token_file: TokenFile = None,
+    wait: Annotated[
+        float | None, Option(min=0, max=60, help="Seconds an answer waits for a build or update.", show_default="5")
+    ] = None,
+    store: Store = None,
+    install: Annotated[
+        bool, Option("--install", help="Print the configuration of the usual clients; nothing is written.")
+    ] = False,
+) -> None:
+    """Let coding agents search: an MCP server. It builds missing indexes, and keeps indexes up to date.
+
+    Example: ncs mcp --install; the client starts it, as: ncs mcp
+    """
+    from ncs.serve.http.settings import read_token
+    from ncs.serve.mcp.install import instructions
+    from ncs.serve.mcp.projects import Settings
+
+    folders, indexes = tuple(root or ()), tuple(index or ())
+    if install:
+        options = [text for folder in folders for text in ("--root", str(folder.resolve()))]
+        options += [text for folder in indexes for text in ("-i", str(folder.resolve()))]
+        options += ["--store", store] if store else []
+        typer.echo(instructions(options), nl=False)
+        return
+    if not (folders or indexes) and (environment_index := os.environ.get("NCS_INDEX")):
+        indexes = (Path(environment_index),)
+    if token_file is not None and not http:
+        raise BadInput("--token-file needs --http; over stdio only the client that started the server can use it")
+    if store and (folders or len(indexes) != 1):
+        raise BadInput("--store goes with one index; name its folder with -i")
+    settings = Settings(folders, indexes, client_roots=not http, **without_none(wait=wait, store=store))
+    token = read_token(token_file, os.environ) if http else None
+    with _needing("mcp", "mcp"):
+        from ncs.serve.mcp import server
+    if http:
+        server.serve_http(settings, port, token, say)
+    else:
+        server.serve_stdio(settings)
+
+
+@contextmanager
+def _needing(command: str, extra: str) -> Iterator[None]:
+    """Raise MissingExtra for a module that is not installed."""
+    try:
+        yield
     except ImportError as error:
-        raise MissingExtra(f"ncs serve needs {error.name}; pip install 'neural-code-search[server]'") from error
-    app.serve(settings, token, output.say)
+        if str(error.name).startswith("ncs"):
+            raise
+        raise MissingExtra(f"ncs {command} needs {error.name}; pip install 'neural-code-search[{extra}]'") from error

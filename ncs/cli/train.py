@@ -1,15 +1,16 @@
-"""`ncs train` and `ncs explain-attention`: learned heads; unif parses the arguments of `train`."""
+"""`ncs train`, `ncs explain-attention` and `ncs corpus`: learned heads, and data sets to learn them from."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
+from typer import Argument, Option
 
-from ncs.cli import output
-from ncs.cli.options import NOTHING_FOUND, IndexOption, open_index
+from ncs.cli.options import NOTHING_FOUND, IndexOption, Json, Quiet, open_index, without_none
+from ncs.console import say, show_json, tracker
 
 if TYPE_CHECKING:
     from ncs.search.unif import UnifRanker
@@ -25,12 +26,12 @@ def train(context: typer.Context) -> None:
 
 
 def explain_attention(
-    text: Annotated[str, typer.Argument(help="A query, or a function's name: its first hit is shown.")],
+    text: Annotated[str, Argument(help="A query, or a function's name: its first hit is shown.")],
     index: IndexOption = None,
     head: Annotated[
-        Path | None, typer.Option(help="A head or the run that made it; else the one the index was built with.")
+        Path | None, Option(help="A head or the run that made it; else the one the index was built with.")
     ] = None,
-    n: Annotated[int, typer.Option("-n", help="How many words.")] = 10,
+    n: Annotated[int, Option("-n", help="How many words.")] = 10,
 ) -> None:
     """Show which words of the best hit a learned head weights, beside TF-IDF.
 
@@ -42,7 +43,7 @@ def explain_attention(
         loaded = Head.load(head) if head else cast("UnifRanker", opened_index.ranker("unif")).head
         hits = opened_index.ranker().search(text, 1)
         if not hits:
-            output.say(f"ncs: no match for {text!r}")
+            say(f"ncs: no match for {text!r}")
             raise typer.Exit(NOTHING_FOUND)
         row = hits[0][0]
         document = opened_index.documents.document(row)
@@ -51,3 +52,46 @@ def explain_attention(
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
     typer.echo("\n".join(lines))
+
+
+def corpus(
+    name: Annotated[Literal["codesearchnet"], Argument(help="Whose shape and filters the data set has.")],
+    sources: Annotated[
+        list[Path],
+        Argument(help="Folders of repositories (bare ones too), archives, site-packages.", show_default=False),
+    ],
+    out: Annotated[Path, Argument(help="Folder of the corpus; an interrupted run resumes.", show_default=False)],
+    language: Annotated[list[str] | None, Option(help="Only this language; repeatable.", show_default="all")] = None,
+    license: Annotated[
+        list[str] | None,
+        Option(
+            "--license",
+            "--licence",
+            help="Allowed SPDX id; repeatable.",
+            show_default="those that permit redistribution of parts",
+        ),
+    ] = None,
+    any_license: Annotated[
+        bool, Option("--any-license", "--any-licence", help="Repositories without an allowed license, too.")
+    ] = False,
+    seed: Annotated[int | None, Option(help="Of the split by repository.")] = None,
+    workers: Annotated[int | None, Option(min=1, help="Processes.", show_default="one per core")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make data sets to learn from and to evaluate on: pairs of function and documentation from repositories.
+
+    Example: ncs corpus codesearchnet ./repos ./corpus
+    """
+    from corpora.codesearchnet.pipeline import Rules, make_corpus, show
+
+    values = {
+        "languages": tuple(sorted(language or ())) or None,
+        "licenses": () if any_license else tuple(sorted(license or ())) or None,
+    }
+    rules = Rules(any_license=any_license, **without_none(**values, seed=seed))
+    statistics = make_corpus(sources, out, rules, workers=workers, track=tracker(quiet))
+    if as_json:
+        show_json(statistics)
+    else:
+        show(statistics)

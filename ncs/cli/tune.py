@@ -6,21 +6,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from ncs.cli import output
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, open_index
+from ncs.console import say, show_json
 from ncs.errors import BadInput
 
 
 def tune(
     from_feedback: Annotated[
-        Path | None, typer.Option(help="Lines of a query, a tab, and the id, path:line or name of its function.")
+        Path | None, Option(help="Lines of a query, a tab, and the id, path:line or name of its function.")
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="TREC qrels; then --from-feedback has lines of a query id, a tab, a query.")
+        Path | None, Option(help="TREC qrels; then --from-feedback has lines of a query id, a tab, a query.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Use the weights even if they are not better.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Go back to the default weights.")] = False,
+    force: Annotated[bool, Option("--force", help="Use the weights even if they are not better.")] = False,
+    reset: Annotated[bool, Option("--reset", help="Go back to the default weights.")] = False,
     as_json: Json = False,
     index: IndexOption = None,
 ) -> None:
@@ -38,12 +39,12 @@ def tune(
     with open_index(index) as opened_index:
         if from_feedback is None:
             removed = tuning.reset(opened_index.snapshot)
-            output.say("removed the tuned weights" if removed else "there are no tuned weights")
+            say("removed the tuned weights" if removed else "there are no tuned weights")
             return
         feedback = read_feedback(from_feedback, opened_index.documents, qrels=qrels)
         tuned = tuning.tune(opened_index.snapshot, feedback, force=force)
     if as_json:
-        output.show_json(asdict(tuned))
+        show_json(asdict(tuned))
     else:
         typer.echo(tuning.summary(tuned))
     raise typer.Exit(FOUND if tuned.written else NOTHING_FOUND)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncs.extract.languages import LANGUAGES, Language, is_readable, language_of
+from ncs.extract.languages import LANGUAGES, Language, language_of
 from ncs.extract.pool import Extraction, extract_files
 from ncs.extract.readers import FRONTENDS, read_code, readable
 from ncs.types import Document
 
-__all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extract_files", "is_readable", "language_of"]
+__all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extract_files", "language_of"]
 __all__ += ["readable"]
 
 

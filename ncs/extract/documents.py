@@ -1,16 +1,36 @@
-"""The functions of a source file made into Documents: what every front end shares."""
+"""Makes Documents of a source file: functions, and outside them classes and the top level.
+
+A class is an outline, found by its name, its documentation and its fields. Its methods are documents of their own, and
+their names are not among its words: that gained nothing on six repositories and ranked the class above the method in
+question. The top level of a file (constants, statements, its docstring) is one document, named like the file, or
+several, cut at empty lines. Imports and license headers are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import NamedTuple
 
 from ncs.extract.comments import Comments
 from ncs.extract.languages import Language
+from ncs.extract.source_bytes import NOT_BRACKETS, Span, gaps, outermost
 from ncs.types import Document, Field, Tokens
 
+MAX_LINES = 60
+"""Lines of a block; a longer top level is cut at empty lines."""
 _LAYOUT = b" \t\r\n\f\v\0"
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from\s+\S+\s+)?import\s*(?:\([^)]*\)|\{[^}]*\}[^\n]*|[^\n]*)"
+    rb"|^[ \t]*(?:package|using|use|require|require_relative|include|mod|namespace)\b[^\n]*"
+    rb"|^[ \t]*#[ \t]*include[^\n]*|^[^\n=]*=[ \t]*require\([^\n]*",
+    re.MULTILINE,
+)
+_EMPTY_LINES = re.compile(rb"\n[ \t]*(?:\n[ \t]*)+")
+_BODY_START = re.compile(rb"[ \t]*\{[ \t]*$|[ \t]*:[ \t]*$")
 
 
 class Function(NamedTuple):
@@ -27,21 +47,37 @@ class Function(NamedTuple):
     """Where its docstring starts; -1 without."""
 
 
-def documents_of(
-    source: bytes,
-    functions: Iterable[Function],
-    comments: Comments,
-    language: Language,
-    repository: str,
-    path: str,
-    bare: bytes | bytearray = b"",
-) -> list[Document]:
-    """Documents of a file.
+class Class(NamedTuple):
+    """A class in a source file."""
 
-    functions: in source order, the enclosing before the enclosed. bare: of a language with `layout`, the source with
-    comments and strings blanked out. The digest is over the code without comments and layout, unless layout is
-    syntax; strings keep theirs.
+    start: int
+    end: int
+    name: str
+    scope: Tokens
+
+
+class File(NamedTuple):
+    """A source file. bare: of a language with `layout`, the source with comments and strings blanked out."""
+
+    source: bytes
+    comments: Comments
+    language: Language
+    repository: str
+    path: str
+    bare: bytes | bytearray = b""
+
+
+def digest_of(code: bytes | bytearray) -> bytes:
+    """The digest by which exact copies are recognized."""
+    return blake2b(code, digest_size=16).digest()
+
+
+def documents_of(file: File, functions: Iterable[Function]) -> list[Document]:
+    """Documents of functions, in source order, the enclosing before the enclosed.
+
+    The digest is over the code without comments and layout, unless layout is syntax; strings keep theirs.
     """
+    source, comments, language, repository, path, bare = file
     code = mark_layout(bytes(comments.code), bare) if language.layout else comments.code
     documents: list[Document] = []
     place = f"{repository}/{path}:"
@@ -79,15 +115,10 @@ def documents_of(
                 qualified_name=".".join((*scope, name)),
                 words=words,
                 code=_dedented(source, start, text).decode("utf-8", "replace"),
-                digest=blake2b(hashed, digest_size=16).digest(),
+                digest=digest_of(hashed),
             )
         )
     return documents
-
-
-def layout_free_digest(code: bytes) -> bytes:
-    """The digest of code whose layout does not matter."""
-    return blake2b(code.translate(None, _LAYOUT), digest_size=16).digest()
 
 
 def _dedented(source: bytes, start: int, code: bytes) -> bytes:
@@ -97,7 +128,6 @@ def _dedented(source: bytes, start: int, code: bytes) -> bytes:
 
 
 _SPACE = b" \t\r\f\v"
-_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _SAME, _DEEPER, _SHALLOWER = 0x0E, 0x0F, 0x10
 """Marks: control characters, no white space; _SHALLOWER and up for one level less and more."""
 _MOST_LEVELS = 15
@@ -124,7 +154,7 @@ def mark_layout(code: bytes, bare: bytes | bytearray) -> bytes:
                     column = len(line[:column].expandtabs())
                 marked[at - 1] = _SAME if column == last else _mark(levels, column)
                 last = column
-            if brackets := line.translate(None, _NO_BRACKETS):
+            if brackets := line.translate(None, NOT_BRACKETS):
                 closing = brackets.count(b")") + brackets.count(b"]") + brackets.count(b"}")
                 depth = max(0, depth + len(brackets) - 2 * closing)
         at += len(line) + 1
@@ -144,3 +174,134 @@ def _mark(levels: list[int], column: int) -> int:
         levels.append(column)
         return _DEEPER if not left else _SHALLOWER + _MOST_LEVELS  # between two levels: an error in the file
     return _SHALLOWER + min(left, _MOST_LEVELS) - 1 if left else _SAME
+
+
+class Outlines:
+    """Documents for the classes of a file and its top level."""
+
+    def __init__(
+        self,
+        file: File,
+        literals: Sequence[tuple[int, str]],
+        names: Callable[[Sequence[Span]], dict[Field, Tokens]],
+    ) -> None:
+        """literals: where strings start, in order, and their text. names: those in some ranges, by field."""
+        self._file, self._literals, self._names = file, literals, names
+        self._line_ends = [match.start() for match in re.finditer(rb"\n", file.source)]
+
+    def documents(self, functions: Sequence[Function], classes: Sequence[Class]) -> list[Document]:
+        """The documents in source order. functions and classes: sorted, the enclosing before the enclosed.
+
+        Classes inside functions belong to these.
+        """
+        source = self._file.source
+        names = {(function.start, function.end): function.name for function in functions}
+        bodies = outermost(sorted(names, key=_enclosing_first))
+        starts = [start for start, _ in bodies]
+        documents = []
+        for number, (start, end, name, scope) in enumerate(classes):
+            before = bisect_left(starts, start)
+            if before and bodies[before - 1][1] > start:
+                continue
+            members = [span for span in bodies[before : bisect_left(starts, end)] if span[1] <= end]
+            for other in classes[number + 1 :]:
+                if other.start >= end:
+                    break
+                members.append((other.start, other.end))
+            members = outermost(sorted(members, key=_enclosing_first))
+            code = _outline(source, start, end, {span: names.get(span, "") for span in members})
+            own = list(gaps(start, end, members))
+            documents.append(self._document((start, end), "class", name, scope, own, members, code))
+        inside = outermost(sorted([*bodies, *((one.start, one.end) for one in classes)]))
+        name = self._file.path.rpartition("/")[2].partition(".")[0]
+        for number, group in enumerate(self._top_level(inside)):
+            start, end = group[0][0], group[-1][1]
+            own = group if number else [(0, start), *group]
+            code = b"\n\n".join(source[a:b] for a, b in group)
+            kind = "block" if number else "module"
+            documents.append(self._document((start, end), kind, name, (), own, inside, code))
+        return sorted(documents, key=attrgetter("start_line"))
+
+    def _top_level(self, inside: Sequence[Span]) -> list[list[Span]]:
+        """The code outside functions, classes and imports, in groups of at most MAX_LINES lines."""
+        source = self._file.source
+        pieces: list[Span] = []
+        for start, end in gaps(0, len(source), inside):
+            comments = [comment for comment in self._file.comments.spans if start <= comment[0] < end]
+            for a, b in gaps(start, end, comments):
+                for c, d in gaps(a, b, [match.span() for match in _IMPORT.finditer(source, a, b)]):
+                    pieces += gaps(c, d, [match.span() for match in _EMPTY_LINES.finditer(source, c, d)])
+        groups: list[list[Span]] = []
+        lines = 0
+        for start, end in pieces:
+            text = source[start:end]
+            if not re.search(rb"\w", text):
+                continue
+            here = text.strip().count(b"\n") + 1
+            if not groups or lines + here > MAX_LINES:
+                groups.append([])
+                lines = 0
+            groups[-1].append((end - len(text.lstrip()), start + len(text.rstrip())))
+            lines += here
+        return groups
+
+    def _document(
+        self,
+        span: Span,
+        kind: str,
+        name: str,
+        scope: Tokens,
+        own: Sequence[Span],
+        inside: Sequence[Span],
+        code: bytes,
+    ) -> Document:
+        """own: the ranges whose words are its own. inside: functions and classes, whose comments are theirs."""
+        source, comments, language, repository, path, _ = self._file
+        words = self._names(own)
+        every = self._literals
+        literals = [each for a, b in own for each in every[bisect_left(every, (a, "")) : bisect_left(every, (b, ""))]]
+        docs = [text for at, text in literals if _is_docstring(source, at)]
+        if texts := tuple(text for at, text in literals if not _is_docstring(source, at)):
+            words["literals"] = texts
+        start = span[0] if kind == "class" else -1
+        comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
+        words["name"], words["path"] = (name,), (path,)
+        if scope:
+            words["scope"] = scope
+        first, last = (bisect_left(self._line_ends, at) + 1 for at in (span[0], max(span[0], span[1] - 1)))
+        return Document(
+            id=f"{repository}/{path}:{first}.{name if kind == 'class' else kind}",
+            repository=repository,
+            path=path,
+            start_line=first,
+            end_line=last,
+            language=language.name,
+            kind=kind,
+            name=name,
+            qualified_name=".".join((*scope, name)),
+            words=words,
+            code=code.decode("utf-8", "replace"),
+            digest=digest_of(code.translate(None, _LAYOUT)),
+        )
+
+
+def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -> bytes:
+    """The code of a class; of each member, given with its name, only the lines up to its name."""
+    parts = []
+    at = start
+    for (a, b), name in members.items():
+        name_start = source.find(name.encode("utf-8", "replace"), a, b)
+        line_end = source.find(b"\n", max(a, name_start), b)
+        head = source[a:b] if line_end < 0 else _BODY_START.sub(b"", source[a:line_end]) + b" ..."
+        parts += [source[at:a], head]
+        at = b
+    parts.append(source[at:end])
+    return b"".join(parts)
+
+
+def _enclosing_first(span: Span) -> Span:
+    return span[0], -span[1]
+
+
+def _is_docstring(source: bytes, at: int) -> bool:
+    return source[max(0, at - 3) : at] in (b'"""', b"'''")

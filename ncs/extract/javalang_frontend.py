@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 import javalang
+from javalang import tree
+from javalang.ast import Node
 from javalang.tree import (
     ClassCreator,
     ConstructorDeclaration,
     EnumConstantDeclaration,
-    FormalParameter,
-    InferredFormalParameter,
     InnerClassCreator,
-    LambdaExpression,
-    Literal,
     MemberReference,
     MethodDeclaration,
-    MethodReference,
     TypeDeclaration,
 )
 
 from ncs.errors import SourceError
 from ncs.extract.comments import Comments, unquote
-from ncs.extract.documents import Function, documents_of
+from ncs.extract.documents import File, Function, documents_of
 from ncs.extract.languages import Language
 from ncs.extract.source_bytes import Span, as_utf8
 from ncs.types import Document, Field, Tokens
@@ -49,150 +46,124 @@ def read(source: bytes, language: Language, repository: str, path: str) -> tuple
     text = source.decode("utf-8", "replace")
     try:
         tokens = list(javalang.tokenizer.tokenize(text))
-        tree = javalang.parser.Parser(tokens).parse()
+        unit = javalang.parser.Parser(tokens).parse()
     except (javalang.parser.JavaParserBaseException, javalang.tokenizer.LexerError, RecursionError) as error:
         raise SourceError(f"javalang cannot read {path or 'the file'} ({type(error).__name__})") from error
     except (StopIteration, TypeError, AttributeError, IndexError) as error:  # its own bugs
         raise SourceError(f"javalang fails on {path or 'the file'} ({type(error).__name__})") from error
     positions = _Positions(text, tokens)
-    functions = sorted(_functions(tree, positions), key=lambda function: (function.start, -function.end))
+    functions = sorted(_functions(unit, positions), key=lambda function: (function.start, -function.end))
     spans = [match.span() for match in _COMMENT_OR_TEXT.finditer(source) if match["comment"]]
-    return documents_of(source, functions, Comments(source, spans, [], language), language, repository, path), False
+    file = File(source, Comments(source, spans, [], language), language, repository, path)
+    return documents_of(file, functions), False
 
 
-def _children(node: Any) -> Iterator[Any]:
-    """Nodes right below a node, through lists."""
-    waiting = [iter(node.children)]
-    while waiting:
-        for child in waiting[-1]:
-            if isinstance(child, javalang.ast.Node):
-                yield child
-            elif isinstance(child, (list, tuple)):
-                waiting.append(iter(child))
-                break
-        else:
-            waiting.pop()
-
-
-def _below(node: Any) -> Iterator[Any]:
-    """All nodes below a node, the enclosing before the enclosed."""
-    stack = [*reversed(list(_children(node)))]
+def _walk(top: Any) -> Iterator[Any]:
+    """A node and all nodes below it, the enclosing before the enclosed."""
+    stack = [top]
     while stack:
-        child = stack.pop()
-        yield child
-        stack += reversed(list(_children(child)))
+        node = stack.pop()
+        if isinstance(node, Node):
+            yield node
+            stack += reversed(node.children)
+        elif isinstance(node, (list, tuple)):
+            stack += reversed(node)
 
 
-def _functions(tree: Any, positions: _Positions) -> Iterator[Function]:
-    stack: list[tuple[Any, Tokens]] = [(tree, ())]
+def _functions(unit: Any, positions: _Positions) -> Iterator[Function]:
+    stack: list[tuple[Any, Tokens]] = [(unit, ())]
     while stack:
         node, scope = stack.pop()
+        if isinstance(node, (list, tuple)):
+            stack += [(child, scope) for child in node]
+        if not isinstance(node, Node):
+            continue
         name = _scope_name(node)
+        inside = (*scope, name) if name else scope
         if isinstance(node, (MethodDeclaration, ConstructorDeclaration)) and node.body is not None:
             kind = "method" if isinstance(node, MethodDeclaration) else "constructor"
-            at = positions.of(node.position)
-            span = positions.function(at, node.name) if at is not None else None
-            if span:
-                yield Function(*span, kind, node.name, scope, _words(chain((node,), _below(node))))
-        inside = (*scope, name) if name else scope
+            if span := positions.function(node.position, node.name):
+                yield Function(*span, kind, node.name, scope, _words(_walk(node)))
         if isinstance(node, TypeDeclaration):
-            yield from _initializers(node, inside, positions)
-        stack += [(child, inside) for child in _children(node)]
+            body = node.body if isinstance(node.body, list) else getattr(node.body, "declarations", None)
+            for block in body or ():
+                starts = isinstance(block, list) and block and isinstance(block[0], Node)
+                if starts and (span := positions.initializer(block[0].position)):
+                    yield Function(*span, "initializer", "initializer", inside, _words(_walk(block)))
+        stack += [(child, inside) for child in node.children]
 
 
 def _scope_name(node: Any) -> str | None:
     if isinstance(node, (TypeDeclaration, MethodDeclaration, ConstructorDeclaration)):
         return str(node.name)
     if isinstance(node, (ClassCreator, InnerClassCreator)) and node.body is not None:
-        return _last_name(node.type)
+        return str(_last_part(node.type).name)
     if isinstance(node, EnumConstantDeclaration) and node.body:
         return str(node.name)
     return None
 
 
-def _initializers(declaration: Any, scope: Tokens, positions: _Positions) -> Iterator[Function]:
-    body = declaration.body if isinstance(declaration.body, list) else getattr(declaration.body, "declarations", None)
-    for member in body or ():
-        if isinstance(member, list) and member and isinstance(member[0], javalang.ast.Node):
-            at = positions.of(member[0].position)
-            span = positions.initializer(at) if at is not None else None
-            if span:
-                nodes = (node for statement in member for node in (statement, *_below(statement)))
-                yield Function(*span, "initializer", "initializer", scope, _words(nodes))
-
-
-def _last_name(type_: Any) -> str:
+def _last_part(type_: Any) -> Any:
+    """`B` of `A.B`."""
     while getattr(type_, "sub_type", None) is not None:
         type_ = type_.sub_type
-    return str(type_.name)
-
-
-_NAMED = (
-    javalang.tree.Annotation,
-    javalang.tree.ElementValuePair,
-    javalang.tree.TypeParameter,
-    javalang.tree.VariableDeclarator,
-)
+    return type_
 
 
 def _words(nodes: Iterator[Any]) -> dict[Field, Tokens]:
     words: dict[Field, list[str]] = {}
-
-    def add(field: Field, word: str) -> None:
-        words.setdefault(field, []).append(word)
-
-    def add_by_case(names: str) -> None:
-        """By case where the grammar does not tell: CONSTANT, Type, variable."""
-        for name in filter(None, names.split(".")):
-            add("enums" if name.isupper() else "types" if name[0].isupper() else "identifiers", name)
-
-    created: set[int] = set()  # ids of nodes counted already; nodes live as long as the tree
+    parts: set[int] = set()  # ids of nodes whose name came with one above; nodes live as long as the tree
     for node in nodes:
-        if isinstance(node, (ClassCreator, InnerClassCreator)):
-            add("calls", _last_name(node.type))
-            last = node.type
-            while getattr(last, "sub_type", None) is not None:
-                last = last.sub_type
-            created.add(id(last))
-        elif isinstance(node, MethodReference):
-            add("calls", node.method.member)
-            created.add(id(node.method))
-        elif isinstance(node, LambdaExpression):
-            for parameter in node.parameters:
-                if isinstance(parameter, MemberReference):  # x -> ...; a declared one is a FormalParameter
-                    add("parameters", parameter.member)
-                    created.add(id(parameter))
-        elif isinstance(node, Literal):
-            if node.value.startswith('"') and (text := unquote(node.value)):
-                add("literals", text)
-        elif isinstance(node, (FormalParameter, InferredFormalParameter)):
-            add("parameters", node.name)
-        elif id(node) not in created:
-            _add_names(node, add, add_by_case)
-    return {field: tuple(some) for field, some in words.items()}
+        if id(node) not in parts:
+            for field, name in _names(node, parts):
+                words.setdefault(field, []).append(name)
+    return {field: tuple(names) for field, names in words.items()}
 
 
-def _add_names(node: Any, add: Any, add_by_case: Any) -> None:
-    """Add the names of a node of any other kind."""
-    if isinstance(node, (javalang.tree.MethodInvocation, javalang.tree.SuperMethodInvocation)):
-        add_by_case(node.qualifier or "")
-        add("calls", node.member)
+def _names(node: Any, parts: set[int]) -> Iterator[tuple[Field, str]]:
+    """The names that a node itself holds, by field."""
+    if isinstance(node, (ClassCreator, InnerClassCreator)):
+        created = _last_part(node.type)
+        parts.add(id(created))
+        yield "calls", str(created.name)
+    elif isinstance(node, tree.MethodReference):
+        parts.add(id(node.method))
+        yield "calls", node.method.member
+    elif isinstance(node, tree.LambdaExpression):
+        for parameter in node.parameters:
+            if isinstance(parameter, MemberReference):  # x -> ...; a declared one is a FormalParameter
+                parts.add(id(parameter))
+                yield "parameters", parameter.member
+    elif isinstance(node, tree.Literal):
+        if node.value.startswith('"') and (text := unquote(node.value)):
+            yield "literals", text
+    elif isinstance(node, (tree.FormalParameter, tree.InferredFormalParameter)):
+        yield "parameters", node.name
+    elif isinstance(node, (tree.MethodInvocation, tree.SuperMethodInvocation)):
+        yield from _by_case(node.qualifier)
+        yield "calls", node.member
     elif isinstance(node, MemberReference):
-        add_by_case(node.qualifier or "")
-        add_by_case(node.member)
-    elif isinstance(node, javalang.tree.SuperMemberReference):
-        add_by_case(node.member)
-    elif isinstance(node, javalang.tree.ReferenceType):
-        add("types", node.name)
+        yield from _by_case(node.qualifier)
+        yield from _by_case(node.member)
+    elif isinstance(node, tree.SuperMemberReference):
+        yield from _by_case(node.member)
+    elif isinstance(node, tree.ReferenceType):
+        yield "types", node.name
     elif isinstance(node, (MethodDeclaration, ConstructorDeclaration)):
         for name in node.throws or ():
-            add_by_case(name)
-    elif isinstance(node, javalang.tree.CatchClauseParameter):
-        add_by_case(node.name)
+            yield from _by_case(name)
+    elif isinstance(node, tree.CatchClauseParameter):
+        yield from _by_case(node.name)
         for name in node.types or ():
-            add("types", name.rpartition(".")[2])
-    elif isinstance(node, _NAMED):
-        add_by_case(node.name)
+            yield "types", name.rpartition(".")[2]
+    elif isinstance(node, (tree.Annotation, tree.ElementValuePair, tree.TypeParameter, tree.VariableDeclarator)):
+        yield from _by_case(node.name)
+
+
+def _by_case(names: str | None) -> Iterator[tuple[Field, str]]:
+    """Names with dots between them: CONSTANT, Type, variable."""
+    for name in filter(None, (names or "").split(".")):
+        yield "enums" if name.isupper() else "types" if name[0].isupper() else "identifiers", name
 
 
 _OPEN, _CLOSE = {")": "(", "]": "[", "}": "{"}, {"(": ")", "{": "}"}
@@ -215,13 +186,10 @@ class _Positions:
             end = start + len(token.value)
         self._bytes = None if text.isascii() else [0, *accumulate(len(c.encode("utf-8", "replace")) for c in text)]
 
-    def of(self, position: Any) -> int | None:
-        """The number of the token at a (line, column); None where there is none."""
-        return self._numbers.get(tuple(position)) if position else None
-
-    def function(self, at: int, name: str) -> Span | None:
-        """Byte range of the method or constructor whose type or name is token `at`: modifiers to closing brace."""
+    def function(self, position: Any, name: str) -> Span | None:
+        """Byte range of the method or constructor whose type or name stands there: modifiers to closing brace."""
         values = self._values
+        at = self._number(position)
         while at < len(values) and not (values[at] == name and values[at + 1 : at + 2] == ["("]):
             at += 1
         if at == len(values):
@@ -231,17 +199,22 @@ class _Positions:
             brace += 1
         return self._span(self._first(at), self._matching(brace))
 
-    def initializer(self, at: int) -> Span | None:
-        """Byte range of the static block whose first statement is token `at`; None where there is none."""
+    def initializer(self, position: Any) -> Span | None:
+        """Byte range of the static block whose first statement stands there; None where there is none."""
+        at = self._number(position)
         if self._values[max(at - 2, 0) : at] != ["static", "{"]:
             return None
         return self._span(at - 2, self._matching(at - 1))
 
+    def _number(self, position: Any) -> int:
+        """The number of the token at a (line, column); behind the last where there is none."""
+        return self._numbers.get(tuple(position or ()), len(self._values))
+
     def _span(self, first: int, last: int) -> Span:
         start, end = self._starts[first], self._starts[last] + len(self._values[last])
-        return (
-            (start, end) if self._bytes is None else (self._bytes[start], self._bytes[min(end, len(self._bytes) - 1)])
-        )
+        if self._bytes is None:
+            return start, end
+        return self._bytes[start], self._bytes[min(end, len(self._bytes) - 1)]
 
     def _matching(self, at: int) -> int:
         opening, closing = self._values[at], _CLOSE[self._values[at]]

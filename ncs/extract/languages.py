@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import merge
 from importlib import import_module
+from importlib.resources import files
 from importlib.util import find_spec
 
 from ncs.errors import MissingExtra
-from ncs.extract.masks import Mask, mask_bodies, mask_constructors, mask_macros
+from ncs.extract.source_bytes import Span
 
-JAVADOC = ("/**",)
-RUSTDOC = ("///", "/**")
-DOXYGEN = ("/**", "/*!", "///", "//!")
-ECMASCRIPT = "function method constructor"
-HASH = ("#",)
-DASHES = ("--",)
+Mask = Callable[[bytes], tuple[Sequence[Span], bool]]
+"""A source -> the ranges to blank, in order, and whether they are certain to be errors for the parser."""
+INSTALL = "pip install 'neural-code-search[languages]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,8 @@ class Language:
     """Captures that become documents; `<kind>.name` captures the name, a kind without it is its own name."""
     doc_comment: tuple[str, ...]
     """Prefixes of comments that document the function below them."""
-    ignored: frozenset[str]
-    """Words that are never names (keywords, primitive types), and names without meaning (`self`)."""
-    queries: tuple[str, ...]
-    """The files `<query>.scm`, read as one query."""
+    queries: tuple[str, ...] = ()
+    """The files `<query>.scm`, read as one query; empty: the one named like the language."""
     layout: bool = False
     """Line ends and indentation are syntax, as in Python."""
     bracket_calls: bool = False
@@ -43,7 +41,8 @@ class Language:
     equations: bool = False
     """A function may consist of several equations, one below the other."""
     mask: Mask | None = None
-    """Finds what the grammar cannot parse; it is blanked where the parser finds errors."""
+    """Finds what the grammar cannot parse and would lose the code around; it is blanked where the parser finds errors,
+    and before parsing where errors are certain."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; grammars are imported only here.
@@ -54,6 +53,25 @@ class Language:
         if not installed(self.name):
             raise MissingExtra(f"{self.name} cannot be read without {module}: {INSTALL}")
         return getattr(import_module(module), function or "language")()
+
+    @property
+    def query(self) -> str:
+        """The text of its query."""
+        names = self.queries or (self.name,)
+        return "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in names)
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Words that are never names (keywords, primitive types), and names without meaning (`self`).
+
+        >>> sorted(LANGUAGES["python"].ignored & {"self", "while", "print"})
+        ['self', 'while']
+        """
+        if self.name == "python":
+            return frozenset(keyword.kwlist) | {"self", "cls", "_", "__"}
+        names = (self.name, *_INHERITED.get(self.name, ()))
+        words = frozenset(word for name in names for word in _IGNORED.get(name, "").split())
+        return words | {word.upper() for word in words} if self.name == "sql" else words
 
 
 _IGNORED = {
@@ -171,127 +189,124 @@ _IGNORED = {
 _INHERITED = {"cpp": ("c",), "typescript": ("javascript",), "tsx": ("javascript",)}
 """Languages that also ignore the words of another one."""
 
+_NAME = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]*"  # of a macro: it has an underscore
+_MACRO = _NAME + rb"(?:\([^()]{0,200}\))?"
+_BEFORE = rb"(?:template[ \t]*<[^;{}\n]*>[ \t]*)?"
+_BEFORE += rb"(?:(?:static|inline|explicit|virtual|constexpr|extern|friend|template)[ \t]+)*"
+_MACROS = (  # each starts with bytes that are found quickly; of two that overlap the first counts
+    re.compile(rb"\)(?:\s+(?:const|override|final|noexcept))*(\s+" + _MACRO + rb")(?=\s*[{:;])"),  # after parameters
+    re.compile(rb"class(?<!\wclass)\s+(" + _MACRO + rb")(?=\s+\w)"),  # before the name of a class
+    re.compile(rb"struct(?<!\wstruct)\s+(" + _MACRO + rb")(?=\s+\w)"),
+    re.compile(rb"\n[ \t]*" + _BEFORE + rb"(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])"),
+    re.compile(rb"if(?<!\wif)[ \t]+([A-Z][A-Z0-9_]*)(?=[ \t]*\()"),  # if CONSTEXPR (...)
+    re.compile(rb"\n(" + _NAME + rb"\([^;{}]{0,300}\);)"),  # a call at the top level
+)
+_DECLARATION = _MACROS[3]
+_TYPE = re.compile(rb"[ \t]+(?:namespace|class|struct|template|void|int|bool|char)\b")
 
-def ignored_words(language: str) -> frozenset[str]:
-    """Keywords, primitive types and names like `self` of a language; of SQL in upper and lower case.
 
-    >>> sorted(ignored_words("python") & {"self", "while", "print"})
-    ['self', 'while']
-    """
-    if language == "python":
-        return frozenset(keyword.kwlist) | {"self", "cls", "_", "__"}
-    names = (language, *_INHERITED.get(language, ()))
-    words = frozenset(word for name in names for word in _IGNORED.get(name, "").split())
-    return words | {word.upper() for word in words} if language == "sql" else words
-
-
-INSTALL = "pip install 'neural-code-search[languages]'"
-
-
-def _row(
-    name: str,
-    extensions: str,
-    grammar: str,
-    kinds: str,
-    doc_comment: tuple[str, ...],
-    queries: str = "",
-    layout: bool = False,
-    bracket_calls: bool = False,
-    equations: bool = False,
-    mask: Mask | None = None,
-) -> Language:
-    return Language(
-        name,
-        tuple(extensions.split()),
-        grammar,
-        tuple(kinds.split()),
-        doc_comment,
-        ignored_words(name),
-        tuple(queries.split()) or (name,),
-        layout,
-        bracket_calls,
-        equations,
-        mask,
+def mask_macros(source: bytes) -> tuple[Sequence[Span], bool]:
+    """Macros of C++ where its grammar allows none; certain before a keyword, since a type cannot stand there."""
+    source = b"\n" + source
+    matches = merge(
+        *([(m.start(), m.span(1), m) for m in pattern.finditer(source)] for pattern in _MACROS),
+        key=lambda match: match[0],
     )
+    spans: list[Span] = []
+    certain, end = False, 0
+    for start, (first, last), match in matches:
+        if start >= end:
+            end = match.end()
+            spans.append((first - 1, last - 1))
+            certain = certain or (match.re is _DECLARATION and _TYPE.match(source, last) is not None)
+    return spans, certain
 
 
-LANGUAGES: Mapping[str, Language] = {
-    row.name: row
-    for row in (
-        _row(
-            "java",
-            ".java",
-            "tree_sitter_java",
-            "method constructor initializer",
-            JAVADOC,
-            bracket_calls=True,
-        ),
-        _row("python", ".py .pyi .pyw", "tree_sitter_python", "function", HASH, layout=True, bracket_calls=True),
-        _row("go", ".go", "tree_sitter_go", "function method", ("//", "/*")),
-        _row(
-            "javascript",
-            ".js .jsx .mjs .cjs",
-            "tree_sitter_javascript",
-            ECMASCRIPT,
-            JAVADOC,
-            "ecmascript javascript jsx",
-        ),
-        _row(
-            "typescript",
-            ".ts .mts .cts",
-            "tree_sitter_typescript:language_typescript",
-            ECMASCRIPT,
-            JAVADOC,
-            "ecmascript typescript",
-        ),
-        _row(
-            "tsx",
-            ".tsx",
-            "tree_sitter_typescript:language_tsx",
-            ECMASCRIPT,
-            JAVADOC,
-            "ecmascript typescript jsx",
-        ),
-        _row("php", ".php .phtml .php5", "tree_sitter_php:language_php", "function method constructor", JAVADOC),
-        _row("c", ".c", "tree_sitter_c", "function", DOXYGEN, "c_family c"),
-        _row(
-            "cpp",
-            ".cpp .cc .cxx .c++ .hpp .hh .hxx .h .ipp .inl .tpp .cu .cuh",
-            "tree_sitter_cpp",
-            "function method",
-            DOXYGEN,
-            "c_family cpp",
-            mask=mask_macros,
-        ),
-        _row("csharp", ".cs", "tree_sitter_c_sharp", "method constructor function property", RUSTDOC),
-        _row("rust", ".rs", "tree_sitter_rust", "function macro", RUSTDOC),
-        _row(
-            "kotlin",
-            ".kt .kts",
-            "tree_sitter_kotlin",
-            "function constructor initializer property",
-            JAVADOC,
-            mask=mask_constructors,
-        ),
-        _row("swift", ".swift", "tree_sitter_swift", "function constructor property", RUSTDOC),
-        _row("scala", ".scala .sc", "tree_sitter_scala", "method function", JAVADOC),
-        _row("lua", ".lua", "tree_sitter_lua", "function method", DASHES),
-        _row("bash", ".sh .bash .bats .ksh", "tree_sitter_bash", "function", HASH),
-        _row("elixir", ".ex .exs", "tree_sitter_elixir", "function test", ("@doc", "#"), equations=True),
-        _row("haskell", ".hs", "tree_sitter_haskell", "function", ("--", "{-"), equations=True),
-        _row("zig", ".zig", "tree_sitter_zig", "function test", ("///",)),
-        _row(
-            "sql",
-            ".sql",
-            "tree_sitter_sql",
-            "table view function procedure trigger type index query",
-            ("--", "/*"),
-            mask=mask_bodies,
-        ),
-        _row("ruby", ".rb .rake .gemspec .ru", "tree_sitter_ruby", "method function", ("#", "=begin")),
-    )
-}
+_CONSTRUCTOR = re.compile(  # of Kotlin: with a comment before it the grammar loses the whole class
+    rb"class(?<!\wclass)\s+\w+(?:<[^<>{}()]*>)?(\s(?:(?!\bclass\b)[^{}()=])*?\bconstructor\b)(?=\s*\()"
+)
+_SQL_BODY = re.compile(rb"\$(\w*)\$(.*?)\$\1\$", re.DOTALL)
 
+
+def mask_constructors(source: bytes) -> tuple[Sequence[Span], bool]:
+    """Constructors in the heads of Kotlin's classes."""
+    return [match.span(1) for match in _CONSTRUCTOR.finditer(source)], False
+
+
+def mask_bodies(source: bytes) -> tuple[Sequence[Span], bool]:
+    """Bodies of SQL functions, in PL/pgSQL and the like."""
+    return [match.span(2) for match in _SQL_BODY.finditer(source)], False
+
+
+_JAVADOC = ("/**",)
+_DOXYGEN = ("/**", "/*!", "///", "//!")
+_ECMASCRIPT = ("function", "method", "constructor")
+_CPP_FILES = (".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".h", ".ipp", ".inl", ".tpp", ".cu", ".cuh")
+_SQL_KINDS = ("table", "view", "function", "procedure", "trigger", "type", "index", "query")
+_ROWS = (
+    Language(
+        "java", (".java",), "tree_sitter_java", ("method", "constructor", "initializer"), _JAVADOC, bracket_calls=True
+    ),
+    Language(
+        "python", (".py", ".pyi", ".pyw"), "tree_sitter_python", ("function",), ("#",), layout=True, bracket_calls=True
+    ),
+    Language("go", (".go",), "tree_sitter_go", ("function", "method"), ("//", "/*")),
+    Language(
+        "javascript",
+        (".js", ".jsx", ".mjs", ".cjs"),
+        "tree_sitter_javascript",
+        _ECMASCRIPT,
+        _JAVADOC,
+        ("ecmascript", "javascript", "jsx"),
+    ),
+    Language(
+        "typescript",
+        (".ts", ".mts", ".cts"),
+        "tree_sitter_typescript:language_typescript",
+        _ECMASCRIPT,
+        _JAVADOC,
+        ("ecmascript", "typescript"),
+    ),
+    Language(
+        "tsx",
+        (".tsx",),
+        "tree_sitter_typescript:language_tsx",
+        _ECMASCRIPT,
+        _JAVADOC,
+        ("ecmascript", "typescript", "jsx"),
+    ),
+    Language("php", (".php", ".phtml", ".php5"), "tree_sitter_php:language_php", _ECMASCRIPT, _JAVADOC),
+    Language("c", (".c",), "tree_sitter_c", ("function",), _DOXYGEN, ("c_family", "c")),
+    Language(
+        "cpp", _CPP_FILES, "tree_sitter_cpp", ("function", "method"), _DOXYGEN, ("c_family", "cpp"), mask=mask_macros
+    ),
+    Language(
+        "csharp",
+        (".cs",),
+        "tree_sitter_c_sharp",
+        ("method", "constructor", "function", "property"),
+        ("///", "/**"),
+    ),
+    Language("rust", (".rs",), "tree_sitter_rust", ("function", "macro"), ("///", "/**")),
+    Language(
+        "kotlin",
+        (".kt", ".kts"),
+        "tree_sitter_kotlin",
+        ("function", "constructor", "initializer", "property"),
+        _JAVADOC,
+        mask=mask_constructors,
+    ),
+    Language("swift", (".swift",), "tree_sitter_swift", ("function", "constructor", "property"), ("///", "/**")),
+    Language("scala", (".scala", ".sc"), "tree_sitter_scala", ("method", "function"), _JAVADOC),
+    Language("lua", (".lua",), "tree_sitter_lua", ("function", "method"), ("--",)),
+    Language("bash", (".sh", ".bash", ".bats", ".ksh"), "tree_sitter_bash", ("function",), ("#",)),
+    Language("elixir", (".ex", ".exs"), "tree_sitter_elixir", ("function", "test"), ("@doc", "#"), equations=True),
+    Language("haskell", (".hs",), "tree_sitter_haskell", ("function",), ("--", "{-"), equations=True),
+    Language("zig", (".zig",), "tree_sitter_zig", ("function", "test"), ("///",)),
+    Language("sql", (".sql",), "tree_sitter_sql", _SQL_KINDS, ("--", "/*"), mask=mask_bodies),
+    Language("ruby", (".rb", ".rake", ".gemspec", ".ru"), "tree_sitter_ruby", ("method", "function"), ("#", "=begin")),
+)
+LANGUAGES: Mapping[str, Language] = {row.name: row for row in _ROWS}
 _BY_EXTENSION = {extension: row.name for row in LANGUAGES.values() for extension in row.extensions}
 
 
@@ -303,12 +318,6 @@ def language_of(path: str) -> str | None:
     """
     dot = path.rfind(".")
     return _BY_EXTENSION.get(path[dot:].lower()) if dot >= 0 else None
-
-
-def is_readable(path: str) -> bool:
-    """Whether a file's language is known and its grammar installed."""
-    language = language_of(path)
-    return language is not None and installed(language)
 
 
 @lru_cache

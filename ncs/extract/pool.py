@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -38,24 +41,12 @@ class Extraction(Generic[T]):
 
     result: T
     """What `finish` returned for the chunk's documents."""
-    files: int
-    bytes: int
-    documents: int
     counts: tuple[int, ...]
     """Documents of each file, in the order of the files."""
     broken: tuple[str, ...]
     """repository/path of files with syntax errors; the rest of them is in the result."""
     failed: tuple[str, ...]
     """repository/path of files that the front end could not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Options(Generic[T]):
-    """The options of an extraction, the same for every chunk."""
-
-    frontend: str
-    outside: bool
-    finish: Callable[[list[Document]], T]
 
 
 def extract_files(
@@ -69,13 +60,13 @@ def extract_files(
     """Documents of many files, a chunk at a time, in input order whatever the number of workers.
 
     outside: classes and top-level code too. finish: runs in the process that made the documents, and only its
-    result is sent, so it must be a module's function (or a functools.partial of one). workers: processes, one a core by
-    default; with one, or with little input, everything runs here. Files that nothing reads
+    result is sent, so it must be a function of an importable module (or a functools.partial of one). workers:
+    processes, one a core by default; with one, or with little input, everything runs here. Files that nothing reads
     (ncs.extract.readers) have none.
     Raises NcsError where a process was killed twice, as happens when memory runs out.
     """
     workers = workers or os.cpu_count() or 1
-    options = _Options(frontend, outside, finish)
+    read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
     chunks = _chunks(files)
     first: list[list[SourceFile]] = []
     if workers > 1:
@@ -84,10 +75,9 @@ def extract_files(
             first.append(chunk)
             size += sum(len(file.data) for file in chunk)
             if size >= SMALL:
-                yield from _in_processes(chain(first, chunks), workers, options)
+                yield from _in_processes(chain(first, chunks), workers, read_chunk)
                 return
-    for chunk in chain(first, chunks):
-        yield _read_chunk(chunk, options)
+    yield from map(read_chunk, chain(first, chunks))
 
 
 def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -103,86 +93,105 @@ def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
         yield chunk
 
 
-@contextmanager
-def _no_gc() -> Iterator[None]:
+def _read_chunk(
+    chunk: list[SourceFile], *, frontend: str, outside: bool, finish: Callable[[list[Document]], T]
+) -> Extraction[T]:
     """Without the search for reference cycles: documents have none, and it would take a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
-    finally:
+        return _read_files(chunk, frontend, outside, finish)
+    finally:  # the documents are freed
         if enabled:
             gc.enable()
 
 
-@_no_gc()  # around the whole function: the documents are freed before it is enabled again
-def _read_chunk(chunk: list[SourceFile], options: _Options[T]) -> Extraction[T]:
+def _read_files(
+    chunk: list[SourceFile], frontend: str, outside: bool, finish: Callable[[list[Document]], T]
+) -> Extraction[T]:
     documents: list[Document] = []
-    starts: list[int] = []
+    counts: list[int] = []
     broken: list[str] = []
     failed: list[str] = []
     for file in chunk:
-        starts.append(len(documents))
+        some: list[Document] = []
         try:
-            some, errors = read(file.data, file.repository, file.path, options.frontend, outside=options.outside)
+            some, errors = read(file.data, file.repository, file.path, frontend, outside=outside)
         except SourceError:
             failed.append(f"{file.repository}/{file.path}")
-            continue
+        else:
+            if errors:
+                broken.append(f"{file.repository}/{file.path}")
         documents += some
-        if errors:
-            broken.append(f"{file.repository}/{file.path}")
-    size = sum(len(file.data) for file in chunk)
-    counts = tuple(end - start for start, end in pairwise([*starts, len(documents)]))
-    return Extraction(options.finish(documents), len(chunk), size, len(documents), counts, tuple(broken), tuple(failed))
+        counts.append(len(some))
+    return Extraction(finish(documents), tuple(counts), tuple(broken), tuple(failed))
 
 
-def _in_processes(chunks: Iterator[list[SourceFile]], workers: int, options: _Options[T]) -> Iterator[Extraction[T]]:
-    """At most two chunks per worker are in flight, so that memory stays flat and no worker waits."""
+def _in_processes(
+    chunks: Iterator[list[SourceFile]], workers: int, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
+) -> Iterator[Extraction[T]]:
+    """At most two chunks per worker are in flight, so that memory stays flat and no worker waits.
+
+    Chunks travel in files: in older Pythons an executor waits forever if its workers are killed while it writes more to
+    them than a pipe holds (CPython gh-94777).
+    """
     pool = _pool(workers)
-    waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
-    kills = 0
-    try:
-        while True:
-            while len(waiting) < 2 * workers and (chunk := next(chunks, None)) is not None:
-                waiting.append((chunk, _submit(pool, chunk, options)))
-            if not waiting:
-                return
-            try:
-                extraction = waiting[0][1].result()
-            except BrokenProcessPool:
-                kills += 1
-                if kills > 1:
-                    first = waiting[0][0][0]
-                    raise NcsError(
-                        f"a worker process was killed twice, near {first.repository}/{first.path};"
-                        " if memory ran out, use fewer processes: --workers 1"
-                    ) from None
-                pool.shutdown(wait=False)
-                pool = _pool(workers)
-                waiting = deque((chunk, _submit(pool, chunk, options)) for chunk, _ in waiting)
-                continue
-            waiting.popleft()
-            yield extraction
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    waiting: deque[tuple[Path, Future[Extraction[T]]]] = deque()
+    killed = False
+    with TemporaryDirectory(prefix="ncs-extract-") as folder:
+        try:
+            numbered = enumerate(chunks)
+            while True:
+                for number, chunk in islice(numbered, 2 * workers - len(waiting)):
+                    file = Path(folder, str(number))
+                    file.write_bytes(pickle.dumps(chunk))
+                    waiting.append((file, _submit(pool, file, read_chunk)))
+                if not waiting:
+                    return
+                file, future = waiting[0]
+                try:
+                    extraction = future.result()
+                except BrokenProcessPool:
+                    if killed:
+                        first = _load(file)[0]
+                        raise NcsError(
+                            f"a worker process was killed twice, near {first.repository}/{first.path};"
+                            " if memory ran out, use fewer processes: --workers 1"
+                        ) from None
+                    killed = True
+                    pool.shutdown(wait=False)
+                    pool = _pool(workers)
+                    waiting = deque((file, _submit(pool, file, read_chunk)) for file, _ in waiting)
+                    continue
+                waiting.popleft()
+                file.unlink()
+                yield extraction
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Fresh processes: a fork of one that runs threads (fasttext, faiss) may hang."""
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupts)
+    """Fresh processes: a fork of one that runs threads (fasttext, faiss) may hang. Ctrl-C is left to the parent."""
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, spawn, signal.signal, (signal.SIGINT, signal.SIG_IGN))
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _submit(pool: ProcessPoolExecutor, chunk: list[SourceFile], options: _Options[T]) -> Future[Extraction[T]]:
+def _submit(
+    pool: ProcessPoolExecutor, file: Path, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
+) -> Future[Extraction[T]]:
     """Submitting starts processes, which would run the caller's script again if they saw it."""
     main = sys.modules["__main__"]
-    if getattr(getattr(options.finish, "func", options.finish), "__module__", "__main__") != "__main__":
-        sys.modules["__main__"] = ModuleType("__main__")
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
-        return pool.submit(_read_chunk, chunk, options)
+        return pool.submit(_read_chunk_file, file, read_chunk)
     finally:
         sys.modules["__main__"] = main
+
+
+def _read_chunk_file(file: Path, read_chunk: Callable[[list[SourceFile]], Extraction[T]]) -> Extraction[T]:
+    return read_chunk(_load(file))
+
+
+def _load(file: Path) -> list[SourceFile]:
+    chunk: list[SourceFile] = pickle.loads(file.read_bytes())  # noqa: S301  (of our own)
+    return chunk

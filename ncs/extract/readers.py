@@ -1,4 +1,4 @@
-"""Which files are read, and how: with a grammar, as a notebook, a page with scripts, a script, or as text."""
+"""Decides which files are read, and how: with a grammar, as a notebook, a page with scripts, a script, or as text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
+from ncs.extract import text_files
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
-from ncs.extract.scripts import may_be_script, script_language
-from ncs.extract.text_kinds import TEXT_KINDS, text_kind
+from ncs.extract.text_files import TEXT_KINDS, text_kind
 
 if TYPE_CHECKING:
-    from ncs.sources.filters import Wanted
+    from ncs.sources.filters import Readable
     from ncs.types import Document
 
 FRONTENDS = ("tree-sitter", "javalang")
@@ -28,13 +28,56 @@ _NAMED = {
     **dict.fromkeys("PKGBUILD APKBUILD .bashrc .bash_profile .bash_aliases .profile".split(), "bash"),  # noqa: SIM905
     **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
 }
+_FIRST_LINE = re.compile(rb"#![ \t]*(\S+)[ \t]*([^\n]*)")
+_VERSION = re.compile(r"[-.\d]+$")
+_RUN_BY = """\
+bash: bash sh dash ash ksh mksh
+zsh: zsh
+fish: fish
+python: python pypy uv sage
+ruby: ruby jruby rbx
+javascript: node nodejs bun gjs qjs
+typescript: ts-node tsx deno
+php: php
+lua: lua luajit texlua
+perl: perl
+elixir: elixir iex
+haskell: runhaskell runghc stack cabal
+scala: scala scala-cli amm
+kotlin: kotlin kotlinc
+swift: swift
+rust: rust-script cargo
+java: java jbang
+groovy: groovy
+erlang: escript
+r: Rscript littler
+julia: julia
+tcl: tclsh wish expect
+awk: awk gawk mawk nawk
+raku: raku perl6
+powershell: pwsh powershell
+applescript: osascript
+make: make gmake
+clojure: bb clojure clj
+racket: racket guile
+lisp: sbcl clisp
+ocaml: ocaml
+crystal: crystal
+dart: dart
+"""
+LANGUAGE_OF: Mapping[str, str] = {
+    program: language
+    for language, _, programs in (line.partition(": ") for line in _RUN_BY.splitlines())
+    for program in programs.split()
+}
+"""Program, without its version -> language."""
 _OBJECTIVE_C = re.compile(rb"^@(?:interface|protocol|class|import)\b", re.MULTILINE)
 """In a header: no grammar of C parses it."""
 _WITHOUT = " without a grammar"
 
 
 def reader_of(path: str) -> str | None:
-    """What reads a file, by its name: a language, NOTEBOOK, PAGE, a key of TEXT_KINDS, SCRIPT; None where nothing does.
+    """The reader for a file name: a language, NOTEBOOK, PAGE, a key of TEXT_KINDS, or SCRIPT; None where there is none.
 
     SCRIPT: the first line of the file names its language, if it is a script at all.
 
@@ -49,36 +92,42 @@ def reader_of(path: str) -> str | None:
         return NOTEBOOK
     if extension in _PAGES:
         return PAGE
-    return _NAMED.get(name) or text_kind(path) or (SCRIPT if may_be_script(name) else None)
+    return _NAMED.get(name) or text_kind(path) or (None if "." in name else SCRIPT)
 
 
-def text_kind_of(path: str) -> str | None:
-    """The key of TEXT_KINDS for a file; None where a grammar reads it, or nothing.
+def script_language(data: bytes) -> str | None:
+    """The language of a script by its first line; None where it names no known program.
 
-    >>> text_kind_of("Makefile"), text_kind_of("Main.java")
-    ('make', None)
+    >>> script_language(b"#!/usr/bin/env -S python3.11 -u\\nimport os"), script_language(b"#! /bin/sh -e")
+    ('python', 'bash')
+    >>> script_language(b"MIT License"), script_language(b"#!/usr/bin/env ENV=1 node")
+    (None, 'javascript')
     """
-    reader = reader_of(path)
-    return reader if reader is not None and reader in TEXT_KINDS and not _parsed(reader) else None
+    match = _FIRST_LINE.match(data)
+    if match is None:
+        return None
+    words = [match[1], *match[2].split()]
+    names = [word.decode("ascii", "replace").rpartition("/")[2] for word in words]
+    if names[0] == "env":
+        names = [name for name in names[1:] if name[:1] != "-" and "=" not in name]
+    name = names[0] if names else ""
+    return LANGUAGE_OF.get(name) or LANGUAGE_OF.get(_VERSION.sub("", name))
 
 
 def _parsed(reader: str) -> bool:
     return reader in LANGUAGES and installed(reader)
 
 
-def readable(path: str, *, texts: bool = True) -> Wanted:
+def readable(path: str, *, texts: bool = True) -> Readable:
     """Whether a file is read; a function of its content where the name does not tell. texts=False: except as text."""
     reader = reader_of(path)
-    if reader is None:
-        return False
     if reader == SCRIPT:
         return partial(_is_script, texts)
-    return reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXT_KINDS)
+    return reader is not None and (reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXT_KINDS))
 
 
-def readable_code(path: str) -> Wanted:
-    """`readable`, except as text."""
-    return readable(path, texts=False)
+readable_code = partial(readable, texts=False)
+"""`readable`, except as text."""
 
 
 def _is_script(texts: bool, data: bytes) -> bool:
@@ -134,28 +183,31 @@ def read(
     if _parsed(reader):
         documents, broken = read_code(source, reader, repository, path, frontend, outside=outside)
         if reader == "php" and b"<script" in source:
-            from ncs.extract import embedded, pages
+            from ncs.extract import embedded
 
-            documents += pages.read_scripts_in_php(source, repository, path, outside=outside)
+            documents += embedded.read_scripts_in_php(source, repository, path, outside=outside)
             documents = embedded.with_distinct_ids(documents)
         return documents, broken
-    if reader == NOTEBOOK:
-        from ncs.extract import notebooks
+    if reader in (NOTEBOOK, PAGE):
+        from ncs.extract import embedded
 
-        return notebooks.read(source, repository, path, outside=outside)
-    if reader == PAGE:
-        from ncs.extract import pages
-
-        return pages.read(source, repository, path, outside=outside)
-    from ncs.extract import text_files
-
+        read_cells_or_scripts = embedded.read_notebook if reader == NOTEBOOK else embedded.read_page
+        return read_cells_or_scripts(source, repository, path, outside=outside)
     return text_files.read(source, reader, repository, path, outside=outside)
 
 
 def count_text_files(paths: Iterable[str]) -> dict[str, int]:
-    """How many of these files are read as text, by kind, most frequent first."""
-    kinds = Counter(kind for path in paths if (kind := text_kind_of(path)) is not None)
-    return dict(sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])))
+    """The numbers of files that are read as text by kind, most frequent first.
+
+    >>> count_text_files(["Makefile", "a.pl", "b.pl", "Main.java", "bin/deploy"])
+    {'perl': 2, 'make': 1}
+    """
+    readers = filter(None, map(reader_of, paths))
+    return _most_frequent_first(Counter(reader for reader in readers if reader in TEXT_KINDS and not _parsed(reader)))
+
+
+def _most_frequent_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def grammar_notes(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
@@ -173,7 +225,5 @@ def grammar_notes(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Itera
         ("were left out; to read them", unread),
     ):
         if files:
-            counts = ", ".join(
-                f"{n:,} of {name}" for name, n in sorted(files.items(), key=lambda pair: (-pair[1], pair[0]))
-            )
+            counts = ", ".join(f"{n:,} of {name}" for name, n in _most_frequent_first(files).items())
             yield f"files ({counts}) {what}, {INSTALL}"

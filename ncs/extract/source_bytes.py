@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 Span = tuple[int, int]
 """A byte range: start, end."""
 
+NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _SPACE = re.compile(rb"\s*")
 
 

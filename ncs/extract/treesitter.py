@@ -1,16 +1,17 @@
 """One source file into Documents with tree-sitter: one parse, one query, then byte ranges.
 
-The query captures functions, classes, literals, comments and those names whose field the text around does not tell
-(names.py tells the others). Nodes are not walked: captures are marked in a copy of the source, and the words of a
-function are those in its range.
+The query captures functions, classes, literals, comments and those names whose field the text around does not tell.
+Nodes are not walked: the code of a file becomes names and spaces at the same offsets, and the byte after a name is its
+tag, from the query's capture, else from the round bracket after it (`Language.bracket_calls`); other names go by their
+case. The names of a function are those in its byte range.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from importlib.resources import files
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,14 @@ from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.errors import SourceError
 from ncs.extract.comments import Comments, unquote
-from ncs.extract.documents import Function, documents_of
+from ncs.extract.documents import Class, File, Function, Outlines, documents_of
 from ncs.extract.languages import Language
-from ncs.extract.names import FieldNames, cut, of_spans, tag_names
-from ncs.extract.outlines import Class, File, outlines_of
-from ncs.extract.source_bytes import Span, after_space, as_utf8, blanked
+from ncs.extract.source_bytes import NOT_BRACKETS, Span, after_space, as_utf8, blanked
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from ncs.types import Document, Tokens
+    from ncs.types import Document, Field, Tokens
 
     Captures = Mapping[str, Sequence[Node]]
     """Capture -> its nodes, in no order."""
@@ -46,7 +45,17 @@ MAX_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 CLASS = "class"
 
-_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+_FIELDS: tuple[Field, ...] = ("calls", "enums", "identifiers", "types", "parameters")
+_CALL, _ENUM, _BY_CASE, _TYPE, _PARAMETER, _OWN_NAME = 1, 2, 3, 4, 5, 6
+"""Tags: 1 + the number of the field; _OWN_NAME: of a function."""
+_TAGS = {"types": _TYPE, "parameters": _PARAMETER, "enums": _ENUM, "calls": _CALL, "names": _BY_CASE}
+"""Captures and their tags; the later overwrites the earlier."""
+_LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
+_LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in range(256))
+_SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
+_SPACED_BRACKET = re.compile(rb" \(")
+_CACHE_SIZE = 200_000
+"""Names in the cache before it is emptied, so that memory stays flat."""
 
 
 def read(
@@ -54,7 +63,7 @@ def read(
 ) -> tuple[list[Document], bool]:
     """Documents of a file in source order, and whether it has syntax errors; none where a line is over MAX_LINE.
 
-    outside: after the functions, classes and the top level too (outlines.py).
+    outside: after the functions, classes and the top level too.
     Raises SourceError for more than MAX_BRACKETS open brackets.
     """
     source = as_utf8(source)
@@ -71,27 +80,22 @@ def read(
     comments = Comments(source, _spans(captures, "comments"), docstrings, language)
     literals = _literals(source, captures, docstrings)
     bare = blanked(comments.code, [span for span, _ in literals] + _spans(captures, "nothing"))
-    tagged = tag_names(captures, bare, language)
+    tagged = _tag_names(captures, bare, language)
     functions, classes = _functions_and_classes(_scopes(source, captures, language), tagged, literals, names)
     for number, start in _docstrings(functions, docstrings).items():
         functions[number] = functions[number]._replace(docstring=start)
-    documents = documents_of(source, functions, comments, language, repository, path, bare)
+    file = File(source, comments, language, repository, path, bare)
+    documents = documents_of(file, functions)
     if outside:
         texts = [(start, text) for (start, _), text in literals if text]
-        file = File(source, lambda spans: of_spans(names, tagged, spans), texts, comments, language, repository, path)
-        documents += outlines_of(file, functions, classes)
+        documents += Outlines(file, texts, partial(names.of_ranges, tagged)).documents(functions, classes)
     return documents, root.has_error
 
 
 @lru_cache
-def _tools(language: Language) -> tuple[Parser, QueryCursor, FieldNames]:
+def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
     grammar = Grammar(language.load())
-    return Parser(grammar), QueryCursor(Query(grammar, query_of(language))), FieldNames(language)
-
-
-def query_of(language: Language) -> str:
-    """The whole query of a language."""
-    return "\n".join(files("ncs.extract").joinpath(f"{name}.scm").read_text("utf-8") for name in language.queries)
+    return Parser(grammar), QueryCursor(Query(grammar, language.query)), _NamesByField(language)
 
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:
@@ -111,7 +115,7 @@ def _spans(captures: Captures, what: str) -> list[Span]:
 
 def _depth(source: bytes) -> int:
     """The most brackets that are open at once, or closed too often; 0 where they are few."""
-    brackets = source.translate(None, _NO_BRACKETS)
+    brackets = source.translate(None, NOT_BRACKETS)
     if len(brackets) <= MAX_BRACKETS:
         return 0
     depths = list(accumulate(1 if bracket in b"([{" else -1 for bracket in brackets))
@@ -127,8 +131,75 @@ def _literals(source: bytes, captures: Captures, docstrings: list[Span]) -> list
     return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
 
 
+def _tag_names(captures: Captures, code: bytearray, language: Language) -> bytes:
+    """Names, spaces and tags, one byte longer than the code, which has comments and strings blanked out."""
+    tags = [(tag, captures[what]) for what, tag in _TAGS.items() if what in captures]
+    tags += [(_OWN_NAME, captures[f"{kind}.name"]) for kind in language.kinds if f"{kind}.name" in captures]
+    names = code.translate(_LETTERS_AND_CALLS if language.bracket_calls else _LETTERS) + b" "
+    if language.bracket_calls:
+        for match in _SPACED_BRACKET.finditer(code):
+            names[match.start()] = _CALL
+    for tag, nodes in tags:
+        for end in [node.end_byte for node in nodes]:
+            if end:  # 0: a name that is missing at the start of a file
+                # a capture may end with what is no letter (`empty?`): then its last byte is the tag
+                names[end if names[end - 1] != 0x20 else end - 1] = tag
+    return bytes(names)
+
+
+def _cut(tagged: bytes, start: int, end: int) -> bytes:
+    """A range of tagged names, with the tag of a name that ends there."""
+    return tagged[start : end + 1 if tagged[end : end + 1] <= b"\6" else end]
+
+
+class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
+    """Sorts tagged names into fields. As a dict: a name with its tag -> number of its list, and spelling; None if
+    it is ignored."""
+
+    def __init__(self, language: Language) -> None:
+        super().__init__()
+        self._ignored = language.ignored
+
+    def __missing__(self, tagged: bytes) -> tuple[int, str] | None:
+        if len(self) > _CACHE_SIZE:
+            self.clear()
+        tag = tagged[-1]
+        name = (tagged[:-1] if tag <= _OWN_NAME else tagged).decode("utf-8", "replace")
+        tag = self._final_tag(name, tag) if name else 0
+        entry = self[tagged] = (tag - 1, name) if tag else None
+        return entry
+
+    def _final_tag(self, name: str, tag: int) -> int:
+        """0: ignored."""
+        if tag in (_OWN_NAME, _TYPE, _ENUM):
+            return tag
+        if name in self._ignored or name == "$" or name[0].isdigit():
+            return 0
+        if tag in (_CALL, _PARAMETER):
+            return tag
+        if not "A" <= name[0] <= "_":
+            return _BY_CASE
+        if name.isupper() and len(name) > 1:
+            return _ENUM
+        return _BY_CASE if name[0] == "_" else _TYPE
+
+    def of(self, tagged: bytes) -> dict[Field, Tokens]:
+        """The names in tagged code by field, in order; fields without names are left out."""
+        for tag, separated in _SEPARATED:
+            tagged = tagged.replace(tag, separated)
+        lists: tuple[list[str], ...] = ([], [], [], [], [], [])
+        for number, name in filter(None, map(self.__getitem__, tagged.split())):
+            lists[number].append(name)
+        lists[_BY_CASE - 1].extend(lists[_OWN_NAME - 1][1:])  # those of functions inside
+        return {field: tuple(names) for field, names in zip(_FIELDS, lists, strict=False) if names}
+
+    def of_ranges(self, tagged: bytes, spans: Sequence[Span]) -> dict[Field, Tokens]:
+        """The names in several ranges by field."""
+        return self.of(b" ".join([_cut(tagged, start, end) for start, end in spans]))
+
+
 def _functions_and_classes(
-    scopes: Sequence[Scope], tagged: bytes, literals: Sequence[Literal], names: FieldNames
+    scopes: Sequence[Scope], tagged: bytes, literals: Sequence[Literal], names: _NamesByField
 ) -> tuple[list[Function], list[Class]]:
     starts = [start for (start, _), _ in literals]
     texts = [text for _, text in literals]
@@ -144,7 +215,7 @@ def _functions_and_classes(
         if kind == CLASS:
             classes.append(Class(start, end, name, scope))
         elif kind and len(ends) < MAX_NESTING:
-            words = names.of(cut(tagged, start, end))
+            words = names.of(_cut(tagged, start, end))
             if starts:
                 first = bisect_left(starts, start)
                 inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]

@@ -1,1 +1,1 @@
-"""What a build learns from a corpus: word vectors, encoders, learned heads, confidence and tuned weights."""
+"""Models that a build learns from a corpus: word vectors, encoders, learned heads, confidence and tuned weights."""

@@ -1,15 +1,15 @@
-"""How probable it is that a hit is right: a logistic model, and where an index keeps it and its tuned weights.
+"""The probability that a hit is right: a logistic model, and the files of an index with it and its tuned weights.
 
     P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * feature)))
 
 over FEATURES, which do not depend on the scale of a score. The coefficients are fitted to queries made of the
-documents themselves (ncs.build.calibration), towards DEFAULT, which stands where a corpus has too few of them.
+documents themselves (ncs.build.calibration), toward DEFAULT, which stands where a corpus has too few of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,23 +27,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
-"""Of a hit; words are counted by idf, a word as rare as can be is 1, and the question has q of them:
-coverage: the part c of the question that the document's words hold, as c^3 (1 - exp(-q / 3)): two words held say less
-than six, and one that is missing says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
-meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: what of its
-score it is ahead of the next hit."""
+"""Features of a hit; words are counted by idf, a word as rare as can be is 1, and the query has q of them:
+coverage: the part c of the query that the document's words have, as c^3 (1 - exp(-q / 3)): two words say less than six,
+and a missing one says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
+meaning: cosine; name, definition: the signals, unweighted; share: its score over the best hit's; lead: by how much of
+its score it is ahead of the next hit."""
 BUILT, TUNED = "calibration.json", "tuned.json"
 """The model, among the statistics of a build; and the weights that `ncs tune` learned, in the index folder itself."""
 REMEDIES = {BUILT: "build the index again", TUNED: "remove it with: ncs tune --reset"}
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """Probabilities against what came true. bins: (mean probability, share that was right, how many), lowest first."""
-
-    error: float
-    """Expected calibration error: the mean distance of the two over all, by bins."""
-    bins: tuple[tuple[float, float, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +56,15 @@ DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What an index learned about its ranking. weights: those of HybridRanker that `ncs tune` changed."""
+    """The confidence model and the weights of an index. weights: those of HybridRanker that `ncs tune` changed."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     model: Model = DEFAULT
 
     @classmethod
-    def load(cls, snapshot: Snapshot, *, tuned: bool = True) -> Calibration:
-        """The defaults where nothing was learned; tuned=False leaves out the weights. Raises IndexDamaged."""
-        return cls(load_weights(snapshot.folder) if tuned else {}, load_model(snapshot.statistics))
+    def load(cls, snapshot: Snapshot) -> Calibration:
+        """The defaults where nothing was learned; raises IndexDamaged."""
+        return cls(load_weights(snapshot.folder), load_model(snapshot.statistics))
 
 
 def save_model(model: Model, statistics: Path) -> None:
@@ -82,7 +73,7 @@ def save_model(model: Model, statistics: Path) -> None:
 
 
 def load_model(statistics: Path) -> Model:
-    """The model of a build, DEFAULT where it learned none; raises IndexDamaged for a file that holds none."""
+    """The model of a build, DEFAULT without one; raises IndexDamaged for an invalid file."""
 
     def read(content: Any) -> Model:
         coefficients = tuple(float(value) for value in content["model"]["coefficients"])
@@ -91,7 +82,7 @@ def load_model(statistics: Path) -> Model:
             raise ValueError("numbers are missing")
         return model
 
-    return _read(statistics / BUILT, read) or DEFAULT
+    return _read(statistics / BUILT, read, DEFAULT)
 
 
 def save_weights(weights: Mapping[str, float], index: Path) -> None:
@@ -108,22 +99,21 @@ def load_weights(index: Path) -> Mapping[str, float]:
             raise ValueError("a weight is no number")
         return weights
 
-    return _read(index / TUNED, read) or {}
+    return _read(index / TUNED, read, {})
 
 
 def _write(path: Path, content: object) -> None:
-    """A small JSON file, at once or not at all."""
+    """Write a small JSON file, at once or not at all."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     part.replace(path)
 
 
-def _read(path: Path, read: Callable[[Any], T]) -> T | None:
-    """None where there is no such file."""
+def _read(path: Path, read: Callable[[Any], T], default: T) -> T:
     try:
         return read(json.loads(path.read_bytes()))
     except FileNotFoundError:
-        return None
+        return default
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamaged(f"cannot read {path} ({error}); {REMEDIES[path.name]}") from error
 
@@ -133,16 +123,16 @@ def fit(
     right: NDArray[np.bool_],
     *,
     weights: Scores | None = None,
-    towards: Model = DEFAULT,
+    prior: Model = DEFAULT,
     strength: float = 3.0,
 ) -> Model:
-    """The most probable model, regularised towards another one; `strength` is of the penalty, in hits.
+    """The most probable model, regularized toward `prior`; `strength` is of the penalty, in hits.
 
     weights: how many hits each one stands for, [n]; else one.
     """
     from scipy.optimize import minimize  # only a build needs it
 
-    start = np.array([towards.intercept, *towards.coefficients])
+    start = np.array([prior.intercept, *prior.coefficients])
     rows = np.column_stack([np.ones(len(features)), features])
     counts = np.ones(len(features)) if weights is None else weights
 
@@ -160,45 +150,8 @@ def fit(
     return Model(round(float(best[0]), 6), tuple(round(float(value), 6) for value in best[1:]))
 
 
-def reliability(
-    probabilities: Scores, right: NDArray[np.bool_], *, weights: Scores | None = None, bins: int = 10
-) -> Reliability:
-    """Ten bins of equal width; empty ones are left out. weights: how many hits each one stands for, as in `fit`.
-
-    >>> reliability(np.array([0.1, 0.1, 0.9, 0.7]), np.array([False, False, True, True]))
-    Reliability(error=0.15, bins=((0.1, 0.0, 2), (0.7, 1.0, 1), (0.9, 1.0, 1)))
-    """
-    numbers = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
-    counts = np.ones(len(probabilities)) if weights is None else weights
-    table, error = [], 0.0
-    for number in np.unique(numbers):
-        inside = numbers == number
-        mass = float(counts[inside].sum())
-        predicted, true = (float(counts[inside] @ values[inside]) / mass for values in (probabilities, right))
-        table.append((predicted, true, int(inside.sum())))
-        error += abs(predicted - true) * mass / float(counts.sum())
-    return Reliability(round(error, 4), tuple((round(predicted, 4), round(true, 4), n) for predicted, true, n in table))
-
-
-def describe(model: Model) -> dict[str, float]:
-    """The model for people to read."""
-    return {"intercept": model.intercept, **dict(zip(FEATURES, model.coefficients, strict=True))}
-
-
-def lead(scores: Sequence[float]) -> Scores:
-    """What of its score each hit is ahead of the next one; the last one, nothing.
-
-    >>> lead([4.0, 3.0, 3.0]).tolist()
-    [0.25, 0.0, 0.0]
-    """
-    values = np.array(scores, np.float64)
-    ahead = np.zeros(len(values))
-    ahead[:-1] = (values[:-1] - values[1:]) / np.maximum(values[:-1], 1e-9)
-    return ahead
-
-
-def is_sure(confidence: float | None, least: float) -> bool:
-    """Whether a hit is likely enough; raises BadInput where its ranker gives no confidence, or least is not 0 to 1."""
+def is_confident(confidence: float | None, least: float) -> bool:
+    """Whether a hit is probable enough; raises BadInput if its ranker gives no confidence, or least is not 0 to 1."""
     if not 0 <= least <= 1:
         raise BadInput(f"confidences are from 0 to 1, not {least}")
     if confidence is None:

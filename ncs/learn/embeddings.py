@@ -1,19 +1,17 @@
-"""Word vectors: learned by LSA or fastText, saved with their vocabulary's statistics, taken over by later builds."""
+"""Word vectors: learned by latent semantic analysis (small corpora) or fastText, saved, reused by later builds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.config import FastTextConfig, LsaConfig
 from ncs.errors import IndexDamaged
-from ncs.learn.tfidf import unit_rows
+from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
@@ -21,6 +19,7 @@ from ncs.types import NCS_FIELDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.config import FastTextConfig, LsaConfig
     from ncs.storage.snapshot import Description
     from ncs.storage.words import WordTable
     from ncs.types import Matrix
@@ -31,23 +30,24 @@ CROSSOVER, MANY = 30_000, 6.0
 """Documents, and repositories in effect, from which on fastText's vectors are better."""
 DRIFT, GROWTH = 0.02, 1.5
 """How much the share of words without a vector may rise, and the number of documents grow, until training is due."""
-CHUNK = 1 << 14
-"""Documents whose words are looked at at once."""
 
 
 def choose(
     choice: Choice, repositories: NDArray[np.int32], fasttext: FastTextConfig, lsa: LsaConfig
 ) -> FastTextConfig | LsaConfig:
-    """What learns from a corpus, given the repository of each of its documents.
+    """The settings to learn a corpus with, given the repository of each of its documents.
 
-    "auto": LSA where it is small and of few repositories: inside a project people ask for a place, over many for
+    "auto": LSA for a small corpus of few repositories: inside a project people look for a place, over many for
     whatever does it, and fastText's neighbors are wider. Settings of fastText choose fastText.
 
+    >>> from ncs.config import FastTextConfig, LsaConfig
     >>> one, many = np.zeros(500, np.int32), np.arange(500, dtype=np.int32)
     >>> [type(choose("auto", each, FastTextConfig(), LsaConfig())).__name__ for each in (one, many)]
     ['LsaConfig', 'FastTextConfig']
     """
     if choice == "auto":
+        from ncs.config import FastTextConfig  # a query need not import it
+
         shares = np.bincount(repositories) / max(1, len(repositories))
         few = 1 / max(float(shares @ shares), 1e-9) < MANY  # inverse Simpson index
         small = few and len(repositories) < CROSSOVER
@@ -59,7 +59,7 @@ def choose(
 class Embeddings:
     """Word vectors, float32 [len(vocabulary), d]; a zero row is a word without one.
 
-    method: what they were learned by. notes: a sentence for each deviation from what was asked for.
+    notes: a sentence for each deviation from the settings.
     """
 
     vectors: Matrix
@@ -80,6 +80,8 @@ class Embeddings:
         Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot all rows are
         zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
         """
+        from ncs.config import FastTextConfig, LsaConfig
+
         config = config or FastTextConfig()
         notes: tuple[str, ...] = ()
         if isinstance(config, FastTextConfig):
@@ -92,9 +94,7 @@ class Embeddings:
                 config = LsaConfig(dim=config.dim, seed=config.seed)
             else:
                 return cls(vectors, "fasttext", notes)
-        from ncs.learn import lsa
-
-        vectors = lsa.train(words, config)
+        vectors = _lsa(words, config)
         if vectors.any():
             return cls(vectors, "lsa", notes)
         return cls(vectors, "none", (*notes, "No word has a vector: only the words themselves can be searched."))
@@ -127,14 +127,39 @@ class Embeddings:
         similarity[id] = -2
         similarity[~unit.any(axis=1)] = -2
         order = np.argsort(-similarity, kind="stable").tolist()
-        known = (i for i in order if similarity[i] > -2)
-        return [(vocabulary.word(i), float(similarity[i])) for i in islice(known, n)]
+        return [(vocabulary.word(i), float(similarity[i])) for i in order[:n] if similarity[i] > -2]
 
 
-def carried_over(folder: Path, words: WordTable) -> Embeddings:
-    """The word vectors among some statistics for the words of another corpus; new words have none."""
-    embeddings = Embeddings.load(folder)
-    ids = Vocabulary.load(folder).ids_of(list(words.vocabulary))
+def _lsa(words: WordTable, config: LsaConfig) -> Matrix:
+    """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
+    components weighted (`LsaConfig.power`).
+
+    Zero rows for numbers and words under min_count; all zero where nothing can be learned.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    counts = term_counts(words, 0, len(words))
+    in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
+    number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
+    learned = np.flatnonzero((in_documents >= config.min_count) & ~number)
+    dim = min(config.dim, len(learned), len(words))
+    vectors = np.zeros((len(words.vocabulary), max(1, dim)), np.float32)
+    if len(learned) == 1:
+        vectors[learned] = 1
+    elif dim:
+        weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts[:, learned])
+        svd = TruncatedSVD(dim, n_iter=config.iterations, random_state=config.seed)
+        with np.errstate(all="ignore"):  # it divides by the total variance, which one document does not have
+            svd.fit(weights)
+        vectors[learned] = (svd.components_ * svd.singular_values_[:, None] ** config.power).T
+    return np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def reuse_embeddings(statistics: Path, words: WordTable) -> Embeddings:
+    """The word vectors of an earlier build for the words of another corpus; new words have none."""
+    embeddings = Embeddings.load(statistics)
+    ids = Vocabulary.load(statistics).ids_of(list(words.vocabulary))
     vectors = np.zeros((len(ids), embeddings.vectors.shape[1]), np.float32)
     vectors[ids >= 0] = embeddings.vectors[ids[ids >= 0]]
     return replace(embeddings, vectors=vectors)
@@ -142,16 +167,16 @@ def carried_over(folder: Path, words: WordTable) -> Embeddings:
 
 def share_without_vector(words: WordTable, embeddings: Embeddings) -> float:
     """The share of the words of NCS_FIELDS that have no vector: rare ones, and those newer than the training."""
-    has = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
-    known = total = 0
+    has_vector = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
+    with_vector = total = 0
     for start in range(0, len(words), CHUNK):
         ids, _ = words.select(NCS_FIELDS, start, min(start + CHUNK, len(words)))
-        known, total = known + int(np.count_nonzero(has[ids])), total + len(ids)
-    return round(1 - known / total, 6) if total else 0.0
+        with_vector, total = with_vector + int(np.count_nonzero(has_vector[ids])), total + len(ids)
+    return round(1 - with_vector / total, 6) if total else 0.0
 
 
 def retraining_advice(description: Description) -> str | None:
-    """Whether word vectors should be learned anew, and why; None while they serve."""
+    """Why word vectors should be learned again, with the command; None if they need not."""
     counts = description.counts
     training: Mapping[str, Any] = counts.get("training") or {}
     missing = training.get("without_vector_now", 0) - training.get("without_vector", 0)

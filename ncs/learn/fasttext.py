@@ -1,4 +1,4 @@
-"""Word vectors by fastText's skip-gram: the text it reads, its first vectors, and the process it runs in.
+"""Word vectors by fastText's skip-gram, learned in a process of its own: memory goes back, crashes stay there.
 
 The module `fasttext` may come from any distribution: fasttext, fasttext-community, fasttext-wheel ...
 """
@@ -9,18 +9,22 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput, NcsError
-from ncs.learn import fasttext_worker
+from ncs.learn.tfidf import CHUNK
 from ncs.progress import Track, silent
 from ncs.types import NCS_FIELDS
 
@@ -32,10 +36,11 @@ if TYPE_CHECKING:
     from ncs.text.vocabulary import Vocabulary
     from ncs.types import Matrix
 
-CHUNK = 1 << 14  # documents whose words are spelled out at a time
-MOST_EPOCHS = 100  # of a small corpus
-WORDS_A_COUNT = 20_000  # so many words a corpus has for each place that a word must stand in
-SLOWER = (1, 0.2, 0.04)  # learning rates to try after "Encountered NaN", as shares of the one asked for
+MAX_EPOCHS = 100  # over a small corpus
+WORDS_PER_COUNT = 20_000  # a corpus of so many words raises the least count by one, up to `min_count`
+RATE_SHARES = (1, 0.2, 0.04)  # of the configured learning rate, to try after "Encountered NaN"
+TEXT, FIRST, WORDS, JOB, VECTORS = "text.txt", "first.vec", "words.txt", "job.json", "vectors.npy"
+DIVERGED = 3  # exit status of the process after NaN
 
 
 class TrainingFailedError(NcsError):
@@ -50,26 +55,37 @@ def train(
     folder: where temporary files go. Raises TrainingFailedError where fastText cannot learn, BadInput for a pretrained
     file that does not fit.
     """
-    import tempfile
-
-    counts = _count(words, ~_numbers(words))
-    min_count = min(config.min_count, max(1, int(counts.sum()) // WORDS_A_COUNT))
+    vocabulary = list(words.vocabulary)
+    no_number = np.fromiter((not word.isnumeric() for word in vocabulary), np.bool_, len(vocabulary))
+    counts = np.zeros(len(vocabulary), np.int64)
+    for ids, _ in _sentences(words, no_number):
+        counts += np.bincount(ids, minlength=len(counts))
+    min_count = min(config.min_count, max(1, int(counts.sum()) // WORDS_PER_COUNT))
     pretrained = read_pretrained(config.pretrained, words.vocabulary, config.dim) if config.pretrained else {}
     frequent = counts >= min_count
     frequent[[id for id in pretrained if counts[id]]] = True
     if np.count_nonzero(frequent) < 2:
         raise TrainingFailedError("there are fewer than two words to learn")
-    epochs = max(config.epochs, min(MOST_EPOCHS, math.ceil(config.least_words / int(counts[frequent].sum()))))
-    wanted = np.flatnonzero((counts > 0) if config.max_n else frequent)
-    with tempfile.TemporaryDirectory(prefix="fasttext-", dir=folder) as name:
+    epochs = max(config.epochs, min(MAX_EPOCHS, math.ceil(config.least_words / int(counts[frequent].sum()))))
+    learned = np.flatnonzero((counts > 0) if config.max_n else frequent)
+    with TemporaryDirectory(prefix="fasttext-", dir=folder) as name:
         room = Path(name)
-        _write_text(room / fasttext_worker.TEXT, words, frequent)
-        _write_first_vectors(room / fasttext_worker.FIRST, words, frequent, pretrained, config)
-        (room / fasttext_worker.WORDS).write_bytes(b"".join(_spell(words, wanted, b"\n")))
-        trained, notes = _run(room, replace(config, epochs=epochs), track)
-    vectors = np.zeros((len(words.vocabulary), config.dim), np.float32)
-    vectors[wanted] = trained
-    return vectors, (*notes, *_notes(config, epochs, min_count))
+        spelling = [word.encode() for word in vocabulary]
+        _write_text(room / TEXT, words, frequent, spelling)
+        _write_first_vectors(room / FIRST, np.flatnonzero(frequent).tolist(), spelling, pretrained, config)
+        (room / WORDS).write_bytes(b"".join(spelling[id] + b"\n" for id in learned.tolist()))
+        learned_vectors, notes = _run(room, config, epochs, track)
+    if epochs > config.epochs:
+        notes.append(f"The corpus is small: fastText read it {epochs} times, not {config.epochs}.")
+    if min_count < config.min_count:
+        notes.append(f"The corpus is small: words in {min_count} or more places were learned, not {config.min_count}.")
+    if config.threads > 1:
+        notes.append(
+            f"fastText ran with {config.threads} threads: the same input need not give the same vectors again."
+        )
+    vectors = np.zeros((len(vocabulary), config.dim), np.float32)
+    vectors[learned] = learned_vectors
+    return vectors, tuple(notes)
 
 
 def distribution() -> tuple[str, str] | None:
@@ -78,120 +94,98 @@ def distribution() -> tuple[str, str] | None:
 
     try:
         return "fasttext", version("fasttext")
-    except PackageNotFoundError:  # of the others the name must be searched for, which takes a while
+    except PackageNotFoundError:  # any other must be searched for, which takes a while
         name = next(iter(packages_distributions().get("fasttext", ())), None)
         return (name, version(name)) if name else None
 
 
-def _notes(config: FastTextConfig, epochs: int, min_count: int) -> Iterator[str]:
-    if epochs > config.epochs:
-        yield f"The corpus is small: fastText read it {epochs} times, not {config.epochs}."
-    if min_count < config.min_count:
-        yield f"The corpus is small: words in {min_count} or more places were learned, not {config.min_count}."
-    if config.threads > 1:
-        yield f"fastText ran with {config.threads} threads: the same input need not give the same vectors again."
-
-
-def _numbers(words: WordTable) -> NDArray[np.bool_]:
-    return np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
-
-
-def _spell(words: WordTable, ids: NDArray[np.int64], end: bytes) -> list[bytes]:
-    spelled = [word.encode() + end for word in words.vocabulary]
-    return [spelled[id] for id in ids.tolist()]
-
-
-def cleaned(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    """Chunks of documents as (ids, offsets): only words to keep, a word that follows itself once.
+def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """(ids, offsets) of chunks of documents, without words not to keep and without immediate repetitions.
 
     Long runs of one word are what made fastText fail with "Encountered NaN".
     """
     for start in range(0, len(words), CHUNK):
         stop = min(start + CHUNK, len(words))
         ids, offsets = words.select(NCS_FIELDS, start, stop)
-        rows = np.repeat(np.arange(stop - start), np.diff(offsets))
-        chosen = keep[ids]
-        ids, rows = ids[chosen], rows[chosen]
+        rows = np.repeat(np.arange(stop - start), np.diff(offsets))[keep[ids]]
+        ids = ids[keep[ids]]
         first = np.ones(len(ids), np.bool_)
         first[1:] = (ids[1:] != ids[:-1]) | (rows[1:] != rows[:-1])
-        ids, rows = ids[first], rows[first]
-        yield ids, np.searchsorted(rows, np.arange(stop - start + 1))
+        yield ids[first], np.searchsorted(rows[first], np.arange(stop - start + 1))
 
 
-def _count(words: WordTable, keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-    counts = np.zeros(len(words.vocabulary), np.int64)
-    for ids, _ in cleaned(words, keep):
-        counts += np.bincount(ids, minlength=len(counts))
-    return counts
+def _write_text(path: Path, words: WordTable, keep: NDArray[np.bool_], spelling: list[bytes]) -> None:
+    """One document per line, its fields in the order of NCS_FIELDS.
 
-
-def _write_text(path: Path, words: WordTable, keep: NDArray[np.bool_]) -> None:
-    """A document a line, its fields in the order of NCS_FIELDS.
-
-    fastText reads on in a line of over 1,024 words, as if it were several: nothing is lost.
+    fastText splits lines of over 1,024 words: nothing is lost.
     """
-    spelled = [word.encode() for word in words.vocabulary]
     with path.open("wb") as file:
-        for ids, offsets in cleaned(words, keep):
-            tokens = [spelled[id] for id in ids.tolist()]
-            bounds = offsets.tolist()
-            lines = (b" ".join(tokens[a:b]) for a, b in pairwise(bounds) if a < b)
+        for ids, offsets in _sentences(words, keep):
+            tokens = [spelling[id] for id in ids.tolist()]
+            lines = (b" ".join(tokens[start:end]) for start, end in pairwise(offsets.tolist()) if start < end)
             file.write(b"".join(line + b"\n" for line in lines))
 
 
 def _write_first_vectors(
-    path: Path, words: WordTable, frequent: NDArray[np.bool_], pretrained: dict[int, Matrix], config: FastTextConfig
+    path: Path, ids: list[int], spelling: list[bytes], pretrained: dict[int, Matrix], config: FastTextConfig
 ) -> None:
-    """A random first vector, uniform in -1/dim .. 1/dim, for each word that has no pretrained one.
+    """A random first vector, uniform in -1/dim .. 1/dim, for each word without a pretrained one.
 
     fastText 0.9.3 fills only a tenth of its own first matrix per thread and leaves the rest to whatever the
     memory held: that is where NaN and runs that differ came from. Given a file, it starts from that instead.
     """
-    draw = np.random.default_rng(config.seed)
+    rng = np.random.default_rng(config.seed)
     steps = [b"%.6g" % ((2 * i + 1 - 1024) / (1024 * config.dim)) for i in range(1024)]
-    ids = np.flatnonzero(frequent).tolist()
     with path.open("wb") as file:
         file.write(b"%d %d\n" % (len(ids) + 1, config.dim))
-        for id, word in zip([*ids, -1], [*_spell(words, np.array(ids), b""), b"</s>"], strict=True):
-            drawn = draw.integers(1024, size=config.dim)  # for every word: pretrained ones do not move the others
-            first = [b"%.9g" % x for x in pretrained[id].tolist()] if id in pretrained else None
-            row = first or [steps[i] for i in drawn.tolist()]
-            file.write(word + b" " + b" ".join(row) + b"\n")
+        for id in [*ids, None]:
+            row = [steps[i] for i in rng.integers(1024, size=config.dim).tolist()]  # for pretrained words too, so that
+            if id in pretrained:  # they do not change the vectors of others
+                row = [b"%.9g" % x for x in pretrained[id].tolist()]
+            file.write((b"</s>" if id is None else spelling[id]) + b" " + b" ".join(row) + b"\n")
 
 
-def _run(room: Path, config: FastTextConfig, track: Track) -> tuple[Matrix, tuple[str, ...]]:
+def _run(room: Path, config: FastTextConfig, epochs: int, track: Track) -> tuple[Matrix, list[str]]:
     """Vectors of the words in room/WORDS, learned from room/TEXT, and notes; slower where fastText diverged.
 
     Raises TrainingFailedError where it crashed or diverged at every rate.
     """
-    for share in SLOWER:
-        rate = config.learning_rate * share
-        if (vectors := _run_once(room, config, rate, track)) is not None:
-            slower = (f"fastText diverged; it learned with the rate {rate:g} instead.",) if share < 1 else ()
-            return vectors, slower
-    raise TrainingFailedError("fastText diverged at every learning rate")
-
-
-def _run_once(room: Path, config: FastTextConfig, rate: float, track: Track) -> Matrix | None:
-    """One training in a process of its own; None where it diverged. The process ends with this call, always."""
     job = {
         "dim": config.dim,
         "ws": config.window,
-        "epoch": config.epochs,
+        "epoch": epochs,
         "minn": config.min_n,
         "maxn": config.max_n,
         "bucket": config.buckets,
         "neg": config.negatives,
         "t": config.sample,
-        "lr": rate,
         "thread": config.threads,
     }
-    (room / fasttext_worker.JOB).write_text(json.dumps(job))
+    for share in RATE_SHARES:
+        rate = config.learning_rate * share
+        (room / JOB).write_text(json.dumps({**job, "lr": rate}))
+        status, errors = _run_process(room, track)
+        if not status:
+            vectors: Matrix = np.load(room / VECTORS, allow_pickle=False)
+            return vectors, [f"fastText diverged; it learned with the rate {rate:g} instead."] if share < 1 else []
+        if status != DIVERGED:
+            last = re.sub(r"\s+", " ", errors.strip().rsplit("\n", 1)[-1])[:200]
+            end = f"{'signal' if status < 0 else 'status'} {abs(status)}"
+            raise TrainingFailedError(f"fastText ended with {end}{': ' + last if last else ''}")
+    raise TrainingFailedError("fastText diverged at every learning rate")
+
+
+def _run_process(room: Path, track: Track) -> tuple[int, str]:
+    """Exit status and stderr of one training, whose process ends with this call, whatever happens.
+
+    It imports what this process would; glibc gives it zeroed memory (MALLOC_PERTURB_), so that sub-words start at zero.
+    """
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with (room / "stderr.txt").open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ncs.learn.fasttext_worker"],
+            [sys.executable, "-m", "ncs.learn.fasttext"],
             cwd=room,  # not the user's folder: a random.py there would be imported
-            env=_environment(),
+            env={**os.environ, "PYTHONPATH": path, "MALLOC_PERTURB_": "255"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -201,28 +195,17 @@ def _run_once(room: Path, config: FastTextConfig, rate: float, track: Track) -> 
         if process.stdout:
             for _ in track(_percents(process.stdout), "training embeddings", total=100, unit="%"):
                 pass
-        code = process.wait()
+        status = process.wait()
     finally:
         process.kill()
         process.wait()
         if process.stdout:
             process.stdout.close()
-    if code == fasttext_worker.DIVERGED:
-        return None
-    if code:
-        raise TrainingFailedError(_why(code, (room / "stderr.txt").read_text(errors="replace")))
-    vectors: Matrix = np.load(room / fasttext_worker.VECTORS, allow_pickle=False)
-    return vectors
-
-
-def _environment() -> dict[str, str]:
-    """The worker imports what this process would; glibc gives it zeroed memory, so that sub-words start at zero."""
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    return {**os.environ, "PYTHONPATH": path, "MALLOC_PERTURB_": "255"}
+    return status, (room / "stderr.txt").read_text(errors="replace")
 
 
 def _percents(lines: IO[str]) -> Iterator[int]:
-    """1 .. 100, each once, when the worker has come that far."""
+    """1 .. 100, each once, when the process has come that far."""
     done = 0
     for line in lines:
         while line.strip().isdigit() and done < int(line):
@@ -230,13 +213,8 @@ def _percents(lines: IO[str]) -> Iterator[int]:
             yield done
 
 
-def _why(code: int, errors: str) -> str:
-    last = re.sub(r"\s+", " ", errors.strip().rsplit("\n", 1)[-1])[:200]
-    return f"fastText ended with {'signal' if code < 0 else 'status'} {abs(code)}{': ' + last if last else ''}"
-
-
 def read_pretrained(name: str, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]:
-    """Word id -> vector [dim] for the known words, from a .vec (word2vec text) or a .bin (fastText) file.
+    """Word id -> vector [dim] for words of the vocabulary, from a .vec (word2vec text) or a .bin (fastText) file.
 
     A .bin model gives every word a vector where it has sub-words. Raises BadInput for a file that is
     missing, unreadable, or of another dimension.
@@ -281,6 +259,66 @@ def _from_bin(path: Path, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]
     return {id: vector for id, vector in vectors.items() if vector.any()}
 
 
-def _check_dim(path: Path, given: int, dim: int) -> None:
-    if given != dim:
-        raise BadInput(f"{path} has vectors of {given} dimensions, not {dim}; build with --dim {given}")
+def _check_dim(path: Path, file_dim: int, dim: int) -> None:
+    if file_dim != dim:
+        raise BadInput(f"{path} has vectors of {file_dim} dimensions, not {dim}; build with --dim {file_dim}")
+
+
+def main() -> int:
+    """The process: reads TEXT, FIRST, WORDS and JOB in its folder, prints percents, writes VECTORS; its exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # fastText would not let Python's handler run
+    import fasttext
+
+    job = json.loads(Path(JOB).read_text())
+    threading.Thread(target=_report, args=(job["epoch"] / job["thread"],), daemon=True).start()
+    try:
+        model = fasttext.train_unsupervised(
+            TEXT, model="skipgram", minCount=1, verbose=0, pretrainedVectors=FIRST, **job
+        )
+    except RuntimeError as error:
+        if "NaN" in str(error):
+            return DIVERGED
+        raise
+    words = Path(WORDS).read_text(encoding="utf-8").split("\n")[:-1]
+    vectors = np.zeros((len(words), job["dim"]), np.float32)
+    for row, word in enumerate(words):
+        vectors[row] = model.get_word_vector(word)
+    if not np.isfinite(vectors).all():
+        return DIVERGED
+    np.save(VECTORS, vectors)
+    print(100, flush=True)  # noqa: T201
+    return 0
+
+
+def _report(epochs: float) -> None:
+    """Print percents by the position in fastText's open file, as it reports nothing itself with one thread.
+
+    The first pass over the file builds the dictionary. Ends the process when its parent has ended.
+    """
+    parent, text = os.getppid(), Path(TEXT).stat()
+    passes, last, printed = 0, 0, 0
+    while os.getppid() == parent:
+        time.sleep(0.05)
+        position = _position(text)
+        if position is None:
+            continue
+        passes, last = passes + (position < last), position
+        percent = min(99, int(100 * (passes + position / max(1, text.st_size)) / (epochs + 1)))
+        if percent > printed:
+            printed = percent
+            print(printed, flush=True)  # noqa: T201
+    os._exit(1)
+
+
+def _position(text: os.stat_result) -> int | None:
+    """The position in the open file; None while it is not open."""
+    for descriptor in range(3, 64):
+        with suppress(OSError):
+            file = os.fstat(descriptor)
+            if (file.st_dev, file.st_ino) == (text.st_dev, text.st_ino):
+                return os.lseek(descriptor, 0, os.SEEK_CUR)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

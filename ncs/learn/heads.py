@@ -1,29 +1,35 @@
-"""Learned heads: plain arrays that make vectors of queries and functions, trained by `unif`, served without torch."""
+"""Learned heads: arrays that encode queries and functions, trained by `unif` with torch, served by numpy without it.
+
+Arrays have the names of the torch parameters in `unif.networks`, and give the same vectors to 1e-5.
+Shapes stand at line ends: n texts, l tokens a text, V tokens, d dimensions, h attention heads.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.learn.encoders import encode, encode_bags, softmax_weights, token_counts
-from ncs.learn.tfidf import inverse_document_frequency, term_counts
+from ncs.learn.tfidf import inverse_document_frequency, term_counts, unit_rows
 from ncs.learn.tokenization import Tokenizer, load_tokenizer, source_words
 from ncs.learn.translation import Translation
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.words import WordTable
     from ncs.text.vocabulary import Vocabulary
-    from ncs.types import Matrix
+    from ncs.types import Mask, Matrix
+
+    Array: TypeAlias = NDArray[np.float32]
+    Arrays: TypeAlias = Mapping[str, Array]
+    Settings: TypeAlias = Mapping[str, Any]
 
 FORMAT = 2
 NAME = "head"
@@ -31,16 +37,17 @@ NAME = "head"
 TRANSLATION = "translation"
 BATCH = 64
 """Texts that a sequence encoder reads at a time."""
+LOW = np.float32(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True, slots=True)
 class Tower:
-    """One of the two encoders: its kind, the tokens it reads, float32 arrays as `ncs.learn.encoders` names them."""
+    """One of the two encoders: "bag" or one of BODIES, its tokens, float32 arrays and settings."""
 
     kind: str
     tokens: Tokenizer
-    arrays: Mapping[str, NDArray[np.float32]]
-    settings: Mapping[str, Any]
+    arrays: Arrays
+    settings: Settings
 
     @property
     def dim(self) -> int:
@@ -54,8 +61,7 @@ class Tower:
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Matrix:
         """Unit vectors [n, d] of token ids; zeros for an empty row."""
-        longest = self.settings.get("longest")
-        rows = [row[:longest] for row in rows] if longest else rows
+        rows = [row[: self.settings.get("longest")] for row in rows]
         if self.is_weighted_bag:
             return self.bags(token_counts(rows, len(self.tokens)))
         vectors: Matrix = np.zeros((len(rows), self.dim), np.float32)
@@ -66,21 +72,173 @@ class Tower:
             padded = np.zeros((len(batch), int(lengths[batch].max())), np.int64)
             for at, row in enumerate(batch):
                 padded[at, : lengths[row]] = rows[row]
-            vectors[batch] = encode(self.kind, self.arrays, self.settings, padded)
+            if padded.any():
+                vectors[batch] = self._encode(padded)
         return vectors
 
+    def _encode(self, ids: NDArray[np.int64]) -> Matrix:
+        """Unit vectors [n, d] of token ids [n, l], padded with 0."""
+        present = ids > 0
+        vectors = np.asarray(self.arrays["table"][ids], np.float32)  # [n, l, d]
+        if self.kind in BODIES:
+            vectors = BODIES[self.kind](self.arrays, self.settings, vectors, present)
+        return unit_rows(pool(self.arrays, self.settings["pooling"], vectors, present))
+
     def bags(self, counts: Any) -> Matrix:
-        """Unit vectors [n, d] of how often each token stands in each text, a CSR matrix [n, tokens]."""
-        return encode_bags(self.arrays, counts)
+        """Unit vectors [n, d]: means of token vectors weighted by softmax of their scores; counts: CSR [n, V]."""
+        weights = counts.copy()
+        weights.data = counts.data * softmax_weights(self.arrays["scores"][1:, 0][counts.indices], counts.indptr)
+        return unit_rows(np.asarray(weights @ self.arrays["table"][1:], np.float32))
+
+
+def token_counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
+    """CSR [rows, tokens] of float32: how often each of the ids 1 .. tokens stands in each row."""
+    from scipy.sparse import csr_matrix
+
+    bounds = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=bounds[1:])
+    ids = np.fromiter((id for row in rows for id in row), np.int64, int(bounds[-1])) - 1
+    counts = csr_matrix((np.ones(len(ids), np.float32), ids, bounds), shape=(len(rows), tokens))
+    counts.sum_duplicates()
+    return counts
+
+
+def tokens_of_words(tower: Tower, vocabulary: Vocabulary) -> Any:
+    """CSR [words of a vocabulary, tokens of the tower]: how often each token stands in each word."""
+    return token_counts([tower.tokens.ids([word]) for word in vocabulary], len(tower.tokens))
+
+
+def softmax_weights(scores: Array, bounds: NDArray[np.int64]) -> Array:
+    """exp(score - the highest score of its row), [entries]; bounds: the `indptr` of a CSR matrix.
+
+    The denominator of the softmax is the same for a whole row, and so without effect on its direction.
+    """
+    filled = np.flatnonzero(np.diff(bounds))
+    if not len(filled):
+        return np.zeros(len(scores), np.float32)
+    highest = np.maximum.reduceat(scores, bounds[filled])
+    return np.asarray(np.exp(scores - np.repeat(highest, np.diff(bounds)[filled])), np.float32)
+
+
+def pool(arrays: Arrays, pooling: str, vectors: Array, present: Mask) -> Matrix:
+    """Vectors [n, l, d] into [n, d]: mean, max, or the mean weighted by sigmoid(a . v + b) of Husain et al. 2019."""
+    if pooling == "max":
+        highest = np.where(present[..., None], vectors, LOW).max(axis=1)
+        return np.asarray(np.where(present.any(axis=1, keepdims=True), highest, 0), np.float32)
+    weights = present.astype(np.float32)  # [n, l]
+    if pooling == "weighted":
+        weights = weights * sigmoid(vectors @ arrays["pool.attention"] + arrays["pool.bias"])
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-8)
+    return np.asarray((weights[:, None, :] @ vectors)[:, 0], np.float32)
+
+
+def convolutions(arrays: Arrays, settings: Settings, vectors: Array, present: Mask) -> Array:
+    """1D-CNN [n, l, d]: positions added, then layers of a convolution, from the second on a residual, and tanh."""
+    mask = present[..., None]
+    x = (vectors + arrays["body.positions"][: vectors.shape[1]]) * mask
+    for layer in range(settings["layers"]):
+        weight, bias = (arrays[f"body.layers.{layer}.{name}"] for name in ("weight", "bias"))  # [d, d, width], [d]
+        width = weight.shape[2]
+        padded = np.pad(x, ((0, 0), ((width - 1) // 2, width // 2), (0, 0)))
+        y = np.broadcast_to(bias, x.shape).copy()
+        for at in range(width):
+            y += padded[:, at : at + x.shape[1]] @ weight[:, :, at].T
+        x = np.tanh(y + x if layer else y) * mask
+    return np.asarray(x, np.float32)
+
+
+def recurrent(arrays: Arrays, settings: Settings, vectors: Array, present: Mask) -> Array:
+    """Stacked bidirectional GRU [n, l, 2 * hidden]."""
+    x = vectors
+    for layer in range(settings["layers"]):
+        both = [_gru(arrays, f"body.gru.{{}}_l{layer}{way}", x, present, back=bool(way)) for way in ("", "_reverse")]
+        x = np.concatenate(both, axis=2)
+    return x
+
+
+def _gru(arrays: Arrays, name: str, x: Array, present: Mask, *, back: bool) -> Array:
+    """One layer in one direction, [n, l, hidden]; padding leaves the state as it is."""
+    w_in, w_hidden, b_in, b_hidden = (
+        arrays[name.format(part)] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    size = w_hidden.shape[1]
+    inputs = x @ w_in.T + b_in  # [n, l, 3 * hidden]: reset, update, new
+    state = np.zeros((len(x), size), np.float32)
+    states = np.zeros((*present.shape, size), np.float32)
+    for at in reversed(range(present.shape[1])) if back else range(present.shape[1]):
+        rows = np.flatnonzero(present[:, at])
+        of_input, of_state = inputs[rows, at], state[rows] @ w_hidden.T + b_hidden
+        reset, update = np.split(sigmoid(of_input[:, : 2 * size] + of_state[:, : 2 * size]), 2, axis=1)
+        new = np.tanh(of_input[:, 2 * size :] + reset * of_state[:, 2 * size :])
+        state[rows] = states[rows, at] = (1 - update) * new + update * state[rows]
+    return states
+
+
+def self_attention(arrays: Arrays, settings: Settings, vectors: Array, present: Mask) -> Array:
+    """Self-attention [n, l, d] as in BERT: attention, then two dense layers, each with a residual and normalized."""
+    x = _layer_norm(arrays, "body.norm", vectors + arrays["body.positions"][: vectors.shape[1]])
+    for layer in range(settings["layers"]):
+        name = f"body.layers.{layer}"
+        mixed = _attention(_dense(arrays, f"{name}.inputs", x), present, settings["heads"])
+        x = _layer_norm(arrays, f"{name}.norm1", x + _dense(arrays, f"{name}.output", mixed))
+        wide = _gelu(_dense(arrays, f"{name}.wide", x))
+        x = _layer_norm(arrays, f"{name}.norm2", x + _dense(arrays, f"{name}.narrow", wide))
+    return x
+
+
+def _attention(inputs: Array, present: Mask, heads: int) -> Array:
+    """softmax(q k' / sqrt(d / h)) v over the tokens of a row; inputs [n, l, 3 * d] are q, k and v."""
+    n, length, triple = inputs.shape
+    query, key, value = inputs.reshape(n, length, 3, heads, -1).transpose(2, 0, 3, 1, 4)  # [n, h, l, d / h] each
+    scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3]))  # [n, h, l, l]
+    scores = np.where(present[:, None, None, :], scores, LOW)
+    weights = np.exp(scores - scores.max(axis=3, keepdims=True))
+    weights /= weights.sum(axis=3, keepdims=True)
+    mixed: Array = (weights @ value).transpose(0, 2, 1, 3).reshape(n, length, triple // 3)
+    return mixed
+
+
+def _dense(arrays: Arrays, name: str, x: Array) -> Array:
+    return np.asarray(x @ arrays[f"{name}.weight"].T + arrays[f"{name}.bias"], np.float32)
+
+
+def _layer_norm(arrays: Arrays, name: str, x: Array) -> Array:
+    centered = x - x.mean(axis=-1, keepdims=True)
+    deviation = np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + np.float32(1e-5))
+    return np.asarray(centered / deviation * arrays[f"{name}.weight"] + arrays[f"{name}.bias"], np.float32)
+
+
+def _gelu(x: Array) -> Array:
+    from scipy.special import erf
+
+    return np.asarray(x * np.float32(0.5) * (1 + erf(x * np.float32(0.5**0.5))), np.float32)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)) without overflow.
+
+    >>> sigmoid(np.array([-2000, 0, 2000], np.float32)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    half = np.float32(0.5)
+    return np.asarray(half * (1 + np.tanh(half * x)), np.float32)
+
+
+BODIES: Mapping[str, Callable[[Arrays, Settings, Array, Mask], Array]] = {
+    "cnn": convolutions,
+    "birnn": recurrent,
+    "selfatt": self_attention,
+}
+"""kind -> the function that puts token vectors [n, l, d] into their context; "bag" has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """Both towers, what the code tower reads ("fields": NCS_FIELDS, "source": sub-tokens), and the training's record.
 
-    On disk: `head.json`, and of each tower a folder with its tokens and one `.npy` an array.
-    translation: of a head that looks for every word of the query by itself too; it weights a function's words by
-    BM25's rule over all fields, and leaves a query's stop words and repetitions out.
+    A head with a translation also looks for every word of the query by itself; it weights a function's words by BM25's
+    rule over all fields, and leaves out a query's stop words and repetitions.
+    On disk: `head.json`, and for each tower a folder with its tokens and one `.npy` per array.
     """
 
     query: Tower
@@ -100,11 +258,6 @@ class Head:
         """Unit vectors [n, d], zero where no word of a query is known."""
         return self.query.vectors([self.query_ids(text) for text in texts])
 
-    def encode_query(self, text: str) -> Matrix:
-        """The unit vector [d] of one query."""
-        vector: Matrix = self.encode_queries([text])[0]
-        return vector
-
     def encode_sources(self, programs: Sequence[tuple[str, str]]) -> Matrix:
         """Unit vectors [n, d] of (code, language)."""
         return self.code.vectors([self.code.tokens.ids(source_words(*program)) for program in programs])
@@ -112,19 +265,18 @@ class Head:
     def encode_documents(self, words: WordTable, start: int, stop: int, tokens_of: Any) -> Matrix:
         """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of_words(head.code, ...)`.
 
-        Not of a head with a translation, whose impacts need the mean length of all functions first.
+        Not for a head with a translation, whose impacts need the mean length of all functions first.
         """
         return self.code.bags(term_counts(words, start, stop) @ tokens_of)
 
     def save(self, folder: Path) -> None:
-        """Write all files into `folder`, which is made; `head.json` last."""
+        """Write all files into `folder`, which is created; `head.json` last."""
         about: dict[str, object] = {"format": FORMAT, "reads": self.reads, "about": dict(self.about)}
         for name, tower in (("query", self.query), ("code", self.code)):
-            room = folder / name
-            room.mkdir(parents=True, exist_ok=True)
-            tower.tokens.save(room)
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            tower.tokens.save(folder / name)
             for array, values in tower.arrays.items():
-                np.save(room / f"{array}.npy", values)
+                np.save(folder / name / f"{array}.npy", values)
             shapes = {array: list(values.shape) for array, values in tower.arrays.items()}
             about[name] = {"kind": tower.kind, "settings": dict(tower.settings), "arrays": shapes}
         if self.translation is not None:
@@ -155,7 +307,6 @@ class Head:
 
 
 def _load_tower(folder: Path, about: Mapping[str, Any]) -> Tower:
-    """Raises what a wrong file makes numpy raise, KeyError and ValueError."""
     arrays = {}
     for name, shape in about["arrays"].items():
         array = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
@@ -168,11 +319,6 @@ def _load_tower(folder: Path, about: Mapping[str, Any]) -> Tower:
     if "scores" in arrays and arrays["scores"].shape[1:] != (1,):
         raise ValueError(f"{folder.name}/scores.npy is from another version of ncs")
     return Tower(about["kind"], tokens, arrays, about["settings"])
-
-
-def tokens_of_words(tower: Tower, vocabulary: Vocabulary) -> Any:
-    """CSR [words of a vocabulary, tokens of the tower]: how often each token stands in each word."""
-    return token_counts([tower.tokens.ids([word]) for word in vocabulary], len(tower.tokens))
 
 
 @dataclass(frozen=True, slots=True)

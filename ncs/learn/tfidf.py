@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
-from ncs.types import NCS_FIELDS
+from ncs.text.tokens import content_words, tokenize
+from ncs.types import NCS_FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,15 +43,13 @@ class TfidfEncoder:
 
     def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
         """Unit vectors [stop - start, d] of these rows."""
-        return self._encode(words, start, stop, unit_rows(self.vectors))
+        return unit_rows(tfidf(words, self.idf, start, stop) @ unit_rows(self.vectors))
 
     def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
-        """`documents` of CHUNK rows from each of these on."""
+        """Unit vectors of CHUNK rows from each of these on."""
         unit = unit_rows(self.vectors)
-        return (self._encode(words, start, min(start + CHUNK, len(words)), unit) for start in starts)
-
-    def _encode(self, words: WordTable, start: int, stop: int, unit: Matrix) -> Matrix:
-        return unit_rows(tfidf(words, self.idf, start, stop) @ unit)
+        for start in starts:
+            yield unit_rows(tfidf(words, self.idf, start, min(start + CHUNK, len(words))) @ unit)
 
     def query(self, text: str) -> Matrix:
         """The unit vector [d] of a query, zero where no word of it has a vector."""
@@ -61,21 +58,21 @@ class TfidfEncoder:
         return unit
 
     def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
-        """The words of a query, the positions of the known ones, and what each of these adds to its vector, [known, d].
+        """The words of a query, the positions of those in the vocabulary, and what each adds to its vector, [m, d].
 
         A repeated word adds the same at each position.
         """
         words = tokenize(text)
         if not self.stop_words:
             words = content_words(words)
-        known = {at: id for at, word in enumerate(words) if (id := self.vocabulary.id(word)) is not None}
-        ids = np.fromiter(known.values(), np.int64, len(known))
+        ids_by_position = {at: id for at, word in enumerate(words) if (id := self.vocabulary.id(word)) is not None}
+        ids = np.fromiter(ids_by_position.values(), np.int64, len(ids_by_position))
         vectors = np.asarray(self.vectors[ids], np.float32)
         if self.query_weights == "idf":
             _, numbers, counts = np.unique(ids, return_inverse=True, return_counts=True)
             share = ((1 + np.log(counts)) / counts).astype(np.float32)[numbers]
             vectors = unit_rows(vectors) * (share * self.idf[ids])[:, None]
-        return words, list(known), vectors
+        return words, list(ids_by_position), vectors
 
 
 def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
@@ -86,11 +83,11 @@ def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
     return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
 
 
-def term_counts(words: WordTable, start: int, stop: int) -> Any:
-    """Documents x words, scipy CSR of float32: how often each word stands in the NCS_FIELDS of rows start..stop."""
+def term_counts(words: WordTable, start: int, stop: int, fields: Sequence[Field] = NCS_FIELDS) -> Any:
+    """Documents x words, scipy CSR of float32: how often each word stands in these fields of rows start..stop."""
     from scipy.sparse import csr_matrix
 
-    ids, offsets = words.select(NCS_FIELDS, start, stop)
+    ids, offsets = words.select(fields, start, stop)
     counts = csr_matrix((np.ones(len(ids), np.float32), ids, offsets), shape=(stop - start, len(words.vocabulary)))
     counts.sum_duplicates()
     return counts

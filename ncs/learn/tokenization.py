@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -21,16 +21,17 @@ END = "</w>"
 
 
 class Tokenizer:
-    """Makes ids 1 .. len(self) of words; unknown words are left out, so a row may become empty."""
+    """Turns words into ids 1 .. len(self); unknown words are left out, so a row may become empty."""
 
     kind: str
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._cached = lru_cache(CACHE)(self._lookup)
 
     def __len__(self) -> int:
         """The largest id."""
-        raise NotImplementedError
+        return self._size
 
     def _lookup(self, word: str) -> tuple[int, ...]:
         raise NotImplementedError
@@ -40,7 +41,7 @@ class Tokenizer:
         return [id for word in words for id in self._cached(word)]
 
     def save(self, folder: Path) -> None:
-        """Write `tokens.json` and what belongs to it."""
+        """Write `tokens.json`, and the vocabulary if there is one."""
         raise NotImplementedError
 
     def _write(self, folder: Path, **about: object) -> None:
@@ -58,18 +59,14 @@ class WordTokenizer(Tokenizer):
     kind = "words"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__()
+        super().__init__(len(vocabulary))
         self.vocabulary = vocabulary
-
-    def __len__(self) -> int:
-        return len(self.vocabulary)
 
     def _lookup(self, word: str) -> tuple[int, ...]:
         id = self.vocabulary.id(word)
         return () if id is None else (id + 1,)
 
     def save(self, folder: Path) -> None:
-        """Write `tokens.json`, `vocabulary.txt` and `vocabulary.npy`."""
         self.vocabulary.save(folder)
         self._write(folder, buckets=0)
 
@@ -90,19 +87,16 @@ class StemTokenizer(WordTokenizer):
 class BpeTokenizer(Tokenizer):
     """Byte pair encoding (Sennrich et al. 2016): letters joined in the order in which the pairs were learned.
 
-    Learned with the library `tokenizers` (unif.tokenization), applied here, so that queries do not need it.
+    Learned with the library `tokenizers` (unif.data), applied here, so that queries do not need it.
     """
 
     kind = "bpe"
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
-        super().__init__()
+        super().__init__(len(pieces))
         self.pieces, self.merges = list(pieces), [(left, right) for left, right in merges]
         self._id = {piece: id for id, piece in enumerate(self.pieces, 1)}
         self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
-
-    def __len__(self) -> int:
-        return len(self.pieces)
 
     def _lookup(self, word: str) -> tuple[int, ...]:
         return tuple(self._id[piece] for piece in self.split(word) if piece in self._id)
@@ -114,33 +108,26 @@ class BpeTokenizer(Tokenizer):
             best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self._rank)))
             if best not in self._rank:
                 break
-            pieces = _merged(pieces, best)
+            at = 0
+            while at < len(pieces) - 1:
+                if (pieces[at], pieces[at + 1]) == best:
+                    pieces[at : at + 2] = ["".join(best)]
+                at += 1
         return pieces
 
     def save(self, folder: Path) -> None:
-        """Write `tokens.json`."""
         self._write(folder, pieces=self.pieces, merges=self.merges)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """What `save` wrote; raises OSError, ValueError or KeyError for anything else."""
+    """Load what `save` wrote; raises OSError, ValueError or KeyError for anything else."""
     about = json.loads((folder / FILE).read_bytes())
-    kind = about.get("kind") if isinstance(about, Mapping) else None
+    kind = about.get("kind") if isinstance(about, dict) else None
     if kind == "bpe" and isinstance(about["pieces"], list) and isinstance(about["merges"], list):
         return BpeTokenizer(about["pieces"], about["merges"])
     if kind not in ("words", "stems") or about.get("buckets"):
         raise ValueError(f"{folder / FILE} describes no known tokens")
     return (StemTokenizer if kind == "stems" else WordTokenizer)(Vocabulary.load(folder))
-
-
-def _merged(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """All occurrences of a pair made one piece, from the left."""
-    merged, at = [], 0
-    while at < len(pieces):
-        both = tuple(pieces[at : at + 2]) == pair
-        merged.append(pair[0] + pair[1] if both else pieces[at])
-        at += 1 + both
-    return merged
 
 
 def source_words(code: str, language: str) -> list[str]:

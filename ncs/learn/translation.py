@@ -1,7 +1,7 @@
 """A learned translation from words of queries to words of code, scored word by word without torch.
 
 A vector of a function is the mean of all it says; here every word of the query is looked for by itself, and words
-that stand for it count as it does. Of a word t of the query in a function d, whose words u have impacts w(u, d):
+that stand for it count as it does. For a word t of the query and a function d, whose words u have impacts w(u, d):
 
     match(t, d) = sum over u of w(u, d) * exp(code_weight_u) * (max(0, cos(q_t, c_u)) ** power + same * [t is u])
     score       = sum over t of exp(query_weight_t) * match / (match + half)  /  sum over t of exp(query_weight_t)
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.learn.tfidf import CHUNK, term_counts
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -37,23 +38,22 @@ K1, B = 1.2, 0.75
 FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
 """Heads are trained with these, so they do not change when the ranker bm25 does."""
 READ: tuple[Field, ...] = tuple(field for field in FIELDS if FIELD_WEIGHTS[field] > 0)
-CHUNK = 1 << 14
-"""Functions counted at a time."""
 SAMPLE = 2_048
 """Functions whose mean and deviation stand for those of all."""
 NAMES = {"query": "query", "code": "code", "query_weights": "asked", "code_weights": "counted"}
 """Array -> its file."""
 SETTINGS = ("power", "half", "same")
+ARRAYS = ("data", "indices", "indptr")
 
 
 def weighted_counts(fields: Mapping[Field, Any]) -> Any:
-    """CSR [n, tokens] of float32: the counts of each field, CSR [n, tokens], added up by the fields' weights."""
-    total = sum(FIELD_WEIGHTS[field] * counts for field, counts in fields.items() if FIELD_WEIGHTS[field] > 0)
+    """The sum, CSR [n, tokens] of float32, of the counts of fields of READ, CSR [n, tokens], by the fields' weights."""
+    total = sum(FIELD_WEIGHTS[field] * counts for field, counts in fields.items())
     return total.tocsr().astype(np.float32)
 
 
 def lengths(counts: Any) -> Scores:
-    """How many words each row of weighted counts has, [n]."""
+    """The number of words in each row of weighted counts, [n]."""
     return np.asarray(counts.sum(axis=1), np.float64).ravel()
 
 
@@ -65,26 +65,18 @@ def saturated(counts: Any, mean: float) -> Any:
     return impacts
 
 
-def document_counts(words: WordTable, start: int, stop: int, tokens_of: Any, without: Field | None = None) -> Any:
+def _document_counts(words: WordTable, start: int, stop: int, tokens_of: Any, without: Field | None = None) -> Any:
     """Weighted counts [stop - start, tokens] of rows of an index; tokens_of: CSR [words of its vocabulary, tokens]."""
-    return weighted_counts({f: _field(words, f, start, stop) @ tokens_of for f in READ if f != without})
-
-
-def _field(words: WordTable, field: Field, start: int, stop: int) -> Any:
-    from scipy.sparse import csr_matrix
-
-    ids, offsets = words.select([field], start, stop)
-    counts = csr_matrix((np.ones(len(ids), np.float32), ids, offsets), shape=(stop - start, len(words.vocabulary)))
-    counts.sum_duplicates()
-    return counts
+    fields = [field for field in READ if field != without]
+    return weighted_counts({field: term_counts(words, start, stop, (field,)) @ tokens_of for field in fields})
 
 
 def impacts_of(words: WordTable, tokens_of: Any, mean: float | None = None) -> tuple[Any, float]:
-    """Of all functions of a table, CSR [n, tokens], and the mean length: theirs, or the one given."""
+    """Impacts of all functions of a table, CSR [n, tokens], and the mean length: theirs, or the one given."""
     from scipy.sparse import csr_matrix, vstack
 
     starts = range(0, len(words), CHUNK)
-    parts = [document_counts(words, start, min(start + CHUNK, len(words)), tokens_of) for start in starts]
+    parts = [_document_counts(words, start, min(start + CHUNK, len(words)), tokens_of) for start in starts]
     counts = vstack(parts or [csr_matrix((0, tokens_of.shape[1]), dtype=np.float32)], format="csr")
     if mean is None:
         mean = float(lengths(counts).mean()) if counts.shape[0] else 1.0
@@ -92,15 +84,15 @@ def impacts_of(words: WordTable, tokens_of: Any, mean: float | None = None) -> t
 
 
 def impacts_without(words: WordTable, rows: Sequence[int], tokens_of: Any, mean: float, field: Field) -> Any:
-    """CSR [len(rows), tokens] of some functions of an index, without one field."""
+    """Impacts, CSR [len(rows), tokens], of some functions of an index without one field."""
     from scipy.sparse import vstack
 
-    return saturated(vstack([document_counts(words, row, row + 1, tokens_of, field) for row in rows], "csr"), mean)
+    return saturated(vstack([_document_counts(words, row, row + 1, tokens_of, field) for row in rows], "csr"), mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """query, code: unit vectors [V + 1, d] of tokens, row 0 of padding; *_weights: their logarithms [V + 1]."""
+    """query, code: unit vectors [V + 1, d] of tokens, row 0 is padding; *_weights: their logarithms [V + 1]."""
 
     query: Array
     code: Array
@@ -111,7 +103,7 @@ class Translation:
     same: float
 
     def scores(self, ids: Sequence[int], impacts: Any) -> Scores:
-        """Of functions, CSR [n, V] of impacts, to a query of these tokens, [n]; 0 for a query of none."""
+        """Scores [n] of functions, CSR [n, V] of impacts, for a query of these tokens; 0 for a query without any."""
         from scipy.sparse import csr_matrix
 
         query = np.unique(np.fromiter((id for id in ids if id > 0), np.int64))
@@ -125,7 +117,7 @@ class Translation:
         return np.asarray((match / (match + self.half)) @ (weights / weights.sum()), np.float64)
 
     def table(self, query: NDArray[np.int64], code: NDArray[np.int64]) -> Array:
-        """How far each of the code's tokens, ascending, stands for each of the query's, [t, u]."""
+        """The weights by which tokens of the code stand for those of the query, [t, u]."""
         table = np.maximum(np.asarray(self.query[query]) @ np.asarray(self.code[code]).T, 0) ** self.power
         table[query[:, None] == code] += self.same
         return np.asarray(table, np.float32)
@@ -148,9 +140,6 @@ class Translation:
         return cls(*arrays, *(float(settings[name]) for name in SETTINGS))
 
 
-ARRAYS = ("data", "indices", "indptr")
-
-
 @dataclass(frozen=True, slots=True)
 class TranslatedFunctions:
     """A translation over the functions of an index.
@@ -166,16 +155,21 @@ class TranslatedFunctions:
 
     @classmethod
     def of(cls, translation: Translation, impacts: Sequence[Any], mean: float) -> TranslatedFunctions:
-        """Reads the sample, spread evenly."""
+        """Make the scorer, with an evenly spaced sample of functions."""
         n = impacts[0].shape[0]
         at = np.unique(np.linspace(0, max(0, n - 1), min(SAMPLE, n)).astype(np.int64))
         return cls(translation, impacts, mean, impacts[0][at])
 
-    def z_scores(self, ids: Sequence[int], rows: NDArray[np.int64]) -> Scores:
-        """How many standard deviations these rows are above the mean of all functions, [len(rows)], 0 for no token."""
-        return self._z_scores(ids, self._rows(rows))
+    @classmethod
+    def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:
+        """Load what `save_impacts` wrote for each segment, memory-mapped.
 
-    def _rows(self, rows: NDArray[np.int64]) -> Any:
+        Raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit.
+        """
+        parts = [_load_impacts(folder, translation) for folder in folders]
+        return cls.of(translation, [impacts for impacts, _ in parts], parts[0][1])
+
+    def rows(self, rows: NDArray[np.int64]) -> Any:
         """Impacts of these rows, CSR [len(rows), V]."""
         from scipy.sparse import vstack
 
@@ -186,25 +180,13 @@ class TranslatedFunctions:
         parts = [self.impacts[number][rows[segment == number] - starts[number]] for number in np.unique(segment)]
         return vstack(parts, format="csr")[np.argsort(np.argsort(segment, kind="stable"))]
 
-    def _z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
+    def z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
+        """Standard deviations, [n], that these impacts, CSR [n, V], score above all functions; 0 without tokens."""
         sample = self.translation.scores(ids, self.sample)
         deviation = float(sample.std()) if len(sample) else 0.0
         if deviation < 1e-9:
             return np.zeros(impacts.shape[0])
         return (self.translation.scores(ids, impacts) - float(sample.mean())) / deviation
-
-    def ablated_z_score(self, ids: Sequence[int], words: WordTable, row: int, field: Field, tokens_of: Any) -> float:
-        """The z_scores of one function of the index, one field of it left out."""
-        return float(self._z_scores(ids, impacts_without(words, [row], tokens_of, self.mean, field))[0])
-
-    @classmethod
-    def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:
-        """What `save_impacts` wrote of each segment, memory-mapped.
-
-        Raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit.
-        """
-        loaded = [_load_impacts(folder, translation) for folder in folders]
-        return cls.of(translation, [impacts for impacts, _ in loaded], loaded[0][1])
 
 
 def save_impacts(folder: Path, impacts: Any, mean: float) -> None:

@@ -11,29 +11,31 @@ that is no keyword. Every other token n (a name, a literal) gives these features
 
 A local variable is a name that the piece declares, as a local or a parameter. A name that it only uses may be a field
 or a variable of code outside, and keeps its spelling.
+
+tree-sitter grammars use similar names, so one set of patterns fits most; a language that differs, or whose fragments
+parse only inside a wrapper, has a row in SYNTAX.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
+from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncs.search.aroma_syntax import Parsed, Syntax, declares, is_a, never_variable, parse, readable
+from ncs.errors import BadInput
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
-
-__all__ = ["Feature", "Features", "cached_features", "features", "readable", "similarity"]
+    from tree_sitter import Node, Parser
 
 Feature = tuple[object, ...]
 Features = Mapping[Feature, int]
 """A multiset: feature -> count."""
-
-CACHED = 20_000
-"""Pieces of code whose features are cached."""
 
 
 def features(code: str | bytes, language: str) -> Features:
@@ -42,18 +44,18 @@ def features(code: str | bytes, language: str) -> Features:
     Invalid code has few features but never raises. Raises BadInput for a language without a grammar.
     """
     parsed = parse(code.encode(errors="replace") if isinstance(code, str) else code, language)
-    tokens, scopes = tokens_of(parsed)
-    declared = [scopes.owner(token) for token in tokens]
-    texts = ["#VAR" if owner is not None else token.text for token, owner in zip(tokens, declared, strict=True)]
+    tokens = _tokens(parsed)
+    owners = [token.owner() for token in tokens]
+    texts = ["#VAR" if owner else token.text for token, owner in zip(tokens, owners, strict=True)]
     counts: Counter[Feature] = Counter()
     counts.update((text,) for text in texts)
     counts.update((text, *step) for token, text in zip(tokens, texts, strict=True) for step in token.above)
     counts.update((text, "->", after) for text, after in pairwise(texts))
-    counts.update(_uses(tokens, declared))
+    counts.update(_uses(tokens, owners))
     return counts
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=20_000)
 def cached_features(code: str, language: str) -> Features:
     """`features`, cached by content."""
     return features(code, language)
@@ -70,16 +72,15 @@ def similarity(function: Features, answer: Features) -> float:
     return shared / total if total else 0.0
 
 
-def _uses(tokens: Sequence[Token], declared: Iterable[int | None]) -> Iterator[Feature]:
+def _uses(tokens: Sequence[Token], owners: Sequence[Scope | None]) -> Iterator[Feature]:
     """Pairs of consecutive uses of a variable."""
-    last: dict[tuple[int, str], Step] = {}
-    for token, owner in zip(tokens, declared, strict=True):
-        if owner is None or not token.above:
-            continue
-        use, variable = token.above[0], (owner, token.text)
-        if variable in last:
-            yield "use", last[variable], use
-        last[variable] = use
+    last: dict[tuple[Scope, str], Step] = {}
+    for token, owner in zip(tokens, owners, strict=True):
+        if owner and token.above:
+            use, variable = token.above[0], (owner, token.text)
+            if variable in last:
+                yield "use", last[variable], use
+            last[variable] = use
 
 
 Step = tuple[int, str]
@@ -90,14 +91,29 @@ _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_ident
 """Fields whose names are declared if the enclosing part is."""
 
 
+class Scope:
+    """A function, or the whole piece: the names of its local variables, and the scope around it."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.names: set[str] = set()
+        self.outer = outer
+
+
 class Token(NamedTuple):
     """A token that is not a keyword."""
 
     text: str
     variable: bool
     """Whether its position allows a local variable's name."""
-    scope: int
+    scope: Scope
     above: tuple[Step, ...]
+
+    def owner(self) -> Scope | None:
+        """The scope that declares the variable it names; None if it names none."""
+        scope = self.scope if self.variable else None
+        while scope and self.text not in scope.names:
+            scope = scope.outer
+        return scope
 
 
 class _Place(NamedTuple):
@@ -105,47 +121,19 @@ class _Place(NamedTuple):
 
     node: Node
     above: tuple[Step, ...]
-    scope: int
-    """Number of the function it is in."""
+    scope: Scope
     local: bool
     """Whether what is declared here is a local variable, not a field."""
     declaring: bool
     no_variable: bool
 
 
-class Scopes:
-    """Nested functions and the local variables of each; scope 0 is the whole piece."""
-
-    def __init__(self) -> None:
-        self._outer: list[int] = [-1]
-        self._names: list[set[str]] = [set()]
-
-    def enter(self, outer: int) -> int:
-        """A new function inside another one."""
-        self._outer.append(outer)
-        self._names.append(set())
-        return len(self._outer) - 1
-
-    def declare(self, scope: int, name: str) -> None:
-        """A local variable of a function."""
-        self._names[scope].add(name)
-
-    def owner(self, token: Token) -> int | None:
-        """The scope that declares the variable a token names; None where it names none."""
-        scope = token.scope if token.variable else -1
-        while scope >= 0:
-            if token.text in self._names[scope]:
-                return scope
-            scope = self._outer[scope]
-        return None
-
-
-def tokens_of(parsed: Parsed) -> tuple[list[Token], Scopes]:
+def _tokens(parsed: Parsed) -> list[Token]:
     """Tokens in source order. The tree is walked with a stack: code nests deeper than Python recurses."""
     tokens: list[Token] = []
-    scopes = Scopes()
     root = parsed.root
-    stack = [_Place(root, (), 0, not any(is_a("function", child.type) for child in root.children), False, True)]
+    is_statements = not any(is_a("function", child.type) for child in root.children)
+    stack = [_Place(root, (), Scope(), is_statements, False, True)]
     while stack:
         place = stack.pop()
         node = place.node
@@ -153,11 +141,11 @@ def tokens_of(parsed: Parsed) -> tuple[list[Token], Scopes]:
             if (text := _text(node)) is not None:
                 variable = is_a("name", node.type) and (place.declaring or not place.no_variable)
                 if variable and place.declaring and place.local:
-                    scopes.declare(place.scope, text)
+                    place.scope.names.add(text)
                 tokens.append(Token(text, variable, place.scope, place.above))
         else:
-            stack.extend(reversed(_parts(place, parsed, scopes)))
-    return tokens, scopes
+            stack.extend(reversed(_parts(place, parsed)))
+    return tokens
 
 
 def _interpolates(node: Node) -> bool:
@@ -173,13 +161,13 @@ def _text(node: Node) -> str | None:
     return (node.text or b"").decode(errors="replace") or None  # a missing token has no text
 
 
-def _parts(place: _Place, parsed: Parsed, scopes: Scopes) -> list[_Place]:
+def _parts(place: _Place, parsed: Parsed) -> list[_Place]:
     """The parts of a node that are not keywords, with their positions; wrappers are left out."""
     node, scope, local = place.node, place.scope, place.local
     children = [(child, field) for child, field in _children(node) if parsed.includes(child)]
     function, broken = is_a("function", node.type), node.type == "ERROR"
     if function:
-        scope, local = scopes.enter(scope), True
+        scope, local = Scope(scope), True
     elif is_a("class", node.type):
         local = False
     label = "".join("#" if _is_part(child) else _keyword(child) for child, _ in children)
@@ -190,20 +178,15 @@ def _parts(place: _Place, parsed: Parsed, scopes: Scopes) -> list[_Place]:
         if _is_part(child):
             if not (broken and child.child_count == 0):  # words of prose, not code
                 step = place.above if plain else ((number, label), *place.above)[:3]
-                declaring = _declaring(place, field, parsed.syntax)
+                declaring = declares(parsed.syntax.declares, node.type, field) or (
+                    # `i, j` of `for i, j in pairs`
+                    place.declaring and field in _WITHIN and not is_a("selection", node.type)
+                )
                 selected = (before in _SELECTORS and not function) or never_variable(node.type, field)
                 parts.append(_Place(child, step, scope, local, declaring, selected))
             number += 1
         before = child.type
     return parts
-
-
-def _declaring(place: _Place, field: str | None, syntax: Syntax) -> bool:
-    """Whether names directly in this part of a node are declared: `i, j` of `for i, j in pairs`."""
-    type = place.node.type
-    if declares(syntax, type, field):
-        return True
-    return place.declaring and field in _WITHIN and not is_a("selection", type)
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str | None]]:
@@ -230,3 +213,187 @@ def _is_part(node: Node) -> bool:
 
 def _keyword(node: Node) -> str:
     return (node.text or b"").decode(errors="replace") if node.is_named else node.type
+
+
+_DECLARES = r"""
+    (variable_declarator|variable_declaration|var_spec|const_spec|short_var_declaration|init_declarator
+        |declaration|let_declaration|let_condition|val_definition|var_definition|property_declaration|variable_list
+        |variable_assignment|assignment|named_expression|as_pattern|resource) \.(name|left|pattern|declarator|alias)
+    |variable_declaration\. |assignment_statement\.variable
+    |.*param.*\.(name|pattern|declarator|parameter)?
+    |.*(lambda|arrow|closure).*\.parameters?
+    |(.*_)?(for|foreach|range)(_.*)?\.(name|left|pattern|item|variable|declarator)
+    |(.*_)?(catch|exception|rescue)(_.*)?\.(name|parameter|variable)? |payload\.
+    |instanceof_expression\.name |.*\.patterns?
+"""
+DECLARES = re.compile(_DECLARES, re.VERBOSE)
+"""`type.field` of the parents in which a name declares a local variable or a parameter; no field: `type.`."""
+
+_ROLES: Mapping[str, str] = {
+    "string": r"(.*_)?(string|char|character|rune|heredoc|heredoc_body|text_block)(_literal|_lit|_fragment|_content)?",
+    "number": r"(.*_)?(integer|float|floating_point|number|decimal|int|imaginary|real|long)(_literal|_lit)?",
+    "keyword": r"this|super|base|self|auto|mutable_specifier|.*_type",
+    "nothing": r".*(string|interpolation)_(start|end|brace)|.*quote|ellipsis|php_tag",
+    "name": r"(?!(type|field|property|statement|label|package|module|instance|class|global)_)"
+    r"(.*_)?(identifier|identifier_pattern|name|word|variable)|implicit_parameter",
+    "function": r"(.*_)?(function|method|constructor|lambda|closure|func|init)"
+    r"(_(definition|declaration|item|expression|literal))?|static_initializer",
+    "class": r"(.*_)?(class|interface|struct|enum|object|impl|trait|record|union|protocol|extension)"
+    r"(_(body|declaration|definition|item|specifier))?",
+    # an assignment to a member or outer name, not a declaration
+    "selection": r"(.*_)?(access|attribute|subscript|member|selector|index|navigation|call|invocation|annotation"
+    r"|modifiers|decorator|function_declarator|scoped|types?)(_.*)?|field_.*",
+    "interpolation": r"(.*_)?(interpolation|interpolated|substitution|expansion|embedded)(_.*)?",
+}
+_ROLE = {role: re.compile(pattern) for role, pattern in _ROLES.items()}
+_NO_VARIABLE = re.compile(
+    r".*invocation.*\.name|(call|.*_call.*)\.(method|name)|.*(definition|declaration|item|annotation|argument|pair).*"
+    r"\.(name|key|label)|.*(label|import|package).*\..*|(dotted_name|scoped_.*)\..*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """A row of SYNTAX; its defaults are for a language that has none."""
+
+    wrappers: tuple[tuple[str, str], ...] = ()
+    """Prefixes and suffixes for a fragment that does not parse alone; the one with the fewest errors is used."""
+    opening: str = ""
+    """A header that the grammar needs before the code."""
+    declares: re.Pattern[str] = DECLARES
+    indented: bool = False
+    """Whether indentation is syntax; the fragment's common indent is removed then."""
+    markup: bool = False
+    """Whether <tags> are part of the language; otherwise they are removed from a fragment."""
+
+
+_CLASS = ("class X {\n", "\n}")
+SYNTAX: Mapping[str, Syntax] = {
+    "java": Syntax((_CLASS, ("class X { void x() {\n", "\n}}"), ("class X { void x() { switch (x) {\n", "\n}}}"))),
+    "python": Syntax(indented=True),
+    "c": Syntax((("void x() {\n", "\n}"),)),
+    "cpp": Syntax((("void x() {\n", "\n}"), ("class X {\n", "\n};"))),
+    "csharp": Syntax((_CLASS, ("class X { void x() {\n", "\n}}"))),
+    "go": Syntax((("package x\nfunc x() {\n", "\n}"), ("package x\n", "\n"))),
+    "javascript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
+    "typescript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
+    "tsx": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
+    "php": Syntax((_CLASS,), "<?php\n", re.compile(_DECLARES + r"|variable_name\.", re.VERBOSE), markup=True),
+    "kotlin": Syntax((("fun x() {\n", "\n}"), _CLASS)),
+    "rust": Syntax((("fn x() {\n", "\n}"), ("impl X {\n", "\n}"))),
+    "scala": Syntax((("object X {\n", "\n}"),)),
+    "swift": Syntax((_CLASS,)),
+    "zig": Syntax((("fn x() void {\n", "\n}"),)),
+}
+
+
+@lru_cache(maxsize=8192)
+def is_a(role: str, type: str) -> bool:
+    """Whether nodes of this type have a role.
+
+    >>> is_a("number", "decimal_integer_literal"), is_a("function", "method_declaration"), is_a("name", "identifier")
+    (True, True, True)
+    >>> is_a("function", "method_invocation"), is_a("name", "type_identifier")
+    (False, False)
+    """
+    return _ROLE[role].fullmatch(type) is not None
+
+
+@lru_cache(maxsize=32768)
+def declares(pattern: re.Pattern[str], type: str, field: str | None) -> bool:
+    """Whether a name in this field of a node of this type is declared there.
+
+    >>> declares(DECLARES, "variable_declarator", "name"), declares(DECLARES, "binary_expression", "left")
+    (True, False)
+    """
+    return pattern.fullmatch(f"{type}.{field or ''}") is not None
+
+
+@lru_cache(maxsize=32768)
+def never_variable(type: str, field: str | None) -> bool:
+    """Whether a name in this field is never a variable: of a called method, a definition, a named argument."""
+    return _NO_VARIABLE.fullmatch(f"{type}.{field or ''}") is not None
+
+
+_ELLIPSIS = re.compile(rb"(?<![^\s{};(])(?:\.{3,}|\xe2\x80\xa6)(?![^\s{};)])")
+"""An ellipsis in place of omitted code: not that of `String... names`."""
+_TAG = re.compile(
+    rb'<\?xml[^>]*>|<!--.*?-->|<[A-Za-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*"[^"]*")+\s*/?>|</[A-Za-z][\w.:-]*>', re.S
+)
+
+
+class Parsed(NamedTuple):
+    """A syntax tree, and the byte range of the code without its wrapper."""
+
+    root: Node
+    start: int
+    end: int
+    syntax: Syntax
+
+    def includes(self, node: Node) -> bool:
+        """Whether a node is part of the piece or around it."""
+        if node.start_byte == node.end_byte:
+            return self.start <= node.start_byte <= self.end
+        return node.start_byte < self.end and node.end_byte > self.start
+
+
+def parse(code: bytes, language: str) -> Parsed:
+    """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
+
+    Removes an ellipsis in place of code, XML tags where they are not syntax, and the common indent where it is.
+    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
+    """
+    parser, syntax = _parser(language), SYNTAX.get(language, Syntax())
+    code = _cleaned(code, syntax)
+    trees: list[tuple[int, Parsed]] = []
+    opening = "" if syntax.opening.strip().encode() in code else syntax.opening
+    for before, after in (("", ""), *syntax.wrappers):
+        before = opening + before
+        start = len(before.encode())
+        root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
+        trees.append((_errors(root), Parsed(root, start, start + len(code), syntax)))
+        if trees[-1][0] == 0:
+            break
+    return min(trees, key=itemgetter(0))[1]
+
+
+def _cleaned(code: bytes, syntax: Syntax) -> bytes:
+    if not syntax.markup:
+        code = _TAG.sub(b"", code)
+    if syntax.indented:
+        return dedent(code.decode(errors="replace")).encode()
+    return _ELLIPSIS.sub(b"", code)
+
+
+def _errors(root: Node) -> int:
+    """The size of errors: bytes that do not parse, plus one per missing token or error node."""
+    if not root.has_error:
+        return 0
+    errors, stack = 0, [root]
+    while stack:
+        node = stack.pop()
+        if node.type == "ERROR":
+            errors += 1 + node.end_byte - node.start_byte
+        elif node.is_missing:
+            errors += 1
+        elif node.has_error:
+            stack.extend(node.children)
+    return errors
+
+
+def readable(language: str) -> bool:
+    """Whether a language has an installed grammar."""
+    from ncs.extract.languages import LANGUAGES, installed
+
+    return language in LANGUAGES and installed(language)
+
+
+@lru_cache(maxsize=64)
+def _parser(language: str) -> Parser:
+    from tree_sitter import Language, Parser
+
+    from ncs.extract.languages import LANGUAGES
+
+    if language not in LANGUAGES:
+        raise BadInput(f"no language called {language!r}; there are: {', '.join(LANGUAGES)}")
+    return Parser(Language(LANGUAGES[language].load()))

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.search.rankers import Internals, Ranker
-from ncs.search.ranking import Ranking
+from ncs.search.rankers import Ranker
+from ncs.search.ranking import Internals, Ranking
 from ncs.storage.postings import Postings, Term, TermStatistics
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ repository and hurts how-to queries over many, where a folder named like the que
 class Bm25Ranker(Ranker):
     """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
 
-    can_extend = True
-
     def __init__(
         self,
         name: str = "bm25",
@@ -47,18 +43,23 @@ class Bm25Ranker(Ranker):
     ) -> None:
         self.name = name
         self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
-        self.config: Mapping[str, object] = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
+        self.config = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
         self._postings: Postings | None = None
 
     @property
     def postings(self) -> Postings:
         """The postings; raises BadInput before `fit` or `load`."""
-        if self._postings is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._postings
+        return self._ready(self._postings)
 
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Build postings; embeddings are not used."""
+    def fit(
+        self,
+        words: WordTable,
+        embeddings: Embeddings | None = None,
+        documents: DocumentTable | None = None,
+        *,
+        track: Track = silent,
+    ) -> None:
+        """Build postings."""
         from ncs.storage.postings_builder import build  # only builds need it
 
         self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)

@@ -1,10 +1,12 @@
-"""Explanations of scores as plain dictionaries: the shares of signals and words, and their causes.
+"""Explanations of scores: the shares of signals and words, and their causes, as dictionaries and as lines of text.
 
 The signals of hybrid, bm25, ncs and rrf are explained; for other rankers, which query words are in the document.
 """
 
 from __future__ import annotations
 
+import textwrap
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,20 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ncs.learn.tfidf import unit_rows
+from ncs.storage.arrays import distinct
 from ncs.text.stems import stem_all
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.learn.tfidf import TfidfEncoder
-    from ncs.search.rankers import Internals, Ranker
-    from ncs.search.ranking import Ranking
-    from ncs.storage.definitions import Symbol
+    from ncs.search.rankers import Ranker
+    from ncs.search.ranking import Internals, Ranking
+    from ncs.search.signals import Evidence
     from ncs.storage.document_facts import DocumentFacts
-    from ncs.storage.vectors import Vectors
+    from ncs.storage.names import Symbol
     from ncs.storage.words import WordReader
     from ncs.types import Matrix
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 DIGITS = 6
-NEAR_FIELDS: frozenset[Field] = frozenset(NCS_FIELDS)
-"""Fields searched for the nearest word: those of a document's vector."""
 
 
 class Explanation(NamedTuple):
@@ -62,22 +62,22 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
     content = content_words(tokenize(text))
     words = content if ranking.words is None else list(ranking.words)
     internals, rows = ranker.internals(), np.array(ranking.rows, np.int64)
-    stems = first_words(words)
+    stems, intent = first_words(words), ranking.intent
     idf = internals.postings.idf(words) if internals.postings else {}
+    factor = np.prod(list(ranking.factors.values()), axis=0)
+    shares = {name: values * factor for name, values in ranking.signals.items()}
     by_word = _word_scores(words, ranking, internals, rows)
-    causes = _Causes(ranking, internals.facts, rows, internals.title) if internals.facts else None
+    causes = _causes(ranking, internals.facts, rows, internals.title * factor, shares) if internals.facts else None
     hits = []
     for at, (row, score) in enumerate(ranking.hits):
-        factors = {name: float(values[at]) for name, values in ranking.factors.items()}
-        factor = float(np.prod(list(factors.values())))
-        shares = {name: float(values[at]) * factor for name, values in ranking.signals.items()}
-        parts = {name: rescale(values[:, at], shares[name]) for name, values in by_word.items()}
+        own = {name: float(values[at]) for name, values in shares.items()}
+        parts = {name: rescale(values[:, at], own[name]).tolist() for name, values in by_word.items()}
         entries = match_words(words, table, row, internals.encoder)
         for i, (stem, entry) in enumerate(zip(stems, entries, strict=True)):
-            entry |= {"idf": idf.get(stem), "shares": {name: float(values[i]) for name, values in parts.items()}}
-        hit = {"score": score, "shares": shares or None, "factors": factors, "words": tuple(entries)}
-        hits.append({**hit, **(causes.of(at, shares) if causes else NO_CAUSES)})
-    intent, gates = ranking.intent, causes.gates() if causes else None
+            entry |= {"idf": idf.get(stem), "shares": {name: values[i] for name, values in parts.items()}}
+        factors = {name: float(values[at]) for name, values in ranking.factors.items()}
+        hit = {"score": score, "shares": own or None, "factors": factors, "words": tuple(entries)}
+        hits.append({**hit, **(causes[at] if causes else NO_CAUSES)})
     query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
@@ -85,79 +85,68 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         "added": tuple(ranking.added),
         "symbols": tuple(map(_spelling, intent.symbols)) if intent else (),
         "kind": intent.kind if intent else None,
-        "gates": gates,
+        "gates": _gates(ranking.evidence, internals.facts) if ranking.evidence and internals.facts else None,
     }
     return Explanation(query, hits)
+
+
+def _gates(evidence: Evidence, facts: DocumentFacts) -> dict[str, Any]:
+    """The weights of the signals that are computed from the candidates."""
+    owners = facts.file_roles.repositories_of(evidence.pool)
+    return {
+        "candidates": len(owners),
+        "repositories": len(distinct(owners)),
+        "effective": round(1 / evidence.inside, DIGITS),
+        "support": round(evidence.consensus.support, DIGITS),
+        "consensus": round(evidence.consensus.gate, DIGITS),
+        "inside": round(evidence.inside, DIGITS),
+    }
 
 
 NO_CAUSES: Mapping[str, Any] = {"names": (), "title": (), "title_share": 0.0, "defines": ()}
 
 
-class _Causes:
-    """The causes of the default ranker's signals: shared names, file names, definitions."""
+def _causes(
+    ranking: Ranking, facts: DocumentFacts, rows: Rows, title: Scores, shares: Mapping[str, Scores]
+) -> list[dict[str, Any]]:
+    """The causes of the default ranker's signals for each hit: shared names, file names, definitions.
 
-    def __init__(self, ranking: Ranking, facts: DocumentFacts, rows: Rows, title: float) -> None:
-        self._ranking, self._facts, self._rows = ranking, facts, rows
-        self._evidence, analysis = ranking.evidence, ranking.analysis
-        self._title_words: list[tuple[str, NDArray[np.bool_]]] = []
-        self._titles = np.zeros(len(rows))
-        if self._evidence and analysis:
-            places, words = facts.file_roles, first_words(analysis.intent.words)
-            self._title_words = [(word, places.title_match({stem: 1.0}, rows) > 0) for stem, word in words.items()]
-            factors = np.prod(list(ranking.factors.values()), axis=0)
-            self._titles = self._evidence.inside * title * places.title_match(analysis.idf, rows) * factors
-        self._repositories = self._name_repositories()
-
-    def _name_repositories(self) -> list[int]:
-        """How many repositories of the pool use each name of the consensus."""
-        if not self._evidence:
-            return []
-        pool, uses = self._evidence.pool, self._facts.uses
-        ids, lengths = uses.of(pool)
-        owners = np.repeat(self._facts.file_roles.repositories_of(pool), lengths)
-        return [len(np.unique(owners[ids == name])) for name in self._evidence.consensus.names]
-
-    def gates(self) -> dict[str, Any] | None:
-        """The weights of the signals that are computed from the candidates."""
-        if not self._evidence:
-            return None
-        consensus, inside = self._evidence.consensus, float(self._evidence.inside)
-        owners = self._facts.file_roles.repositories_of(self._evidence.pool)
-        numbers = {
-            "effective": 1 / inside, "support": float(consensus.support), "consensus": consensus.gate, "inside": inside
-        }  # fmt: skip
-        rounded = {name: round(value, DIGITS) for name, value in numbers.items()}
-        return {"candidates": len(owners), "repositories": len(np.unique(owners)), **rounded}
-
-    def of(self, at: int, shares: Mapping[str, float]) -> dict[str, Any]:
-        """The keys of one hit; shares: of its signals."""
-        return {
-            "names": tuple(self._names(at, shares.get("consensus", 0.0))),
-            "title": tuple(word for word, rows in self._title_words if rows[at]),
-            "title_share": float(self._titles[at]),
-            "defines": tuple(self._defines(at)) if shares.get("definition") else (),
-        }
-
-    def _names(self, at: int, share: float) -> list[dict[str, Any]]:
-        """The names of the consensus that the hit uses; their shares add up to the signal's."""
-        if not self._evidence or not share:
-            return []
-        consensus, uses = self._evidence.consensus, self._facts.uses
-        ids, _ = uses.of(self._rows[at : at + 1])
-        used = np.flatnonzero(np.isin(consensus.names, ids))
-        parts = rescale(consensus.lifts[used], share)
-        return [
+    title: the weight of a file's name for each hit. shares: of the signals.
+    """
+    evidence, analysis = ranking.evidence, ranking.analysis
+    if not evidence or not analysis:
+        return [dict(NO_CAUSES) for _ in rows]
+    names, roles, symbols = _shared_names(evidence, facts), facts.file_roles, analysis.intent.symbols
+    words = first_words(analysis.intent.words)
+    in_title = {word: roles.title_match({stem: 1.0}, rows) > 0 for stem, word in words.items()}
+    title_shares = evidence.inside * title * roles.title_match(analysis.idf, rows)
+    defining = {symbol: facts.definitions.match(symbol)[0] for symbol in symbols}
+    causes = []
+    for at, row in enumerate(rows):
+        consensus_share = float(shares["consensus"][at])
+        used = np.flatnonzero(np.isin(evidence.consensus.names, facts.uses.of(rows[at : at + 1])[0]))
+        parts = rescale(evidence.consensus.lifts[used], consensus_share).tolist()
+        uses = [{**names[i], "share": part} for i, part in zip(used.tolist(), parts, strict=True)]
+        defines = (_spelling(symbol) for symbol in symbols if row in defining[symbol])
+        causes.append(
             {
-                "name": uses.names.word(int(consensus.names[i])),
-                "repositories": self._repositories[i],
-                "share": float(part),
+                "names": tuple(uses) if consensus_share else (),
+                "title": tuple(word for word, matches in in_title.items() if matches[at]),
+                "title_share": float(title_shares[at]),
+                "defines": tuple(defines) if shares["definition"][at] else (),
             }
-            for i, part in zip(used.tolist(), parts, strict=True)
-        ]
+        )
+    return causes
 
-    def _defines(self, at: int) -> list[str]:
-        symbols = self._ranking.intent.symbols if self._ranking.intent else ()
-        return [_spelling(each) for each in symbols if self._rows[at] in self._facts.definitions.match(each)[0]]
+
+def _shared_names(evidence: Evidence, facts: DocumentFacts) -> list[dict[str, Any]]:
+    """The names of the consensus, and how many repositories of the pool use each."""
+    ids, lengths = facts.uses.of(evidence.pool)
+    owners = np.repeat(facts.file_roles.repositories_of(evidence.pool), lengths)
+    names = evidence.consensus.names
+    return [
+        {"name": facts.uses.names.word(int(name)), "repositories": len(distinct(owners[ids == name]))} for name in names
+    ]
 
 
 def _spelling(symbol: Symbol) -> str:
@@ -166,22 +155,24 @@ def _spelling(symbol: Symbol) -> str:
 
 def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, rows: Rows) -> dict[str, Scores]:
     """Signal -> what each stem of the query adds to it before weights, [stems, hits]; of signals made of words."""
-    stems, scores = first_words(words), {}
+    stems, scores = list(first_words(words)), {}
     if internals.postings and "lexical" in ranking.signals:
-        postings, impacts = internals.postings, dict(ranking.impacts)
-        terms = [term for term in postings.terms(words) if term.documents]
+        terms = [term for term in internals.postings.terms(words) if term.documents]
         counts: Mapping[str, float] = Counter(term.stem for term in terms)
         if ranking.analysis:
             counts = ranking.analysis.expansion.query
-        lexical = {stem: np.zeros(len(rows)) for stem in stems}
-        for term in terms:
-            own = impacts[term.stem] if term.stem in impacts else postings.scores({term.stem: 1.0}, rows)
-            lexical[term.stem] = counts[term.stem] * own
-        scores["lexical"] = np.array(list(lexical.values())).reshape(len(stems), len(rows))
+        lexical = np.zeros((len(stems), len(rows)))
+        for stem in counts:
+            impacts = ranking.impacts.get(stem)
+            own = internals.postings.scores({stem: 1.0}, rows) if impacts is None else impacts
+            lexical[stems.index(stem)] = counts[stem] * own
+        scores["lexical"] = lexical
     if internals.encoder and internals.vectors and "meaning" in ranking.signals:
-        cosines = cosine_shares(" ".join(words), internals.encoder, internals.vectors, rows)
-        zero = np.zeros(len(rows))
-        scores["meaning"] = np.array([cosines.get(stem, zero) for stem in stems]).reshape(len(stems), len(rows))
+        # a query's vector is a normalized sum over its words: each word's part has a product with the document's vector
+        encoded, parts = query_parts(" ".join(words), internals.encoder)
+        scores["meaning"] = np.zeros((len(stems), len(rows)))
+        for stem, part in zip(stem_all(encoded), parts, strict=True):
+            scores["meaning"][stems.index(stem)] += internals.vectors.similarities(part, rows)
     return scores
 
 
@@ -205,26 +196,22 @@ def match_words(
     for field in FIELDS:
         for id in dict.fromkeys(table.ids_of(row, field).tolist()):
             fields.setdefault(id, []).append(field)
-    spellings = [table.vocabulary.word(id) for id in fields]
-    stems = stem_all(spellings)
-    candidates = [id for id, each in fields.items() if not NEAR_FIELDS.isdisjoint(each)]
+    spellings = {table.vocabulary.word(id): each for id, each in fields.items()}
+    stems = dict(zip(spellings, stem_all(spellings), strict=True))
+    candidates = [id for id, each in fields.items() if not set(NCS_FIELDS).isdisjoint(each)]
     vectors = unit_rows(np.asarray(encoder.vectors[candidates], np.float32)) if encoder and candidates else None
     result = []
     for stem, word in first_words(words).items():
         entry: dict[str, Any] = {"word": word, "met": None, "similarity": None, "fields": ()}
-        same = [at for at, other in enumerate(stems) if other == stem]
+        same = [spelling for spelling in spellings if stems[spelling] == stem]
         if same:
-            same_fields = {field for at in same for field in fields[list(fields)[at]]}
-            match = word if any(spellings[at] == word for at in same) else spellings[same[0]]
-            entry |= {
-                "met": match,
-                "similarity": 1.0,
-                "fields": tuple(field for field in FIELDS if field in same_fields),
-            }
+            in_fields = {field for spelling in same for field in spellings[spelling]}
+            entry |= {"met": word if word in same else same[0], "similarity": 1.0}
+            entry["fields"] = tuple(field for field in FIELDS if field in in_fields)
         elif vectors is not None and encoder is not None and (nearest := _nearest(word, vectors, encoder)):
             at, similarity = nearest
-            match = encoder.vocabulary.word(candidates[at])
-            entry |= {"met": match, "similarity": similarity, "fields": tuple(fields[candidates[at]])}
+            entry |= {"met": encoder.vocabulary.word(candidates[at]), "similarity": similarity}
+            entry["fields"] = tuple(fields[candidates[at]])
         result.append(entry)
     return result
 
@@ -239,18 +226,6 @@ def _nearest(word: str, vectors: Matrix, encoder: TfidfEncoder) -> tuple[int, fl
     cosines = np.where(nonzero, vectors @ vector[0], -2.0)
     best = int(np.argmax(cosines))
     return best, float(cosines[best])
-
-
-def cosine_shares(text: str, encoder: TfidfEncoder, vectors: Vectors, rows: Rows) -> dict[str, Scores]:
-    """stem -> its share of the cosine of each row, [len(rows)]; shares add up to the cosine.
-
-    A query's vector is a normalized sum over its words, so each word's part has a product with the document's vector.
-    """
-    words, parts = query_parts(text, encoder)
-    shares = {stem: np.zeros(len(rows)) for stem in first_words(words)}
-    for stem, part in zip(stem_all(words), parts, strict=True):
-        shares[stem] += vectors.similarities(part, rows)
-    return shares
 
 
 def query_parts(text: str, encoder: TfidfEncoder) -> tuple[list[str], Matrix]:
@@ -277,3 +252,141 @@ def rescale(parts: Scores, total: float) -> Scores:
     scaled = parts * (total / parts_total) if parts_total * total > 0 else parts
     size = float(np.abs(scaled).sum())
     return scaled + (total - float(scaled.sum())) * np.abs(scaled) / size
+
+
+MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
+"""Minimum columns of a line, of a word, and of fields beside the numbers of a word, which else get their own line."""
+NAMES = 5
+"""Number of shared names shown."""
+ABOUT = {"similarity": "alike", "idf": "idf"}
+_FILLER = "\0"
+
+
+def query_lines(answer: Mapping[str, Any], width: int) -> list[str]:
+    """Lines about the query: its kind, the words used and ignored, and the gates."""
+    query, width = answer["explanation"], max(width, MIN_WIDTH)
+    parts = [f"{query['kind']} query" if query["kind"] else f"ranker {answer['ranker']}"]
+    parts.append(f"words: {', '.join(query['words']) or 'none'}")
+    if ignored := [*query["grammar"], *(f"{word} (nearly all documents)" for word in query["languages"])]:
+        parts.append(f"left out: {', '.join(ignored)}")
+    if query["added"]:
+        parts.append(f"added: {', '.join(query['added'])}")
+    if query["symbols"]:
+        parts.append(f"symbols: {', '.join(query['symbols'])}")
+    if gates := query["gates"]:
+        few = "y" if gates["repositories"] == 1 else "ies"
+        parts.append(f"candidates: {gates['candidates']} of {gates['repositories']} repositor{few}")
+        parts.append(f"gates: consensus {gates['consensus']:.2f}, file {gates['inside']:.2f}")
+    return _wrapped("; ".join(parts), width, "", "  ")
+
+
+def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -> list[str]:
+    """Lines about one hit: the sum of its signals, one line per word, and the causes of the other signals."""
+    margin, width = " " * indent, max(width, MIN_WIDTH)
+    lines: list[str] = []
+    if explanation["shares"] is not None:
+        sum_of = " + ".join(f"{name} {share:.4f}" for name, share in explanation["shares"].items() if share)
+        halved = [f"{name} {factor:.2f}" for name, factor in explanation["factors"].items() if factor != 1]
+        after = f" (after {' x '.join(halved)})" if halved else ""
+        lines += _wrapped(f"{round(explanation['score'], 6):.4f} = {sum_of}{after}", width, margin, margin + "  ")
+    lines += [margin + line for line in _words(explanation["words"], width - indent)]
+    causes = []
+    if names := explanation["names"]:
+        users = [f"{used['name']} ({used['repositories']})" for used in names[:NAMES]]
+        users[0] = users[0].replace(")", " repositories)" if names[0]["repositories"] != 1 else " repository)")
+        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        causes.append(f"shared names: {', '.join(users)}{more}")
+    if explanation["defines"]:
+        causes.append(f"defines {', '.join(explanation['defines'])}")
+    if explanation["title"]:
+        causes.append(f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}")
+    return lines + [line for cause in causes for line in _wrapped(cause, width, margin, margin + "  ")]
+
+
+def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """A table: the word, the matching word of the document, their similarity, its shares, and the fields.
+
+    If it is too wide, fields get their own line, then similarity and idf are dropped, then words are shortened.
+    """
+    if not words:
+        return []
+    about = [name for name in ABOUT if any(each[name] is not None for each in words)]
+    signals = list(words[0]["shares"])
+    while True:
+        head = ["word", "met", *(ABOUT[name] for name in about), *signals]
+        rows = [[each["word"], _match_text(each), *_numbers(each, about, signals)] for each in words]
+        columns = [max(cells(row[at]) for row in [head, *rows]) for at in range(len(head))]
+        spare = width - sum(columns) - 2 * (len(columns) - 1)
+        if spare >= 0 or not about:
+            break
+        about.pop()
+    beside = spare - 2 >= MIN_FIELDS
+    for at in (0, 1):  # long identifiers are shortened, numbers never
+        columns[at] -= min(max(0, -spare), max(0, columns[at] - MIN_WORD))
+        spare = width - sum(columns) - 2 * (len(columns) - 1)
+    lines = [_row(head, columns) + ("  in" if beside else "")]
+    for row, each in zip(rows, words, strict=True):
+        fields, line = ", ".join(each["fields"]), _row(row, columns)
+        if beside and fields:
+            lines += _wrapped(fields, width, f"{line}  ", " " * (cells(line) + 2))
+        else:
+            lines += [line, *(_wrapped(f"in {fields}", width, "  ", "     ") if fields else [])]
+    return [line.rstrip() for line in lines]
+
+
+def _match_text(word: Mapping[str, Any]) -> str:
+    if word["met"] is None:
+        return "-"
+    return str(word["met"]) if word["similarity"] == 1 else f"~ {word['met']}"
+
+
+def _numbers(word: Mapping[str, Any], about: Sequence[str], signals: Sequence[str]) -> list[str]:
+    numbers = ["" if word[name] is None else f"{word[name]:.2f}" for name in about]
+    return [*numbers, *(f"{word['shares'][name]:.4f}" if word["shares"][name] else "0" for name in signals)]
+
+
+def cells(text: str) -> int:
+    """The terminal columns of a text: wide characters (Chinese, Japanese, Korean ...) take two, combining marks none.
+
+    >>> cells("read"), cells("\u8bfb\u53d6"), cells("e\u0301")
+    (4, 4, 1)
+    """
+    return sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
+    """A row of the table, words left-aligned and numbers right-aligned."""
+    shortened = [_shorten(text, size) for text, size in zip(texts, columns, strict=True)]
+    padding = [" " * (size - cells(text)) for text, size in zip(shortened, columns, strict=True)]
+    return "  ".join(
+        text + blank if at < 2 else blank + text
+        for at, (text, blank) in enumerate(zip(shortened, padding, strict=True))
+    )
+
+
+def _shorten(text: str, size: int) -> str:
+    if cells(text) <= size:
+        return text
+    while cells(text) > size - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
+    wide = {character for character in text + first + rest if _cells(character) == 2}
+    filled = {ord(character): character + _FILLER for character in wide}
+    lines = textwrap.wrap(
+        text.translate(filled),
+        width,
+        initial_indent=first.translate(filled),
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_FILLER, "") for line in lines]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -35,46 +36,37 @@ def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None
     and so are negative judgments of functions that no longer exist. Raises BadInput, with file and line, for invalid
     lines and unknown functions.
     """
-    find = _Finder(documents)
-    judged = _judged(qrels, find) if qrels else None
-    judgments: dict[str, dict[int, bool]] = {}
+    finder = _Finder(documents)
+    judgments = _with_qrels(path, qrels, finder) if qrels else _judgments(path, finder)
+    rows_of: dict[str, dict[int, bool]] = {}
+    for text, rows in judgments:
+        rows_of.setdefault(text, {}).update(rows)
+    return [
+        Feedback(text, tuple(row for row in rows if rows[row]), tuple(row for row in rows if not rows[row]))
+        for text, rows in rows_of.items()
+        if rows
+    ]
+
+
+def _judgments(path: Path, finder: _Finder) -> Iterator[tuple[str, dict[int, bool]]]:
+    """(Query, row -> whether it answers it) of each line."""
     for where, line in _lines(path):
-        if line.startswith("#"):
-            for text, row in _down(line, find) if judged is None else ():
-                judgments.setdefault(text, {})[row] = False
+        down = line.startswith(f"{DOWN}\t")
+        if line.startswith("#") and not down:
             continue
-        first, tab, rest = line.partition("\t")
-        if not (tab and first.strip() and rest.strip()):
-            expected = "a query id, a tab, the query" if qrels else "a query, a tab, the id of its function"
-            raise BadInput(f"{where}: not {expected}; separate them with one tab")
-        text = rest.strip() if qrels else first.strip()
-        if judged is None:
-            targets = [target.strip() for target in rest.split("\t") if target.strip()]
-            rows = {row: True for target in targets for row in find(target, where)}
-        else:
-            rows = judged.get(first.strip(), {})
-        if rows:
-            judgments.setdefault(text, {}).update(rows)
-    return [Feedback(text, _which(rows, True), _which(rows, False)) for text, rows in judgments.items()]
+        text, _, rest = line.removeprefix(f"{DOWN}\t").partition("\t")
+        targets = [target.strip() for target in ([rest] if down else rest.split("\t")) if target.strip()]
+        if not (text.strip() and targets):
+            if down:
+                continue
+            raise BadInput(f"{where}: not a query, a tab, the id of its function; separate them with one tab")
+        with suppress(BadInput) if down else nullcontext():
+            yield text.strip(), {row: not down for target in targets for row in finder.rows(target, where)}
 
 
-def _which(rows: Mapping[int, bool], right: bool) -> tuple[int, ...]:
-    return tuple(row for row, is_right in rows.items() if is_right is right)
-
-
-def _down(line: str, find: _Finder) -> Iterator[tuple[str, int]]:
-    """(Query, row) of a thumb down; nothing for other comments and unknown functions."""
-    before, _, rest = line.partition("\t")
-    text, _, target = rest.partition("\t")
-    if before == DOWN and text.strip() and target.strip():
-        with suppress(BadInput):
-            yield from ((text.strip(), row) for row in find(target.strip(), line))
-
-
-def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
-    """Query id -> row -> whether its grade is over 0; unknown functions with grade 0 are skipped."""
-    judged: dict[str, dict[int, bool]] = {}
-    for where, line in _lines(path):
+def _with_qrels(path: Path, qrels: Path, finder: _Finder) -> Iterator[tuple[str, dict[int, bool]]]:
+    judgments: dict[str, dict[int, bool]] = {}
+    for where, line in _lines(qrels):
         if line.startswith("#"):
             continue
         parts = line.split()
@@ -82,8 +74,13 @@ def _judged(path: Path, find: _Finder) -> Mapping[str, dict[int, bool]]:
             raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
         right = int(parts[3]) > 0
         with nullcontext() if right else suppress(BadInput):
-            judged.setdefault(parts[0], {}).update(dict.fromkeys(find(parts[2], where), right))
-    return judged
+            judgments.setdefault(parts[0], {}).update(dict.fromkeys(finder.rows(parts[2], where), right))
+    for where, line in _lines(path):
+        if not line.startswith("#"):
+            id, _, text = (part.strip() for part in line.partition("\t"))
+            if not (id and text):
+                raise BadInput(f"{where}: not a query id, a tab, the query; separate them with one tab")
+            yield text, judgments.get(id, {})
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -104,12 +101,12 @@ class _Finder:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._names: dict[str, list[int]] | None = None
 
-    def __call__(self, target: str, where: str) -> list[int]:
+    def rows(self, target: str, where: str) -> list[int]:
         """Rows of an id, of path:line (the path may be a suffix), or of a qualified name (or its suffix)."""
         row = self._documents.row_of(target)
-        rows = [row] if row is not None else self._at(target) or self._by_name(target)
+        name = target.replace("::", ".").replace("#", ".")
+        rows = [row] if row is not None else self._at(target) or self._names.get(name, [])
         if not rows:
             raise BadInput(
                 f"{where}: this index has no function {target!r}; write an id, path:line or a qualified name"
@@ -122,11 +119,8 @@ class _Finder:
         if not (path and line.isdigit()):
             return []
         file, places = self._documents.files()
-        numbers = [
-            number
-            for number, place in enumerate(map("/".join, places))
-            if place == path or place.endswith(f"/{path.lstrip('/')}")
-        ]
+        suffix = f"/{path.lstrip('/')}"
+        numbers = [at for at, place in enumerate(map("/".join, places)) if place == path or place.endswith(suffix)]
         rows = np.flatnonzero(np.isin(file, numbers)).tolist()
         spans = [
             (place.end_line - place.start_line, row)
@@ -135,12 +129,13 @@ class _Finder:
         ]
         return [min(spans)[1]] if spans else []
 
-    def _by_name(self, target: str) -> list[int]:
-        if self._names is None:
-            self._names = {}
-            names = list(self._documents.names())
-            for row in self._documents.rows().tolist():
-                parts = names[row][1].split(".")
-                for start in range(len(parts)):
-                    self._names.setdefault(".".join(parts[start:]), []).append(row)
-        return self._names.get(target.replace("::", ".").replace("#", "."), [])
+    @cached_property
+    def _names(self) -> dict[str, list[int]]:
+        """Qualified name, or a suffix of it -> rows."""
+        rows_of: dict[str, list[int]] = {}
+        names = list(self._documents.names())
+        for row in self._documents.rows().tolist():
+            parts = names[row][1].split(".")
+            for start in range(len(parts)):
+                rows_of.setdefault(".".join(parts[start:]), []).append(row)
+        return rows_of

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput, check_k
-from ncs.search.rankers import Ranker, load_ranker
+from ncs.search.rankers import Ranker
 from ncs.search.ranking import Ranking
+from ncs.storage.arrays import distinct
 from ncs.storage.postings import top
 
 if TYPE_CHECKING:
-    from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
 CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
@@ -28,11 +28,10 @@ def fuse(
     [(7, 0.03252247488101534), (4, 0.01639344262295082)]
     """
     rows = [np.fromiter((row for row, _ in ranking), np.int64, len(ranking)) for ranking in rankings]
-    every = np.sort(np.concatenate([*rows, np.zeros(0, np.int64)]))
-    union = every[np.flatnonzero(np.diff(every, prepend=-1))]  # np.unique imports numpy.ma: slow when cold
+    union = distinct(np.concatenate([*rows, np.zeros(0, np.int64)]))
     parts = np.zeros((len(union), len(rows)))
-    for column, ranked in enumerate(rows):
-        parts[np.searchsorted(union, ranked), column] = 1 / (constant + 1 + np.arange(len(ranked)))
+    for column, own in enumerate(rows):
+        parts[np.searchsorted(union, own), column] = 1 / (constant + 1 + np.arange(len(own)))
     # smallest first, so that the order of rankings cannot change a sum
     return top(union, np.sort(parts, axis=1).sum(axis=1), k)
 
@@ -52,8 +51,12 @@ class RrfRanker(Ranker):
             raise BadInput(f"ranker {name!r} cannot be a part of itself; name other parts")
         self.name = name
         self.parts, self.constant, self.depth = tuple(parts), constant, depth
-        self.config: Mapping[str, object] = {"parts": self.parts, "constant": constant, "depth": depth}
-        self.rankers: tuple[Ranker, ...] = ()
+        self.config = {"parts": self.parts, "constant": constant, "depth": depth}
+        self._rankers: Sequence[Ranker] | None = None
+
+    def compose(self, rankers: Sequence[Ranker]) -> None:
+        """Take the open parts."""
+        self._rankers = rankers
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
@@ -73,14 +76,4 @@ class RrfRanker(Ranker):
 
     def _rankings(self, text: str, k: int, allowed: Mask | None) -> list[list[tuple[int, float]]]:
         check_k(k)
-        if not self.rankers:
-            raise BadInput(f"ranker {self.name!r} is empty; call load first")
-        return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self.rankers]
-
-    def load(self, snapshot: Snapshot) -> None:
-        """Open every part."""
-        self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
-
-    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load` with open parts."""
-        self.rankers = tuple(part(name) for name in self.parts)
+        return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self._ready(self._rankers)]

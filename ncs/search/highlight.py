@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ncs.text.stems import stem
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import field_tokens, spans, tokenize
+from ncs.text.tokens import content_words, field_tokens, spans, tokenize
 from ncs.types import Document, Field
 
 _stem = lru_cache(maxsize=8192)(stem)
@@ -65,7 +64,7 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> list[tuple[int, int]]:
-    """Which lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
+    """The lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
 
     The first line is always shown; then the marked lines, most important first, each with its neighbors. A function
     that is only slightly longer is shown whole.
@@ -74,6 +73,8 @@ def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> lis
     [(0, 8)]
     >>> excerpt(100, [50, 52], 10)
     [(0, 3), (49, 54)]
+    >>> excerpt(100, [10, 20, 30], 10)
+    [(0, 3), (9, 12), (19, 22)]
     """
     if lines <= most + 3:
         return [(0, lines)]

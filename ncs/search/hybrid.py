@@ -3,58 +3,67 @@
 The score of a document is the sum of its signals, times its factors, times a saturation factor for further hits of the
 same file:
 
-    lexical     BM25, divided by the best document's; words that are never in code count less (ncs.search.expansion)
+    lexical     BM25, divided by the best document's; words that are never in code count less (ncs.search.question)
     spelling    BM25 of other spellings of the query's words
     meaning     cosine to the query, if positive
-    learnt      z-score by the learned head, in an index that has one (signals.head)
+    learnt      z-score by the learned head, if positive, in an index that has one (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
-    proximity   words that are neighbors in the query are near each other in it (signals.proximity)
-    consensus   it uses the names that many good candidates of many repositories use (signals.consensus)
+    proximity   words that are neighbors in the query are near each other in it
+    consensus   it uses the names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
-opens with that number. The candidates decide, not a setting.
+opens with that number. The candidates decide, not a setting. Signals are in ncs.search.signals.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ncs.errors import BadInput, check_k
-from ncs.learn.confidence import Calibration
-from ncs.search import candidates
-from ncs.search.candidates import Candidates, Parts
-from ncs.search.confidence_features import confidence_features
-from ncs.search.expansion import PROSE, SPELLING, Expansion, expand
-from ncs.search.question import Kind, read_intent
-from ncs.search.rankers import Internals, Ranker, load_ranker
-from ncs.search.ranking import AblatedScores, QueryAnalysis, Ranking
-from ncs.search.signals import consensus, naming, priors, proximity, saturation
-from ncs.search.signals.head import NAME, HeadSignal, HeadVectors, weight_of
+from ncs.learn.confidence import FEATURES, Calibration, load_weights
+from ncs.search import signals
+from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
+from ncs.search.rankers import HEAD, Ranker, nearest, reading
+from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
+from ncs.storage.arrays import distinct
 from ncs.storage.document_facts import DocumentFacts
+from ncs.storage.postings import top_rows
 from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
+    from ncs.search.bm25 import Bm25Ranker
+    from ncs.search.ncs import NcsRanker
+    from ncs.search.unif import UnifRanker
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]
 
-HEAD = 400
+DEPTH = 1000
+"""Documents retrieved by each part."""
+CANDIDATES = 400
 """Candidates whose signals are computed."""
 CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
+FAR = 6.0
+"""Z-score by a learned head with the value 1: that of the best documents of a large corpus."""
+WEIGHT = "weight.json"
+"""The weight of a head, determined by calibration (ncs.build.calibration), among its statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +85,109 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.expansion; 0 and 1 turn them off. proximity: its weight; 0 turns it off.
-    role, outline, body, unfinished, saturation: factors, of signals.priors and signals.saturation; 1 turns each off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity: its weight; 0 turns it off.
+    role, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
 
     spelling: float = SPELLING
     prose: float = PROSE
     proximity: float = 0.05
-    role: float = priors.ROLE
-    outline: float = priors.OUTLINE
-    body: float = priors.BODY
-    unfinished: float = priors.UNFINISHED
-    saturation: float = saturation.SATURATION
+    role: float = signals.ROLE
+    outline: float = signals.OUTLINE
+    body: float = signals.BODY
+    unfinished: float = signals.UNFINISHED
+    saturation: float = signals.SATURATION
     fold: bool = True
     calibrated: bool = True
 
 
-DEFAULTS, STANDARD = Weights(), Settings()
+DEFAULTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The open parts of the default ranker. head: of an index with a learned head of positive weight."""
+
+    lexical: Bm25Ranker
+    dense: NcsRanker
+    facts: DocumentFacts
+    head: UnifRanker | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows and their scores, [n] each: lexical, of which `spelling` from other spellings; meaning, the cosine; head,
+    the value by a learned head.
+    """
+
+    rows: Rows
+    lexical: Scores
+    spelling: Scores
+    meaning: Scores
+    head: Scores
+
+    def at(self, positions: NDArray[np.int64]) -> Candidates:
+        """Some of them, in this order."""
+        scores = (column[positions] for column in (self.lexical, self.spelling, self.meaning, self.head))
+        return Candidates(self.rows[positions], *scores)
+
+    def base(self, meaning: float, head: float = 0.0) -> Scores:
+        """The score by words, vectors and head alone, [n]; lexical scores are divided by the best one."""
+        best = max(float(self.lexical.max(initial=0)), 1e-9)
+        return self.lexical / best + meaning * np.maximum(self.meaning, 0.0) + head * self.head
 
 
 class HybridRanker(Ranker):
-    """Its parts are a Bm25Ranker and a NcsRanker, fitted and saved under their own names; it owns no data.
+    """It owns no data: its parts are a Bm25Ranker, a NcsRanker, and a UnifRanker where a learned head has a weight.
 
     options: fields of Weights and Settings. head: the weight of a learned head; None: as determined at the build.
     """
 
-    OPTIONS = ("parts", *(each.name for each in (*fields(Weights), *fields(Settings))))
+    OPTIONS = tuple(each.name for each in (*fields(Weights), *fields(Settings)))
 
-    def __init__(
-        self,
-        name: str = "hybrid",
-        *,
-        parts: Sequence[str] = ("bm25", "ncs_centred"),
-        head: float | None = None,
-        **options: Any,
-    ) -> None:
-        if name in parts or len(parts) != 2:
-            raise BadInput(f"ranker {name!r} wants two parts, a lexical and a dense one, not {', '.join(parts)}")
-        self.name, self.parts, self._head_option = name, tuple(parts), head
+    def __init__(self, name: str = "hybrid", *, head: float | None = None, **options: Any) -> None:
+        self.name, self._head_option = name, head
+        self.parts = ("bm25", "ncs_centred")
         weights = {each.name: options.pop(each.name) for each in fields(Weights) if each.name in options}
         self.weights, self.settings = Weights(**weights, head=head or 0.0), Settings(**options)
-        self.config: Mapping[str, object] = self._config()
+        self.config = {**asdict(self.weights), **asdict(self.settings)}
         self.calibration = Calibration()
+        self._facts: DocumentFacts | None = None
         self._open: Parts | None = None
         self._vocabulary: list[str] = []
 
     @property
     def open_parts(self) -> Parts:
-        """The parts; raises BadInput before `open` or `load`."""
-        if self._open is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call load first")
-        return self._open
+        """The parts; raises BadInput before they are open."""
+        return self._ready(self._open)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Open the facts, and take the weights of this index.
+
+        Default weights are replaced by tuned ones, and `meaning` by one for the corpus size.
+        """
+        self._facts = DocumentFacts.open(snapshot)
+        self.calibration = Calibration.load(snapshot)
+        tuned = self.calibration.weights if self.settings.calibrated else {}
+        better = {"meaning": meaning_weight(len(self._facts.file_roles)), **tuned}
+        weights = asdict(self.weights)
+        for name, default in asdict(DEFAULTS).items():
+            if weights[name] == default and name in better:
+                weights[name] = better[name]
+        if self._head_option is None:
+            weights["head"] = weight_of(snapshot, tuned=self.settings.calibrated)
+        else:
+            weights["head"] = self._head_option if (snapshot.statistics / HEAD).is_dir() else 0.0
+        self.weights = Weights(**weights)
+        self.config = {**weights, **asdict(self.settings)}
+        self.parts = ("bm25", "ncs_centred", *([HEAD] if self.weights.head else []))
+
+    def compose(self, rankers: Sequence[Ranker]) -> None:
+        """Take the open parts."""
+        lexical, dense, *heads = rankers
+        head = cast("UnifRanker", heads[0]) if heads else None
+        self._open = Parts(cast("Bm25Ranker", lexical), cast("NcsRanker", dense), self._ready(self._facts), head)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows, by (-score, row); raises BadInput for k < 1."""
@@ -152,14 +212,13 @@ class HybridRanker(Ranker):
         expansion = self._expand(intent.words, settings)
         postings = parts.lexical.postings
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
-        pool = candidates.find(
-            parts, intent, expansion, max(n, HEAD),
-            meaning=weights.meaning, head=weights.head, allowed=allowed, ablated=ablated,
-        )  # fmt: skip
+        pool = find_candidates(
+            parts, intent, expansion, max(n, CANDIDATES), weights=weights, allowed=allowed, ablated=ablated
+        )
         ranking = Ranking([], [])
-        if len(pool):
-            signals_only = self._score_signals(analysis, pool, text, weights, settings, ablated)
-            ranking = _best(replace(signals_only, folded=fold and settings.fold), facts, n, factor=settings.saturation)
+        if len(pool.rows):
+            ranking = self._score_signals(analysis, pool, text, weights, settings, ablated)
+            ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
         impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in stems}
@@ -168,6 +227,15 @@ class HybridRanker(Ranker):
             return ranking
         probabilities = self.calibration.model.probabilities(confidence_features(ranking, ablated))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
+
+    def _expand(self, words: Sequence[str], settings: Settings) -> Expansion:
+        parts = self.open_parts
+
+        def vocabulary() -> list[str]:
+            self._vocabulary = self._vocabulary or WordList(sorted(parts.facts.words.vocabulary))
+            return self._vocabulary
+
+        return expand(words, parts.lexical.postings, vocabulary, prose=settings.prose, spelling=settings.spelling)
 
     def _score_signals(
         self,
@@ -184,99 +252,46 @@ class HybridRanker(Ranker):
         order = np.argsort(-base, kind="stable")
         pool, base, best = pool.at(order), base[order], max(float(pool.lexical.max()), 1e-9)
         rows, intent, idf = pool.rows, analysis.intent, analysis.idf
-        evidence = consensus.gather(facts, rows, base)
-        inside = evidence.inside
-        words, stems, uses = facts.words, facts.words.stems, facts.uses
-        name = naming.agreement(words, rows, idf, stems)
-        directed = name + naming.DIRECTION * naming.direction(words, rows, tokenize(text), stems)
+        evidence = signals.gather_evidence(facts, rows, base)
+        consensus, inside = evidence.consensus, evidence.inside
+        words, stems, files = facts.words, facts.words.stems, facts.file_roles
+        name = signals.name_overlap(words, stems, rows, idf)
+        directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokenize(text))
         if ablated and ablated.name is not None:
             name[rows == ablated.row] = directed[rows == ablated.row] = ablated.name
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
-            "definition": naming.definition(facts.definitions, intent, rows, inside),
+            "definition": signals.definition_scores(facts.definitions, intent, rows, inside),
         }
-        titles = {"title": weights.title, "neighbors": weights.neighbours}
-        signals = {
+        titles = weights.title * files.title_match(idf, rows)
+        beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
+        values = {
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **({"learnt": weights.head * pool.head_values} if parts.head else {}),
-            "consensus": consensus.consensus_signal(evidence, uses, rows, weights.consensus),
-            "file": consensus.file_signal(evidence, facts.file_roles, idf, rows, base, **titles),
+            **({"learnt": weights.head * pool.head} if parts.head else {}),
+            "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
+            "file": inside * (titles + beside),
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
         }
         if settings.proximity:
-            pair_score = proximity.agreement(words, stems, rows, stem_all(intent.words), idf)
-            signals["proximity"] = settings.proximity * inside * pair_score
-        outlines = facts.file_roles.outlines_of(rows)
+            near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
+            values["proximity"] = settings.proximity * inside * near
+        outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         factors = {
-            "role": priors.role_factors(facts.file_roles.roles_of(rows), intent.words, factor=settings.role),
-            "outline": priors.outline_factors(outlines, inside, factor=settings.outline),
-            "body": priors.body_factors(words, rows, outlines, inside, directed, factor=settings.body),
-            "quality": priors.quality_factors(words, stems, rows, unfinished=settings.unfinished),
+            "role": signals.role_factors(files.roles_of(rows), intent.words, settings.role),
+            "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
+            "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
+            "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
-        return Ranking(rows.tolist(), [], signals=signals, factors=factors, features=features, evidence=evidence)
+        return Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
 
     def internals(self) -> Internals:
         """All of its parts."""
         lexical, dense, facts = self.open_parts.lexical, self.open_parts.dense, self.open_parts.facts
         return Internals(lexical.postings, dense.encoder, dense.vectors, facts, self.weights.title)
-
-    def _expand(self, words: Sequence[str], settings: Settings) -> Expansion:
-        parts = self.open_parts
-
-        def vocabulary() -> list[str]:
-            self._vocabulary = self._vocabulary or WordList(sorted(parts.facts.words.vocabulary))
-            return self._vocabulary
-
-        return expand(words, parts.lexical.postings, vocabulary, prose=settings.prose, spelling=settings.spelling)
-
-    def open(
-        self,
-        rankers: Sequence[Ranker],
-        facts: DocumentFacts,
-        calibration: Calibration | None = None,
-        head: Ranker | None = None,
-        head_weight: float = 0.0,
-    ) -> None:
-        """Use open parts and facts.
-
-        Default weights are replaced by tuned ones, and `meaning` by one for the corpus size. head: the ranker `unif`,
-        if `head_weight` is not 0.
-        """
-        self.calibration = calibration or Calibration()
-        tuned = self.calibration.weights if self.settings.calibrated else {}
-        better = {"meaning": meaning_weight(len(facts.file_roles)), **tuned}
-        better.pop("head", None)  # `head_weight` has read it
-        weights = asdict(self.weights)
-        defaults = [name for name, value in asdict(DEFAULTS).items() if weights[name] == value and name in better]
-        signal = HeadSignal.of(head) if isinstance(head, HeadVectors) and head_weight else None
-        self.weights = replace(
-            self.weights, **{name: better[name] for name in defaults}, head=head_weight if head else 0.0
-        )
-        self.config = self._config()
-        self._open = Parts.of(rankers, facts, signal, self.name)
-
-    def _config(self) -> Mapping[str, object]:
-        return {"parts": self.parts, **asdict(self.weights), **asdict(self.settings)}
-
-    def head_weight(self, snapshot: Snapshot) -> float:
-        """The weight of the head: the option, else as determined at the build."""
-        if self._head_option is None:
-            return weight_of(snapshot, tuned=self.settings.calibrated)
-        return self._head_option if (snapshot.statistics / NAME).is_dir() else 0.0
-
-    def load(self, snapshot: Snapshot) -> None:
-        """Open both parts and the facts."""
-        self.assemble(snapshot, lambda part: load_ranker(part, snapshot))
-
-    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load` with open parts."""
-        head = part(NAME) if (weight := self.head_weight(snapshot)) else None
-        parts = [part(name) for name in self.parts]
-        self.open(parts, DocumentFacts.open(snapshot), Calibration.load(snapshot), head, weight)
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
@@ -299,6 +314,58 @@ def meaning_weight(documents: int) -> float:
     return min(1.0, max(0.1, 0.15 * math.log10(max(1, documents)) - 0.05))
 
 
+def find_candidates(
+    parts: Parts,
+    intent: Intent,
+    expansion: Expansion,
+    n: int,
+    *,
+    weights: Weights,
+    allowed: Mask | None = None,
+    ablated: AblatedScores | None = None,
+) -> Candidates:
+    """Candidates by ascending row: the best n by all parts together, the ablated one, and definitions of query
+    symbols.
+    """
+    words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
+    query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
+    near_rows = [row for row, _ in nearest(vectors, query, min(depth, max(1, len(vectors))), allowed=allowed)]
+    head_query = head.query_vector(words) if head else query
+    if head:
+        near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
+    if ablated:
+        near_rows.append(ablated.row)
+    best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
+    matches = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+    defining = distinct(np.concatenate([*matches, np.zeros(0, np.int64)]))
+    rows = distinct(np.concatenate([best, defining]))
+    candidates = Candidates(
+        rows,
+        postings.scores(counts, rows),
+        np.zeros(len(rows)),
+        vectors.similarities(query, rows).astype(np.float64),
+        np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
+    )
+    if ablated:
+        at = rows == ablated.row
+        candidates.lexical[at], candidates.meaning[at] = ablated.lexical + ablated.spelling, ablated.meaning
+        candidates.head[at] = max(0.0, ablated.head) / FAR
+    retrieved = candidates.at(np.flatnonzero(_among(rows, best)))
+    selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
+    candidates = candidates.at(np.flatnonzero(_among(rows, selected) | _among(rows, defining)))
+    spelling = postings.scores(expansion.other_spellings, candidates.rows)
+    if ablated:
+        spelling[candidates.rows == ablated.row] = ablated.spelling
+    return replace(candidates, spelling=spelling)
+
+
+def _among(rows: Rows, some: Rows) -> NDArray[np.bool_]:
+    """Mask of the rows (ascending, distinct) that are in `some`, a subset."""
+    among = np.zeros(len(rows), np.bool_)
+    among[np.searchsorted(rows, some)] = True
+    return among
+
+
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> Ranking:
     """Score the candidates and select the best k, with saturation per file and duplicates folded."""
     rows = np.array(ranking.rows, np.int64)
@@ -307,10 +374,57 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
     order = positive[np.lexsort((rows[positive], -total[positive]))]
     files = facts.file_roles.files_of(rows[order])
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
-    best = saturation.saturated(total[order], files, k, factor=factor, clusters=clusters)
+    best = signals.saturated(total[order], files, k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
     again = np.lexsort((rows[at], -scores))
     at, scores = at[again], scores[again]
     hits = replace(ranking, scores=total.tolist()).at(at.tolist())
     shares = np.divide(scores, total[at], out=np.zeros(len(at)), where=total[at] > 0)
     return replace(hits, scores=scores.tolist(), factors={**hits.factors, "saturation": shares})
+
+
+def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) -> Scores:
+    """The features of each hit for its confidence, `ncs.learn.confidence.FEATURES`: [hits, len(FEATURES)]."""
+    analysis = ranking.analysis
+    if analysis is None:
+        raise BadInput("only the default ranker's hits have features of confidence; use it")
+    if not ranking.rows:
+        return np.zeros((0, len(FEATURES)))
+    n = len(ranking.rows)
+    total = max(sum(analysis.idf.values()), 1e-9)
+    mass = total / float(np.log1p(2 * analysis.documents))
+    coverage, strength = np.zeros(n), np.zeros(n)
+    for stem, impacts in ranking.impacts.items():
+        coverage += (impacts > 0) * analysis.idf[stem] / total
+        strength += impacts / total
+    if ablated:
+        here = np.array(ranking.rows, np.int64) == ablated.row
+        coverage[here] = ablated.coverage
+        strength[here] = min(ablated.plain / total, ablated.coverage)
+    scores, lead = np.array(ranking.scores), np.zeros(n)
+    lead[:-1] = (scores[:-1] - scores[1:]) / np.maximum(scores[:-1], 1e-9)
+    columns = [coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2), strength]
+    columns += [ranking.features[name] for name in ("meaning", "name", "definition")]
+    return np.column_stack([*columns, scores / scores[0], lead])
+
+
+def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
+    """The weight of the head of an index: tuned, if `tuned`, else as determined at the build.
+
+    0 without a head or weight. Raises IndexDamaged for an invalid weight.
+    """
+    path = snapshot.statistics / HEAD / WEIGHT
+    if not path.is_file():
+        return 0.0
+    if tuned and (weight := load_weights(snapshot.folder).get("head")) is not None:
+        return weight
+    with reading(path):
+        weight = float(json.loads(path.read_bytes())["weight"])
+        if not math.isfinite(weight) or weight < 0:
+            raise ValueError("it has no valid weight")
+    return weight
+
+
+def save_weight(statistics: Path, weight: float) -> None:
+    """Write the weight into the statistics of the head's ranker."""
+    (statistics / HEAD / WEIGHT).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")

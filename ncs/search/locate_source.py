@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.storage.arrays import load_arrays
-from ncs.storage.files import FOLDER
+from ncs.storage.files import FOLDER, FileColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.text.vocabulary import Vocabulary
 
 COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
@@ -49,18 +47,13 @@ class SourceLocator:
         self._snapshot = snapshot
 
     @cached_property
-    def _tables(self) -> list[tuple[Vocabulary, list[NDArray[Any]], NDArray[np.int64]]]:
-        """For each segment: texts, their numbers by column (repository, path, place), and its dead files."""
-        tables = []
-        for segment in self._snapshot.segments:
-            if (segment.path / FOLDER).is_dir():
-                texts, columns = load_arrays(segment.path / FOLDER, COLUMNS)
-                tables.append((texts, columns, segment.dead_files))
-        return tables
-
-    def path(self, hit: Mapping[str, Any]) -> Path | None:
-        """The file of a hit; None if it does not exist."""
-        return self.path_of(hit["repository"], hit["path"])
+    def _tables(self) -> list[tuple[FileColumns, NDArray[np.int64]]]:
+        """The files of each segment, and which of them are dead."""
+        return [
+            (FileColumns.load(segment.path / FOLDER), segment.dead_files)
+            for segment in self._snapshot.segments
+            if (segment.path / FOLDER).is_dir()
+        ]
 
     def path_of(self, repository: str, path: str) -> Path | None:
         """The file of a repository and path in the index; None if it does not exist."""
@@ -75,19 +68,20 @@ class SourceLocator:
 
     def _find(self, values: Mapping[str, str]) -> list[str] | None:
         """Repository, path and place of the first file with these values."""
-        for texts, columns, dead in self._tables:
-            ids = {name: texts.id(json.dumps(value)) for name, value in values.items()}
+        for table, dead in self._tables:
+            ids = {name: table.texts.id(json.dumps(value)) for name, value in values.items()}
             if None in ids.values():
                 continue
-            matching = [columns[COLUMNS.index(name)] == id for name, id in ids.items()]
-            files = np.setdiff1d(np.flatnonzero(np.logical_and.reduce(matching)), dead)
-            if len(files):
-                return [json.loads(texts.word(int(column[files[0]]))) for column in columns]
+            matching = np.logical_and.reduce([getattr(table, name) == id for name, id in ids.items()])
+            matching[dead] = False
+            if matching.any():
+                file = int(matching.argmax())
+                return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
         return None
 
     def locate(self, hit: Mapping[str, Any]) -> CurrentSource | None:
         """The current place of a hit's function; None if there is no readable file."""
-        path = self.path(hit)
+        path = self.path_of(hit["repository"], hit["path"])
         try:
             if path is None or path.stat().st_size > MAX_BYTES:
                 return None

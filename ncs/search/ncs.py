@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +13,11 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
-from ncs.search.rankers import Internals, Ranker
-from ncs.search.ranking import Ranking
-from ncs.storage.snapshot import load_array
+from ncs.search.rankers import Ranker, nearest, read_config, reading
+from ncs.search.ranking import Internals, Ranking
+from ncs.storage.arrays import load_array
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.text.tokens import content_words, tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ class NcsRanker(Ranker):
     whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.choose_kind`.
     """
 
-    can_extend = True
-
     def __init__(
         self,
         name: str = "ncs",
@@ -56,7 +52,7 @@ class NcsRanker(Ranker):
         choose_kind(vectors, 0)
         self.name, self._choice = name, vectors
         self.query_weights, self.centre, self.stop_words = query_weights, centre, stop_words
-        self.config: Mapping[str, object] = {
+        self.config = {
             "query_weights": query_weights,
             "centre": centre,
             "stop_words": stop_words,
@@ -69,18 +65,21 @@ class NcsRanker(Ranker):
     @property
     def encoder(self) -> TfidfEncoder:
         """The encoder; raises BadInput before `fit` or `load`."""
-        if self._encoder is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._encoder
+        return self._ready(self._encoder)
 
     @property
     def vectors(self) -> Vectors:
-        """Of the documents; raises BadInput before `fit` or `load`."""
-        if self._vectors is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._vectors
+        """The vectors of the documents; raises BadInput before `fit` or `load`."""
+        return self._ready(self._vectors)
 
-    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
+    def fit(
+        self,
+        words: WordTable,
+        embeddings: Embeddings,
+        documents: DocumentTable | None = None,
+        *,
+        track: Track = silent,
+    ) -> None:
         """Encode every document; with `centre` twice, to save memory."""
         encoder = self._encode_with(words.vocabulary, embeddings, inverse_document_frequency(words))
         starts, dim = range(0, len(words), CHUNK), embeddings.vectors.shape[1]
@@ -98,11 +97,7 @@ class NcsRanker(Ranker):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows of the highest cosine, by (-score, row); none where no word of the query has a vector."""
-        query = self.encoder.query(text)
-        if not query.any():
-            return []
-        rows, scores = self.vectors.search(query[None], k, allowed=allowed)
-        return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
+        return nearest(self.vectors, self.encoder.query(text), k, allowed=allowed)
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
@@ -118,12 +113,10 @@ class NcsRanker(Ranker):
 
     def save(self, statistics: Path, segment: Path) -> None:
         """idf, mean and configuration; vectors. Vocabulary and embeddings are the statistics' own."""
-        folder = statistics / self.name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = self._save_config(statistics)
         np.save(folder / "idf.npy", self.encoder.idf)
         if self._mean is not None:
             np.save(folder / MEAN, self._mean)
-        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
         self.vectors.save(segment / self.name)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
@@ -149,10 +142,8 @@ class NcsRanker(Ranker):
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
         idf = load_array(folder / "idf.npy")
         mean = load_array(folder / MEAN) if self.centre else None
-        try:
-            config = json.loads((folder / "config.json").read_bytes())
-        except (OSError, ValueError) as error:
-            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        with reading(folder):
+            config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")
         if config.get("centre") != self.centre:

@@ -1,51 +1,43 @@
-"""The registry of rankers by name, imported on first use, and the interface that they implement."""
+"""The interface of rankers and their registry: names, imported on first use."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, IndexDamaged, check_k
 from ncs.progress import Track, silent
-from ncs.search.ranking import Ranking
+from ncs.search.ranking import Internals, Ranking
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
-    from ncs.learn.tfidf import TfidfEncoder
-    from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.documents import DocumentTable
-    from ncs.storage.postings import Postings
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.vectors import Vectors
     from ncs.storage.words import WordTable
-    from ncs.types import Mask
+    from ncs.types import Document, Mask, Matrix
 
-
-@dataclass(frozen=True, slots=True)
-class Internals:
-    """The data of a ranker that explanations read. title: weight of the file name."""
-
-    postings: Postings | None = None
-    encoder: TfidfEncoder | None = None
-    vectors: Vectors | None = None
-    facts: DocumentFacts | None = None
-    title: float = 0.0
+T = TypeVar("T")
+BATCH = 1000
+"""Documents read at a time."""
 
 
 class Ranker:
     """The interface of rankers, with defaults for optional methods.
 
-    Scores only order: higher is better, ties go to the lower row. A build calls `prepare`, `fit`,
-    `fit_documents` and `save`; an update calls `extend`; a query `load` and `search` or `rank`.
+    Scores only order: higher is better, ties go to the lower row. A build calls `prepare`, `fit` and `save`; an update
+    `extend`; a query `load`, `compose`, and `search` or `rank`.
     """
 
     name: str
     config: Mapping[str, object]
-    can_extend: bool = False
+    parts: Sequence[str] = ()
+    """Names of the rankers that it is made of."""
+    can_extend: bool = True
     """Whether `extend` works; otherwise an update is a build."""
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
@@ -72,30 +64,33 @@ class Ranker:
         statistics: of the current index, which may have a copy of a missing resource.
         """
 
-    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
-        """Learn from the words of all documents."""
-
-    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """After `fit`: learn from the documents. Raises BadInput if it needs code and the index has none."""
+    def fit(self, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent) -> None:
+        """Learn from all documents; raises BadInput if it needs code and the index has none."""
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Write into the folders `<name>` of both: what was learned, and what was computed from the documents."""
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
         """Write the files of a new segment, with the existing statistics."""
-        raise BadInput(f"ranker {self.name!r} cannot be extended; build the index again")
 
     def load(self, snapshot: Snapshot) -> None:
-        """Open what `save` and `extend` wrote, memory-mapped."""
+        """Open what `save` and `extend` wrote, memory-mapped; raises IndexDamaged, or BadInput if it was not built."""
 
+    def compose(self, rankers: Sequence[Ranker]) -> None:
+        """Take its open parts, in their order."""
 
-@runtime_checkable
-class Composed(Protocol):
-    """A ranker made of other rankers, which an index opens once."""
+    def _ready(self, value: T | None) -> T:
+        """A value that `fit`, `load` or `compose` sets."""
+        if value is None:
+            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
+        return value
 
-    def assemble(self, snapshot: Snapshot, part: Callable[[str], Ranker]) -> None:
-        """`load` with open parts; part: returns one by name."""
-        ...
+    def _save_config(self, statistics: Path) -> Path:
+        """The folder of its statistics, with config.json."""
+        folder = statistics / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        return folder
 
 
 RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
@@ -111,7 +106,7 @@ RANKERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "transformers": ("ncs.search.baselines.transformers:transformers_ranker", {}),
     "endpoint": ("ncs.search.baselines.endpoint:endpoint_ranker", {}),
     "unif": ("ncs.search.unif:UnifRanker", {}),
-    "rrf": ("ncs.search.fusion:RrfRanker", {"parts": ("bm25", "ncs_centred")}),
+    "rrf": ("ncs.search.fusion:RrfRanker", {}),
     "hybrid": ("ncs.search.hybrid:HybridRanker", {}),
 }
 """name -> (module:class, its configuration). `ncs` is the published form."""
@@ -124,19 +119,27 @@ ON_REQUEST: Mapping[str, str] = {
     "unif": "head",
 }
 """Rankers that a build fits only on request, and their required setting."""
+FITTED = ("bm25", "ncs", "ncs_centred")
+"""Rankers that every build fits and saves; others may be composed of them."""
 DEFAULT_RANKER = "hybrid"
+HEAD = "unif"
+"""The ranker with a learned head, which the default ranker uses where it helps."""
 
 
 def create_ranker(name: str, **config: object) -> Ranker:
     """A ranker by name, its defaults overridden by config; raises BadInput for unknown names."""
-    if name not in RANKERS:
-        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
-    target, defaults = RANKERS[name]
+    target, defaults = RANKERS[_check_name(name)]
     module, _, attribute = target.partition(":")
     kind: Any = getattr(importlib.import_module(module), attribute)
     if config:
         _check_settings(name, kind, config)
     return cast(Ranker, kind(name=name, **{**defaults, **config}))
+
+
+def _check_name(name: str) -> str:
+    if name not in RANKERS:
+        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
+    return name
 
 
 def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
@@ -153,24 +156,8 @@ def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
     """A ranker by name, opened from a snapshot."""
     ranker = create_ranker(name, **config)
     ranker.load(snapshot)
+    ranker.compose([load_ranker(part, snapshot) for part in ranker.parts])
     return ranker
-
-
-FITTED = ("bm25", "ncs", "ncs_centred")
-"""Rankers that every build fits and saves; others may be composed of them."""
-
-
-def create_part(name: str) -> Ranker:
-    """One of FITTED; raises BadInput for others."""
-    if name not in FITTED:
-        raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(FITTED)}")
-    return create_ranker(name)
-
-
-def save_part(part: Ranker, statistics: Path, segment: Path) -> None:
-    """Save a part under its own name, unless it is saved already."""
-    if not (segment / part.name).is_dir():
-        part.save(statistics, segment)
 
 
 def requested_ranker(text: str) -> Ranker:
@@ -182,23 +169,6 @@ def requested_ranker(text: str) -> Ranker:
     if needs and needs not in settings:
         raise BadInput(f"{name!r} cannot be built without its {needs}; write {name}:{needs}=...")
     return create_ranker(name, **settings)
-
-
-def fit_ranker(
-    ranker: Ranker, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent
-) -> None:
-    """Fit a ranker to words, embeddings and documents."""
-    ranker.fit(words, embeddings, track=track)
-    ranker.fit_documents(documents, track=track)
-
-
-def statistics_of(snapshot: Snapshot, name: str) -> Path:
-    """The statistics folder of a ranker on request; raises BadInput if the index has none."""
-    room = snapshot.statistics / name
-    if not room.is_dir():
-        option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
-        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
-    return room
 
 
 def read_ranker(text: str) -> tuple[str, dict[str, object]]:
@@ -213,15 +183,62 @@ def read_ranker(text: str) -> tuple[str, dict[str, object]]:
         key, equals, value = part.partition("=")
         if not (key and equals and value):
             raise BadInput(f"{part!r} is no setting of a ranker; write {name}:key=value")
-        settings[key] = _value(value)
-    if name not in RANKERS:
-        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
-    return name, settings
+        try:
+            settings[key] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[key] = value
+    return _check_name(name), settings
 
 
-def _value(text: str) -> object:
+def check_part(name: str) -> str:
+    """The name; raises BadInput for a ranker that cannot be a part of others."""
+    if name not in FITTED:
+        raise BadInput(f"{name!r} cannot be a part of another ranker; these can: {', '.join(FITTED)}")
+    return name
+
+
+def statistics_of(snapshot: Snapshot, name: str) -> Path:
+    """The statistics folder of a ranker on request; raises BadInput if the index has none."""
+    folder = snapshot.statistics / name
+    if not folder.is_dir():
+        option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
+        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
+    return folder
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Raise IndexDamaged, with the remedy for an index, for files that are missing, damaged or inconsistent."""
     try:
-        value: object = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return value
+        yield
+    except (OSError, EOFError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
+        reason = str(error).partition(";")[0]
+        raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration that a ranker saved; to be called within `reading`."""
+    config = json.loads((folder / "config.json").read_bytes())
+    if not isinstance(config, dict):
+        raise ValueError("config.json is no object")
+    return config
+
+
+def batches_with_code(documents: DocumentTable, name: str, track: Track) -> Iterator[list[Document]]:
+    """All documents in row order, BATCH at a time; raises BadInput for an index without code."""
+    starts, has_code = range(0, len(documents), BATCH), False
+    for start in track(starts, name, total=len(starts), unit="batches"):
+        batch = documents.documents(range(start, min(start + BATCH, len(documents))))
+        has_code = has_code or any(document.code for document in batch)
+        if not has_code:
+            raise BadInput(f"this index keeps no code, which {name!r} reads; build it without --no-store-code")
+        yield batch
+
+
+def nearest(vectors: Vectors, query: Matrix, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+    """The k rows of the highest similarity to a vector [d], by (-similarity, row); none for a vector of zeros."""
+    check_k(k)
+    if not query.any():
+        return []
+    rows, scores = vectors.search(query[None], k, allowed=allowed)
+    return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]

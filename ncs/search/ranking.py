@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ncs.search.expansion import Expansion
-    from ncs.search.question import Intent
-    from ncs.search.signals.consensus import Evidence
+    from ncs.learn.tfidf import TfidfEncoder
+    from ncs.search.question import Expansion, Intent
+    from ncs.search.signals import Evidence
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.postings import Postings
+    from ncs.storage.vectors import Vectors
 
     Scores = NDArray[np.float64]
 
@@ -37,9 +40,7 @@ class AblatedScores:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """The analysis of a query by the default ranker. idf: stem -> idf of the intent's words; documents: number
-    searched.
-    """
+    """A query as the default ranker reads it. idf: stem -> idf of the intent's words; documents: number searched."""
 
     intent: Intent
     expansion: Expansion
@@ -53,8 +54,8 @@ class Ranking:
 
     signals: name -> [k]; a score is their sum times all factors. factors: name -> [k]. features: name -> [k], what
     signals were made of: cosines, shares of names. impacts: stem of the query -> its BM25 alone, [k].
-    words: searched for; None: all but stop words.
-    added: words that the ranker added. folded: whether near duplicates are folded into the best one.
+    words: searched for; None: all but stop words. added: words that the ranker added.
+    folded: whether near duplicates are folded into the best one.
     """
 
     rows: Sequence[int]
@@ -82,16 +83,28 @@ class Ranking:
 
     def at(self, positions: Sequence[int]) -> Ranking:
         """Some of the hits, in this order."""
-        arrays = (self.signals, self.factors, self.features, self.impacts)
-        some = ({name: values[list(positions)] for name, values in each.items()} for each in arrays)
-        signals, factors, features, impacts = some
+
+        def some(columns: Mapping[str, Scores]) -> Mapping[str, Scores]:
+            return {name: values[list(positions)] for name, values in columns.items()}
+
         return replace(
             self,
             rows=[self.rows[at] for at in positions],
             scores=[self.scores[at] for at in positions],
             confidences=None if self.confidences is None else [self.confidences[at] for at in positions],
-            signals=signals,
-            factors=factors,
-            features=features,
-            impacts=impacts,
+            signals=some(self.signals),
+            factors=some(self.factors),
+            features=some(self.features),
+            impacts=some(self.impacts),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Internals:
+    """The data of a ranker that explanations read. title: weight of the file name."""
+
+    postings: Postings | None = None
+    encoder: TfidfEncoder | None = None
+    vectors: Vectors | None = None
+    facts: DocumentFacts | None = None
+    title: float = 0.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ncs.errors import BadInput, SourceError
+from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
 from ncs.search.aroma import cached_features, readable, similarity
 from ncs.storage.file_roles import OUTLINES
@@ -95,37 +95,30 @@ def similar(
     repository: str | None = None,
     path: str | None = None,
     kind: str | None = None,
-    pool: int = POOL,
 ) -> list[Similar]:
     """The k functions with most of this one's features, by (-share, -reverse, row).
 
-    language, repository, path and kind filter, as in `Index.search`. Only the `pool` documents that share most of its
+    language, repository, path and kind filter, as in `Index.search`. Only the POOL documents that share most of its
     words are compared. The function itself is left out by its place; its exact copies are kept.
     Raises BadInput for an index without code and for k < 1.
     """
-    if k < 1:
-        raise BadInput(f"k is {k}; it must be at least 1")
-    allowed = documents.mask(language, repository, path, kind)
-    rows = candidates(function, postings, 2 * pool, allowed)
+    check_k(k)
+    rows = candidates(function, postings, 2 * POOL, documents.mask(language, repository, path, kind))
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
-    target_features = cached_features(function.code, function.language)
-    scored: list[tuple[float, float, int, Document]] = []
-    for row, document in functions[:pool]:
+    target = cached_features(function.code, function.language)
+    hits: list[tuple[int, Similar]] = []
+    for row, document in functions[:POOL]:
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
         elsewhere = without(document, function)
-        other = at_filters(elsewhere, repository, path) if elsewhere is not None else None
-        if other is not None and readable(other.language):
-            features = cached_features(other.code, other.language)
-            scored.append((-similarity(features, target_features), -similarity(target_features, features), row, other))
-    scored.sort(key=lambda entry: entry[:3])
-    return [Similar(document, -share, -reverse) for share, reverse, _, document in scored[:k] if share]
-
-
-def at_filters(document: Document, repository: str | None, path: str | None) -> Document | None:
-    """The document at its first location that passes the filters; None if none does."""
-    located = at_matching_location(document, repository, path)
-    return located if matcher(repository)(located.repository) and matcher(path)(located.path) else None
+        if elsewhere is None or not readable(elsewhere.language):
+            continue
+        located = at_matching_location(elsewhere, repository, path)
+        if matcher(repository)(located.repository) and matcher(path)(located.path):
+            features = cached_features(located.code, located.language)
+            hits.append((row, Similar(located, similarity(features, target), similarity(target, features))))
+    hits.sort(key=lambda entry: (-entry[1].share, -entry[1].reverse, entry[0]))
+    return [each for _, each in hits[:k] if each.share]
 
 
 def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:
@@ -146,19 +139,16 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
 
 def without(document: Document, function: Document) -> Document | None:
     """The document at its first location that is not the function's own; None if there is none."""
-    places: Sequence[Location] = (document.location, *document.copies)
-    same = document.digest == function.digest
-    others = [place for place in places if not _is_at(function, place, same)]
+    places = (document.location, *document.copies)
+    others = [place for place in places if not _is_at(function, place, same=document.digest == function.digest)]
     if len(others) == len(places):
         return document
-    if not others:
-        return None
-    return at_location(document, others[0], tuple(others[1:]))
+    return at_location(document, others[0], tuple(others[1:])) if others else None
 
 
-def _is_at(function: Document, place: Location, same: bool) -> bool:
+def _is_at(function: Document, place: Location, *, same: bool) -> bool:
     """Whether the function is at this location; lines may have changed since the build."""
-    own = f"{function.repository}/{function.path}"
-    if not own.endswith(f"/{place.repository}/{place.path}") and own != f"{place.repository}/{place.path}":
-        return False
-    return function.start_line == place.start_line or (same and function.qualified_name == place.qualified_name)
+    own = f"/{function.repository}/{function.path}"
+    return own.endswith(f"/{place.repository}/{place.path}") and (
+        function.start_line == place.start_line or (same and function.qualified_name == place.qualified_name)
+    )

@@ -1,22 +1,33 @@
-"""The ranker `unif`: documents and queries encoded by a learned head in numpy, compared by cosine."""
+"""The ranker `unif`: documents and queries encoded by a learned head in numpy, compared by cosine.
+
+As a signal of the default ranker its values are z-scores, independent of how the head was trained: the level and spread
+of cosines differ between heads. With the mean m and the covariance C of the document vectors, cosines to a unit query q
+have the mean q . m and the variance q C q.
+
+    z(d) = (q . d - q . m) / sqrt(q C q)
+
+A head with a translation (ncs.learn.translation) also scores single query words; its z-scores are added.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, check_k
+from ncs.errors import BadInput, check_k
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, statistics_of
-from ncs.search.signals.head import HeadSignal
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.storage.arrays import distinct
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
@@ -30,46 +41,87 @@ if TYPE_CHECKING:
     from ncs.types import Document, Field, Mask, Matrix
 
     Scores = NDArray[np.float64]
+    Rows = NDArray[np.int64]
 
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""
-READ = 1_000
-"""Documents read at a time."""
 TRANSLATED = 1_000
 """Hits by vectors that a head with a translation rescores word by word."""
+SAMPLE = 2_048
+"""Documents sampled for mean and covariance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean [d] and covariance [d, d] of the document vectors."""
+
+    mean: Scores
+    covariance: Scores
+
+    @classmethod
+    def of(cls, index: Vectors) -> Spread:
+        """The spread of SAMPLE evenly spaced vectors."""
+        rows = index.nonzero_rows()
+        at = distinct(np.linspace(0, max(0, len(rows) - 1), min(SAMPLE, len(rows))).astype(np.int64))
+        vectors = index.vectors(rows[at]).astype(np.float64)
+        mean = vectors.sum(axis=0) / max(1, len(vectors))
+        return cls(mean, (vectors - mean).T @ (vectors - mean) / max(1, len(vectors)))
+
+    def z_scores(self, query: Matrix, cosines: Scores) -> Scores:
+        """Z-scores of cosines to a query."""
+        spread = math.sqrt(max(0.0, float(query @ self.covariance @ query)))
+        if spread < 1e-9:
+            return np.zeros(len(cosines))
+        return (cosines - float(query @ self.mean)) / spread
 
 
 class UnifRanker(Ranker):
     """Orders documents by the cosine of a learned code vector and a learned query vector.
 
-    head: the folder of a head, or of the training run that made it. Words of documents that the head does not know
-    are ignored. A head that reads source needs an index that stores code.
+    head: the folder of a head, or of the training run that made it; the index keeps a copy. Words of documents that the
+    head does not know are ignored. A head that reads source needs an index that stores code.
     centre: subtract the mean of all document vectors; None: as the head was trained.
-    The index keeps a copy of the head.
     """
-
-    can_extend = True
 
     def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
         self.name = name
-        self.config: Mapping[str, object] = {"head": head and str(head), "centre": centre}
+        self.config = {"head": head and str(head), "centre": centre}
         self._copy: Path | None = None
         self._head: Head | None = None
         self._mean: Matrix | None = None
         self._translated: TranslatedFunctions | None = None
-        self._signal: HeadSignal | None = None
+        self._spread: Spread | None = None
         self._tokens: tuple[WordTable, Any] | None = None
         self._vectors: Vectors | None = None
 
+    @property
+    def head(self) -> Head:
+        """The head; raises BadInput before `fit` or `load`."""
+        return self._ready(self._head)
+
+    @property
+    def vectors(self) -> Vectors:
+        """The vectors of the documents; raises BadInput before `fit` or `load`."""
+        return self._ready(self._vectors)
+
+    @property
+    def spread(self) -> Spread:
+        """The spread of the document vectors, computed once."""
+        self._spread = self._spread or Spread.of(self.vectors)
+        return self._spread
+
+    @property
+    def translates(self) -> bool:
+        """Whether the head also scores query words one by one."""
+        return self._translated is not None
+
     def prepare(self, statistics: Path | None = None) -> None:
         """Open the head, or the copy in an index if its folder is gone; raises NcsError."""
-        folder = None if statistics is None else statistics / self.name
         try:
-            config = json.loads((folder / "config.json").read_bytes()) if folder else None
+            if statistics and read_config(statistics / self.name).get("head") == self.config["head"]:
+                self._copy = statistics / self.name / NAME
         except (OSError, ValueError):
-            config = None
-        if folder and isinstance(config, dict) and config.get("head") == self.config["head"]:
-            self._copy = folder / NAME
+            pass
         self._open()
 
     def _open(self) -> Head:
@@ -78,60 +130,63 @@ class UnifRanker(Ranker):
         folder = Path(str(self.config["head"]))
         return Head.load(self._copy if self._copy and not folder.exists() else folder)
 
-    @property
-    def head(self) -> Head:
-        """The head; raises BadInput before `fit` or `load`."""
-        if self._head is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._head
-
-    @property
-    def vectors(self) -> Vectors:
-        """Of the documents; raises BadInput before `fit` or `load`."""
-        if self._vectors is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return self._vectors
-
     def query_vector(self, text: str) -> Matrix:
         """The unit vector [d] of a query, zeros without known words."""
-        return self.head.encode_query(text)
+        return np.asarray(self.head.encode_queries([text])[0])
 
-    def ablated_vectors(
-        self, words: WordTable, rows: Sequence[int], documents: Sequence[Document], field: Field
-    ) -> Matrix:
-        """Unit vectors [n, d] of these documents, one field of each left out.
+    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
+        """The k rows of the highest cosine, by (-score, row); none without known words.
+
+        A head with a translation reorders the best TRANSLATED of them by z-scores.
+        """
+        check_k(k)
+        query = self.query_vector(text)
+        hits = nearest(self.vectors, query, max(k, TRANSLATED) if self.translates else k, allowed=allowed)
+        if not self.translates:
+            return hits
+        rows = np.array([row for row, _ in hits], np.int64)
+        z_scores = self.z_scores(query, rows, text)
+        order = np.lexsort((rows, -z_scores))[:k]
+        return list(zip(rows[order].tolist(), z_scores[order].tolist(), strict=True))
+
+    def z_scores(self, query: Matrix, rows: Rows, text: str) -> Scores:
+        """The head's scores of these rows in standard deviations above the mean of all, [len(rows)].
+
+        query: the vector of the text.
+        """
+        z_scores = self.spread.z_scores(query, self.vectors.similarities(query, rows).astype(np.float64))
+        return z_scores + self.translation_z_scores(text, rows) if self.translates else z_scores
+
+    def translation_z_scores(self, text: str, rows: Rows) -> Scores:
+        """Z-scores of these rows by single query words; for a head with a translation."""
+        translated = self._ready(self._translated)
+        return translated.z_scores(self.head.query_ids(text), translated.rows(rows))
+
+    def ablated_z_score(self, text: str, words: WordTable, row: int, document: Document, field: Field) -> float:
+        """The z-score of a document without one field."""
+        query = self.query_vector(text)
+        cosine = float(self.ablated_vector(words, row, document, field) @ query)
+        z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
+        if self._translated:
+            impacts = impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field)
+            z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
+        return z_score
+
+    def ablated_vector(self, words: WordTable, row: int, document: Document, field: Field) -> Matrix:
+        """The unit vector [d] of a document without one field.
 
         For a head that reads source, only the name can be left out, at all its occurrences.
         """
-        head = self.head
-        if head.reads == "source":
-            names = [document.name if field == "name" else "" for document in documents]
-            codes = [d.code.replace(name, "") if name else d.code for d, name in zip(documents, names, strict=True)]
-            return self._center(head.encode_sources([(c, d.language) for c, d in zip(codes, documents, strict=True)]))
-        if self._translated:
-            impacts = impacts_without(words, rows, self._tokens_of(words), self._translated.mean, field)
-            return self._center(head.code.bags(impacts))
-        fields = [name for name in NCS_FIELDS if name != field]
-        field_words = [
-            [words.vocabulary.word(id) for f in fields for id in words.ids_of(row, f).tolist()] for row in rows
-        ]
-        return self._center(head.code.vectors([head.code.tokens.ids(each) for each in field_words]))
-
-    @property
-    def translates(self) -> bool:
-        """Whether the head also scores query words one by one."""
-        return self._translated is not None
-
-    def translation_z_scores(self, text: str, rows: NDArray[np.int64]) -> Scores | None:
-        """Z-scores of these rows by single query words; None for a head without a translation."""
-        return None if self._translated is None else self._translated.z_scores(self.head.query_ids(text), rows)
-
-    def ablated_translation_z_score(self, text: str, words: WordTable, row: int, field: Field) -> float:
-        """The same for one document without one field; 0 for a head without a translation."""
-        if self._translated is None:
-            return 0.0
-        ids, tokens_of = self.head.query_ids(text), self._tokens_of(words)
-        return self._translated.ablated_z_score(ids, words, row, field, tokens_of)
+        code = self.head.code
+        if self.head.reads == "source":
+            source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
+            vectors = self.head.encode_sources([(source, document.language)])
+        elif self._translated:
+            vectors = code.bags(impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field))
+        else:
+            ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
+            vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])
+        return np.asarray(self._center(vectors)[0])
 
     def _tokens_of(self, words: WordTable) -> Any:
         """The head's tokens of an index's words, cached."""
@@ -142,12 +197,21 @@ class UnifRanker(Ranker):
     def _center(self, vectors: Matrix) -> Matrix:
         return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Encode all documents if the head reads words; raises BadInput without a head."""
-        self._head = head = self._open()
-        self._signal = self._mean = self._translated = None
-        if head.reads == "fields":
-            self._keep(self._encode_words(words, track=track), len(words))
+    def fit(
+        self,
+        words: WordTable,
+        embeddings: Embeddings | None,
+        documents: DocumentTable,
+        *,
+        track: Track = silent,
+    ) -> None:
+        """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
+        self._head = self._open()
+        self._spread = self._mean = self._translated = None
+        if self._head.reads == "source":
+            self._index_centered(self._encode_sources(documents, track), len(documents))
+        else:
+            self._index_centered(self._encode_words(words, track=track), len(words))
 
     def _encode_words(self, words: WordTable, mean: float | None = None, *, track: Track = silent) -> Iterator[Matrix]:
         """Vectors of documents, and impacts for a head with a translation; mean: mean length, None: of these
@@ -165,21 +229,11 @@ class UnifRanker(Ranker):
             else:
                 yield head.encode_documents(words, start, min(start + CHUNK, len(words)), tokens_of)
 
-    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """Encode all documents if the head reads source; raises BadInput for an index without code."""
-        if self.head.reads == "source":
-            self._keep(self._encode_sources(documents, track), len(documents))
+    def _encode_sources(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:
+        for batch in batches_with_code(documents, self.name, track):
+            yield self.head.encode_sources([(document.code, document.language) for document in batch])
 
-    def _encode_sources(self, table: DocumentTable, track: Track) -> Iterator[Matrix]:
-        starts, code = range(0, len(table), READ), False
-        for start in track(starts, self.name, total=len(starts), unit="parts"):
-            documents = table.documents(range(start, min(start + READ, len(table))))
-            code = code or any(document.code for document in documents)
-            if not code:
-                raise BadInput(f"{self.name!r} needs code, which this index lacks; build it without --no-store-code")
-            yield self.head.encode_sources([(document.code, document.language) for document in documents])
-
-    def _keep(self, vectors: Iterator[Matrix], n: int) -> None:
+    def _index_centered(self, vectors: Iterator[Matrix], n: int) -> None:
         """Index vectors [n, d], spooled to a temporary file until their mean is known."""
         dim, centre = self.head.code.dim, self.config["centre"]
         with TemporaryFile(prefix="ncs-unif-") as file:
@@ -197,35 +251,14 @@ class UnifRanker(Ranker):
         kind, dim = choose_kind("auto", n), self.head.code.dim
         self._vectors = Vectors([VectorIndex.build(map(self._center, vectors), dim, kind=kind)])
 
-    def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows of the highest cosine, by (-score, row); none without known words.
-
-        A head with a translation reorders the best TRANSLATED of them by both standings.
-        """
-        vectors = self.vectors
-        check_k(k)
-        query = self.query_vector(text)
-        if not query.any():
-            return []
-        rows, scores = vectors.search(query[None], max(k, TRANSLATED) if self.translates else k, allowed=allowed)
-        rows, scores = rows[0][rows[0] >= 0], scores[0][rows[0] >= 0]
-        if not self.translates:
-            return list(zip(rows.tolist(), scores.tolist(), strict=True))
-        self._signal = self._signal or HeadSignal.of(self)
-        z_scores = self._signal.z_scores(query, rows, text)
-        order = np.lexsort((rows, -z_scores))[:k]
-        return list(zip(rows[order].tolist(), z_scores[order].tolist(), strict=True))
-
     def save(self, statistics: Path, segment: Path) -> None:
-        """Write head, means and configuration; for the segment, vectors and the impacts of a translation."""
-        folder = statistics / self.name
-        folder.mkdir(parents=True, exist_ok=True)
+        """Head, means and configuration; for the segment, vectors and the impacts of a translation."""
+        folder = self._save_config(statistics)
         self.head.save(folder / NAME)
         if self._mean is not None:
             np.save(folder / MEAN, self._mean)
         if self._translated is not None:
             (folder / LENGTH).write_text(json.dumps(self._translated.mean) + "\n", encoding="utf-8")
-        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
         self._save_segment(segment)
 
     def _save_segment(self, segment: Path) -> None:
@@ -235,7 +268,7 @@ class UnifRanker(Ranker):
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
         """Encode the documents of a new segment with the index's copy of the head."""
-        self.config, self._head, self._mean = self._load_statistics(statistics / self.name)
+        self._load_statistics(statistics / self.name)
         if self.head.reads == "source":
             self._index(self._encode_sources(documents, silent), len(documents))
         else:
@@ -243,32 +276,22 @@ class UnifRanker(Ranker):
             self._index(self._encode_words(words, length), len(words))
         self._save_segment(segment)
 
-    def _load_statistics(self, folder: Path) -> tuple[Mapping[str, object], Head, Matrix | None]:
-        try:
-            config, head = json.loads((folder / "config.json").read_bytes()), Head.load(folder / NAME)
-            mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
-        except (OSError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
-            raise _damaged(folder, error) from error
-        if not isinstance(config, dict) or (mean is not None and len(mean) != head.code.dim):
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
-        return config, head, mean
-
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
-        self.config, self._head, self._mean = self._load_statistics(folder)
-        self._signal = self._translated = None
-        try:
+        self._load_statistics(folder)
+        with reading(folder):
             self._vectors = Vectors.open(snapshot, self.name)
-            if self._head.translation:
+            if self.head.code.dim != self._vectors.dim:
+                raise ValueError("its files do not fit each other")
+            if self.head.translation:
                 folders = [segment.path / self.name for segment in snapshot.segments]
-                self._translated = TranslatedFunctions.load(folders, self._head.translation)
-        except (OSError, ValueError, KeyError, TypeError, IndexDamaged) as error:
-            raise _damaged(folder, error) from error
-        if self._head.code.dim != self._vectors.dim:
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+                self._translated = TranslatedFunctions.load(folders, self.head.translation)
 
-
-def _damaged(folder: Path, error: Exception) -> IndexDamaged:
-    """IndexDamaged without the remedy for a separate head."""
-    return IndexDamaged(f"cannot read {folder} ({str(error).partition(';')[0]}); build the index again")
+    def _load_statistics(self, folder: Path) -> None:
+        self._spread = self._translated = None
+        with reading(folder):
+            self.config, self._head = read_config(folder), Head.load(folder / NAME)
+            self._mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
+            if self._mean is not None and len(self._mean) != self._head.code.dim:
+                raise ValueError("its files do not fit each other")

@@ -12,11 +12,18 @@ from typing import Any
 from ncs.errors import BadInput
 from ncs.search.locate_source import SourceLocator
 
-_PLUS = "vim nvim vi view gvim mvim neovide nano pico emacs emacsclient kak micro joe jed ne mg gedit jmacs"
-_GOTO = "code code-insiders code-oss codium vscodium cursor windsurf positron"
-_COLON = "subl sublime_text zed zeditor hx helix atom lapce pulsar"
-_LINE = "idea pycharm webstorm phpstorm clion goland rider rubymine rustrover studio charm fleet xed mate kate kwrite"
-_SHORT = {"mate": "-l", "kate": "-l", "kwrite": "-l"}
+_EDITORS = {
+    "+{line} {path}": (
+        "vim nvim vi view gvim mvim neovide nano pico emacs emacsclient kak micro joe jed ne mg gedit jmacs"
+    ),
+    "-g {path}:{line}": "code code-insiders code-oss codium vscodium cursor windsurf positron",
+    "{path}:{line}": "subl sublime_text zed zeditor hx helix atom lapce pulsar",
+    "--line {line} {path}": (
+        "idea pycharm webstorm phpstorm clion goland rider rubymine rustrover studio charm fleet xed"
+    ),
+    "-l {line} {path}": "mate kate kwrite",
+}
+"""Arguments, and the editors that take them."""
 
 
 def editor_command(editor: str, path: Path, line: int) -> list[str]:
@@ -32,15 +39,8 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
     except ValueError:
         raise BadInput(f"cannot parse the editor {editor!r}; set another: export EDITOR=vim") from None
     name = PurePath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
-    if name in _PLUS.split():
-        return [*command, f"+{line}", str(path)]
-    if name in _GOTO.split():
-        return [*command, "-g", f"{path}:{line}"]
-    if name in _COLON.split():
-        return [*command, f"{path}:{line}"]
-    if name in _LINE.split():
-        return [*command, _SHORT.get(name, "--line"), str(line), str(path)]
-    return [*command, str(path)]
+    arguments = next((form for form, names in _EDITORS.items() if name in names.split()), "{path}")
+    return [*command, *(argument.format(path=path, line=line) for argument in arguments.split())]
 
 
 def find_editor(environment: Mapping[str, str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ncs.answer import ask
@@ -14,39 +16,39 @@ from ncs.learn.confidence import TUNED
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.storage.snapshot import SNAPSHOT
 
-RETRY = 10
-"""Checks of an unchanged folder after which a snapshot that could not be opened is tried again."""
+RETRY = 10.0
+"""Seconds after which a snapshot that could not be opened is tried again."""
 
 
 def open_index(folder: Path, store: str = "", seconds: float | None = None) -> Index:
-    """The index in a folder; with a store, candidates come from there. Raises what Index.load and Milvus raise."""
+    """The index in a folder; store: a Milvus that finds the candidates; seconds: how long a query waits for it.
+
+    Raises what Index.load and Milvus raise.
+    """
     if not store:
         return Index.load(folder)
-    from ncs.scale.milvus.index import open_index as open_milvus
+    from ncs.scale.milvus import TIMEOUT, MilvusIndex, Target
 
-    return open_milvus(folder, store) if seconds is None else open_milvus(folder, store, seconds=seconds)
+    return MilvusIndex.open(folder, replace(Target.of(store), seconds=min(seconds or TIMEOUT, TIMEOUT)))
 
 
 class _Open:
-    """An open index with its number of users; it is closed when it is replaced and nobody uses it."""
+    """An open index with its number of users, the LiveIndex included; the last one closes it."""
 
     def __init__(self, index: Index) -> None:
-        self.index, self.users, self.replaced = index, 0, False
+        self.index, self.users = index, 1
 
 
 class LiveIndex:
-    """One index by name; error: why the newest snapshot is not the one that answers, "" where it is.
-
-    reloads: how often a new snapshot has replaced another.
-    """
+    """One index by name; error: why the newest snapshot is not the one that answers, "" where it is."""
 
     def __init__(self, name: str, folder: Path, store: str = "", seconds: float | None = None) -> None:
-        """store: a Milvus that finds the candidates; seconds: how long a query waits for it. Raises as open_index."""
-        self.name, self.folder, self.error, self.reloads = name, folder, "", 0
+        """store, seconds: as of `open_index`, which is what may be raised."""
+        self.name, self.folder, self.error = name, folder, ""
         self._store, self._seconds = store, seconds
         self._lock = threading.Lock()
-        self._checks = 0
-        self._stamp = _stamp(folder)  # before it is opened: `changed` sees what is committed meanwhile
+        self._stamp = _stamp(folder)  # before it is opened: `refresh` sees what is committed meanwhile
+        self._retry = 0.0
         self._open = _Open(self._load())
 
     @property
@@ -56,7 +58,7 @@ class LiveIndex:
 
     @property
     def documents(self) -> int:
-        """How many documents it has."""
+        """The number of documents."""
         return len(self._open.index)
 
     @contextmanager
@@ -68,44 +70,34 @@ class LiveIndex:
         try:
             yield current.index
         finally:
-            with self._lock:
-                current.users -= 1
-                unused = current.replaced and not current.users
-            if unused:
-                current.index.close()
+            self._release(current)
 
-    def changed(self) -> bool:
-        """Whether a snapshot was committed since the last check, or one that could not be opened is due again."""
-        stamp = _stamp(self.folder)
-        self._checks += 1
-        if stamp != self._stamp:
-            self._stamp = stamp
-            return True
-        return bool(self.error) and self._checks % RETRY == 0
+    def _release(self, opened: _Open) -> None:
+        with self._lock:
+            opened.users -= 1
+            unused = not opened.users
+        if unused:
+            opened.index.close()
 
     def refresh(self) -> None:
-        """Open the newest snapshot and let it answer; where it cannot be opened, `error` says why."""
+        """Let a snapshot answer that was committed since the last call; where it cannot be opened, set `error`."""
+        stamp, now = _stamp(self.folder), time.monotonic()
+        if stamp == self._stamp and not (self.error and now >= self._retry):
+            return
+        self._stamp, self._retry = stamp, now + RETRY
         try:
             new = _Open(self._load())
         except NcsError as error:
             self.error = str(error)
             return
-        self._replace(new)
+        with self._lock:
+            old, self._open = self._open, new
         self.error = ""
-        self.reloads += 1
+        self._release(old)
 
     def close(self) -> None:
-        """Close the index once nobody uses it."""
-        self._replace(None)
-
-    def _replace(self, new: _Open | None) -> None:
-        with self._lock:
-            old = self._open
-            self._open = new or old
-            old.replaced = True
-            unused = not old.users
-        if unused:
-            old.index.close()
+        """Close the index once no request uses it."""
+        self._release(self._open)
 
     def _load(self) -> Index:
         """Open the index and run one query, so that files that are opened on first use are open and fit."""
@@ -121,14 +113,11 @@ class LiveIndex:
         return index
 
 
-def _stamp(folder: Path) -> list[tuple[int, int, int] | None]:
+def _stamp(folder: Path) -> list[tuple[str, int, int, int]]:
     """Changes with every commit, and with the weights of `ncs tune`."""
-    return [_stat(folder / name) for name in (SNAPSHOT, TUNED)]
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    stamp = []
+    for name in (SNAPSHOT, TUNED):
+        with suppress(OSError):
+            status = (folder / name).stat()
+            stamp.append((name, status.st_ino, status.st_mtime_ns, status.st_size))
+    return stamp

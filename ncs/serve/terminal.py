@@ -36,7 +36,7 @@ def heading(hit: Mapping[str, Any]) -> str:
 
 
 def copies_line(hit: Mapping[str, Any]) -> str | None:
-    """Where copies of a hit are, and whether it is a copy of the function in the query."""
+    """A line with the places of a hit's copies, and whether it is a copy of the function in the query."""
     exact = ["exact copy"] if hit.get("exact_copy") else []
     near_copies = _places("nearly the same at", hit.get("near_copies", ()))
     return "; ".join([*exact, *_places("also at", hit["copies"]), *near_copies]) or None
@@ -49,6 +49,8 @@ def _places(label: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def explained_names(hit: Mapping[str, Any]) -> list[str]:
     """The names that the explanation of a hit mentions."""
-    from ncs.search.explain_table import NAMES
+    if "explanation" not in hit:
+        return []
+    from ncs.search.explain import NAMES
 
-    return [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
+    return [used["name"] for used in hit["explanation"].get("names", ())[:NAMES]]

@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any, NamedTuple, Protocol, cast
+from io import BufferedIOBase
+from typing import IO, Any, NamedTuple, cast
 
 from ncs.errors import SourceError
 from ncs.sources import ignore
@@ -42,10 +43,10 @@ class _Member(NamedTuple):
     read: Callable[[], bytes]
 
 
-def files(repository: Repository, filter: Filter, *, read: bool = True) -> Iterator[RawFile]:
+def files(repository: Repository, filter: Filter, *, read: bool) -> Iterator[RawFile]:
     """Source files in bytewise path order, without the one folder that holds everything, if there is one.
 
-    A tar has an order of its own, so the wanted files are spooled in memory or in an unnamed temporary file.
+    A tar has an order of its own, so the files to read are spooled in memory or in an unnamed temporary file.
     Of several members of one path the last counts, as when unpacking. Members that point outside (absolute, `..`) and
     links are counted, never followed. Raises SourceError for what is no archive, is damaged or truncated, or unpacks
     to more than the limits.
@@ -65,7 +66,7 @@ def files(repository: Repository, filter: Filter, *, read: bool = True) -> Itera
             origin = Origin(f"{repository.path}/{below}", stamp)
             if not read:
                 yield RawFile(below, member.size, b"")
-            elif filter.unchanged(origin):
+            elif filter.is_unchanged(origin):
                 yield RawFile(below, member.size, b"", origin, unchanged=True)
             elif (content := _content(member, filter)) is None:
                 filter.unreadable(path)
@@ -81,15 +82,12 @@ def _members(repository: Repository, file: IO[bytes], filter: Filter, read: bool
         size = os.fstat(file.fileno()).st_size
         allowed = min(filter.limits.archive_bytes, max(_SMALL_BYTES, filter.limits.archive_ratio * size))
         try:
-            members: dict[str, _Member]
             if start.startswith(b"PK"):
-                archive = zipfile.ZipFile(file)
-                members = {member.path: member for member in _zip_members(archive, filter, allowed)}
+                members_in_order = _zip_members(zipfile.ZipFile(file), filter, allowed)
             else:
-                members = {
-                    member.path: member
-                    for member in _tar_members(ForwardStream(_decompressed(file, start), allowed), spool, filter, read)
-                }
+                stream = ForwardStream(_decompressed(file, start), allowed)
+                members_in_order = _tar_members(stream, spool, filter, read)
+            members = {member.path: member for member in members_in_order}
         except TooLarge as error:
             raise SourceError(f"{repository.path} {error}; if you trust it, unpack it and name its folder") from error
         except _DAMAGED as error:
@@ -109,7 +107,7 @@ def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iter
         elif (path := _safe_path(info.filename)) is None:
             filter.skipped.add("unsafe archive members")
         else:
-            total += info.file_size if filter.wanted(path) and info.file_size <= filter.limits.of(path) else 0
+            total += info.file_size if filter.readable(path) and info.file_size <= filter.limits.of(path) else 0
             if total > allowed:
                 raise TooLarge(f"unpacks to more than {allowed:,} bytes")
             yield _Member(path, info.file_size, partial(archive.read, info))
@@ -129,7 +127,7 @@ def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter, read: 
                 filter.skipped.add("special files")
             elif (path := _safe_path(info.name)) is None:
                 filter.skipped.add("unsafe archive members")
-            elif info.size > filter.limits.of(path) or not (filter.wanted(path) or path.endswith(NCSIGNORE)):
+            elif info.size > filter.limits.of(path) or not (filter.readable(path) or path.endswith(NCSIGNORE)):
                 yield _Member(path, info.size, bytes)
             else:
                 at = spool.tell()
@@ -179,13 +177,7 @@ class TooLarge(ValueError):
     """An archive holds more than the limits allow."""
 
 
-class Readable(Protocol):
-    """A file of bytes."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-
-def _decompressed(file: IO[bytes], start: bytes) -> Readable:
+def _decompressed(file: IO[bytes], start: bytes) -> IO[bytes] | BufferedIOBase:
     """A file that starts so, decompressed: gzip, bzip2, xz, or as it is."""
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
@@ -202,7 +194,7 @@ class ForwardStream:
     Python's own streams would hold a header of gigabytes in memory, and read a bomb to its end.
     """
 
-    def __init__(self, file: Readable, allowed: int) -> None:
+    def __init__(self, file: IO[bytes] | BufferedIOBase, allowed: int) -> None:
         self._file, self._allowed, self._at = file, allowed, 0
 
     def tell(self) -> int:

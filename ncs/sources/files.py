@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """Where on disk a content lies, and a stamp that differs after a change.
+    """The place of a content on disk, and a stamp that differs after a change.
 
     place: the file's path; of what a git repository or an archive holds, its path followed by the path in it.
     stamp: the object's name in git, else size and times of the file, or of the archive that holds it.

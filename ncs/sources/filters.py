@@ -1,4 +1,4 @@
-"""Which folders, files and contents are somebody's source code; nothing is skipped without being counted."""
+"""Selects the folders, files and contents that are source code; nothing is skipped without being counted."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script mi
 _SCRIPTS = (".js", ".mjs", ".cjs", ".css")
 _MINIFIED_FROM = 2000  # bytes: one long line in a short file is no minified file
 MAX_NOTES = 100
-Wanted = bool | Callable[[bytes], bool]
-"""Whether a file is wanted: yes, no, or a function of its content."""
+Readable = bool | Callable[[bytes], bool]
+"""Whether a file is read: yes, no, or a function of its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is read; files beyond are counted as "too large"."""
+    """The limits of what is read; files beyond are counted as "too large"."""
 
     file_bytes: int = 1 << 20
     notebook_bytes: int = 32 << 20
@@ -85,23 +85,23 @@ class Limits:
 
 @dataclass(slots=True)
 class Skipped:
-    """What a walk skipped, by reason; counts are of files unless the reason names something else."""
+    """The counts of what a walk skipped, by reason; counts are of files unless the reason names something else."""
 
     counts: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
     """The first hundred paths that could not be read."""
     notes: list[str] = field(default_factory=list)
     """The first hundred lines for people: an empty repository, a broken archive."""
-    unwanted: Callable[[str], str] = lambda path: "other language"
-    """Why a file is not wanted, by its path."""
+    reason_of: Callable[[str], str] = lambda path: "other language"
+    """Why a file is not read, by its path."""
 
-    def add(self, reason: str, n: int = 1) -> None:
+    def add(self, reason: str) -> None:
         """Count something that was skipped."""
-        self.counts[reason] += n
+        self.counts[reason] += 1
 
     def add_unreadable(self, path: str) -> None:
         """Count and name something that could not be read."""
-        self.counts["unreadable"] += 1
+        self.add("unreadable")
         if len(self.unreadable) < MAX_NOTES:
             self.unreadable.append(path)
 
@@ -121,7 +121,7 @@ class Scope:
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> Scope:
-        """Of paths that were written, created or removed.
+        """The scope of paths that were written, created or removed.
 
         A changed ignore file concerns all of its folder, and a change in a git directory all of its repository.
         """
@@ -130,7 +130,7 @@ class Scope:
 
     def covers(self, path: str) -> bool:
         """Whether a file, by the path of its origin, lies in here; if the walk does not yield it, it is gone."""
-        while path not in self.paths:  # strings, as it is asked for every file of an index
+        while path not in self.paths:  # strings: this runs for every file of an index
             if (end := path.rfind(os.sep)) <= 0:
                 return os.sep in self.paths
             path = path[:end]
@@ -156,10 +156,10 @@ class Filter:
     accepted although it looks vendored, generated or minified.
     """
 
-    wanted: Callable[[str], Wanted]
+    readable: Callable[[str], Readable]
     skipped: Skipped
     limits: Limits = Limits()
-    unchanged: Callable[[Origin], bool] = lambda origin: False
+    is_unchanged: Callable[[Origin], bool] = lambda origin: False
     """Whether the caller knows this content already; then it is not read."""
     scope: Scope | None = None
     """What to look at; None: everything."""
@@ -178,61 +178,69 @@ class Filter:
         if name in NEVER:
             return False
         by_ncsignore = ignores.by_ncsignore(path)
-        if by_ncsignore is None and (reason := _folder_reason(path, name)):
-            self.skipped.add(reason)
-            return False
-        return not self._ignored(path, ignores, by_ncsignore, "ignored folders")
+        reason = _folder_reason(path, name) if by_ncsignore is None else None
+        if reason is None and _is_ignored(path, ignores, by_ncsignore):
+            reason = "ignored folders"
+        return self._accept(reason)
 
     def file(self, path: str, ignores: Ignores) -> bool:
         """Whether this file may be read, judged by its path."""
-        if not self.wanted(path):
-            self.skipped.add(self.skipped.unwanted(path))
-            return False
+        if not self.readable(path):
+            return self._accept(self.skipped.reason_of(path))
         by_ncsignore = ignores.by_ncsignore(path)
-        if self._ignored(path, ignores, by_ncsignore, "ignored"):
-            return False
-        if by_ncsignore is None and GENERATED_NAME.search(path):
-            self.skipped.add("generated")
-            return False
-        if by_ncsignore is None and MINIFIED_NAME.search(path):
-            self.skipped.add("minified")
-            return False
-        return True
+        if _is_ignored(path, ignores, by_ncsignore):
+            return self._accept("ignored")
+        return by_ncsignore is not None or self._accept(_name_reason(path))
 
     def archive(self, path: str, ignores: Ignores) -> bool:
         """Whether this archive may be opened."""
-        return not self._ignored(path, ignores, ignores.by_ncsignore(path), "ignored")
+        return self._accept("ignored" if _is_ignored(path, ignores, ignores.by_ncsignore(path)) else None)
 
     def size(self, size: int, path: str) -> bool:
         """Whether a file of so many bytes may be read."""
-        if size > self.limits.of(path):
-            self.skipped.add("too large")
-            return False
-        return True
+        return self._accept("too large" if size > self.limits.of(path) else None)
 
     def content(self, path: str, data: bytes, ignores: Ignores) -> bytes | None:
         """The content as UTF-8 where its encoding is marked; None where it is skipped."""
         if not self.size(len(data), path):
             return None
         data = as_utf8(data)
-        if callable(accepts := self.wanted(path)) and not accepts(data):
-            self.skipped.add(self.skipped.unwanted(path))
-            return None
-        reason = reason_to_skip(path, data)
-        if reason is None or (reason != "binary" and ignores.by_ncsignore(path) is False):
-            return data
-        self.skipped.add(reason)
-        return None
+        if callable(accepts := self.readable(path)) and not accepts(data):
+            reason: str | None = self.skipped.reason_of(path)
+        else:
+            reason = reason_to_skip(path, data)
+            if reason not in (None, "binary") and ignores.by_ncsignore(path) is False:
+                reason = None
+        return data if self._accept(reason) else None
 
     def unreadable(self, path: str) -> None:
         """Count a file or folder that could not be read."""
         self.skipped.add_unreadable(printable(path))
 
-    def _ignored(self, path: str, ignores: Ignores, by_ncsignore: bool | None, reason: str) -> bool:
-        ignored = ignores.by_gitignore(path) if by_ncsignore is None else by_ncsignore
-        if ignored:
+    def _accept(self, reason: str | None) -> bool:
+        """Whether there is no reason to skip something; a reason is counted."""
+        if reason is not None:
             self.skipped.add(reason)
-        return ignored
+        return reason is None
+
+
+def _is_ignored(path: str, ignores: Ignores, by_ncsignore: bool | None) -> bool:
+    return ignores.by_gitignore(path) if by_ncsignore is None else by_ncsignore
+
+
+def _folder_reason(path: str, name: str) -> str | None:
+    if name in CACHES:
+        return "cache folders"
+    if f"/{path}".endswith(_GENERATED_FOLDERS):
+        return "generated folders"
+    # com/acme/vendor is a package about vendors
+    if name not in VENDORED or (name == "vendor" and ("/java/" in path or "/kotlin/" in path)):
+        return None
+    return "vendored folders"
+
+
+def _name_reason(path: str) -> str | None:
+    return "generated" if GENERATED_NAME.search(path) else "minified" if MINIFIED_NAME.search(path) else None
 
 
 class FolderFilter:
@@ -296,14 +304,3 @@ def as_utf8(data: bytes) -> bytes:
         except UnicodeError:  # binary that begins by chance like a mark
             return data
     return data
-
-
-def _folder_reason(path: str, name: str) -> str | None:
-    if name in CACHES:
-        return "cache folders"
-    if f"/{path}".endswith(_GENERATED_FOLDERS):
-        return "generated folders"
-    # com/acme/vendor is a package about vendors
-    if name not in VENDORED or (name == "vendor" and ("/java/" in path or "/kotlin/" in path)):
-        return None
-    return "vendored folders"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import islice
 from typing import IO, NamedTuple
@@ -19,9 +19,19 @@ from ncs.sources.repositories import Repository, common_dir
 
 _WINDOW = 30  # object names sent ahead: two windows fit into any system's pipe, so that neither side blocks
 _CHUNK = 1 << 16
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",  # for versions of git that do not know GIT_NO_LAZY_FETCH
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+"""Git prompts nobody, locks nothing, follows nobody's settings and never goes to the network."""
 
 
-def files(repository: Repository, filter: Filter, revision: str | None, *, read: bool = True) -> Iterator[RawFile]:
+def files(repository: Repository, filter: Filter, revision: str | None, *, read: bool) -> Iterator[RawFile]:
     """Source files of one revision (HEAD where None) in git's own order, which is bytewise by path.
 
     Through one `git ls-tree` and one `git cat-file --batch`, both streaming. Missing objects count as unreadable.
@@ -36,27 +46,18 @@ def files(repository: Repository, filter: Filter, revision: str | None, *, read:
         if ncsignore := objects.read(f"{tree}{NCSIGNORE}"):
             ignores = ignores.with_ncs(ignore.parse(ncsignore.content, base=repository.prefix))
 
-        def origin(blob: Blob) -> Origin:
-            return Origin(f"{repository.path}/{blob.path}", blob.name)
-
         blobs = _blobs(repository, tree, ignores, filter)
         if not read:
             yield from (RawFile(blob.path, blob.size, b"") for blob in blobs)
             return
-        for blob, unchanged, content in objects.contents(blobs, lambda blob: filter.unchanged(origin(blob))):
+        for blob, unchanged, content in objects.contents(blobs, filter):
             path = repository.prefix + blob.path
             if unchanged:
-                yield RawFile(blob.path, blob.size, b"", origin(blob), unchanged=True)
+                yield RawFile(blob.path, blob.size, b"", blob.origin, unchanged=True)
             elif content is None:
                 filter.unreadable(path)
             elif (data := filter.content(path, content, ignores)) is not None:
-                yield RawFile(blob.path, len(data), data, origin(blob))
-
-
-def commit_of(repository: Repository, filter: Filter, revision: str | None) -> str | None:
-    """The name of the commit that `files` reads; None where there is none. Raises what `files` raises."""
-    with closing(ObjectReader(repository)) as objects:
-        return _commit(objects, repository, filter, revision)
+                yield RawFile(blob.path, len(data), data, blob.origin)
 
 
 def _commit(objects: ObjectReader, repository: Repository, filter: Filter, revision: str | None) -> str | None:
@@ -89,6 +90,7 @@ class Blob(NamedTuple):
     path: str
     name: str
     size: int
+    origin: Origin
 
 
 def _blobs(repository: Repository, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Blob]:
@@ -110,8 +112,8 @@ def _blobs(repository: Repository, tree: str, ignores: Ignores, filter: Filter) 
                 filter.skipped.add("links")
             elif name in missing or size == ["BAD"]:
                 filter.unreadable(repository.prefix + path)
-            elif filter.size(int(size[0]) if size else 0, path):
-                yield Blob(path, name, int(size[0]) if size else 0)
+            elif filter.size(n_bytes := int(size[0]) if size else 0, path):
+                yield Blob(path, name, n_bytes, Origin(f"{repository.path}/{path}", name))
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {repository.path}; see what is wrong with: git fsck")
 
@@ -165,9 +167,7 @@ class ObjectReader:
         except EOFError as error:
             raise SourceError(f"git cannot read {self._repository.path}; see what is wrong with: git fsck") from error
 
-    def contents(
-        self, blobs: Iterator[Blob], unchanged: Callable[[Blob], bool]
-    ) -> Iterator[tuple[Blob, bool, bytes | None]]:
+    def contents(self, blobs: Iterator[Blob], filter: Filter) -> Iterator[tuple[Blob, bool, bytes | None]]:
         """(blob, whether it is unchanged, content); the content is None of unchanged and of unreadable blobs.
 
         Names are sent ahead, so that git works while the caller does.
@@ -175,23 +175,20 @@ class ObjectReader:
         waiting: deque[tuple[Blob, bool]] = deque()
         while True:
             if len(waiting) <= _WINDOW:
-                window = [(blob, unchanged(blob)) for blob in islice(blobs, _WINDOW)]
-                self._send([blob.name for blob, skip in window if not skip])
+                window = [(blob, filter.is_unchanged(blob.origin)) for blob in islice(blobs, _WINDOW)]
+                self._send([blob.name for blob, unchanged in window if not unchanged])
                 waiting.extend(window)
             if not waiting:
                 return
-            blob, skip = waiting.popleft()
-            if skip:
-                yield blob, True, None
-                continue
+            blob, unchanged = waiting.popleft()
+            read = None
             try:
-                read = self._receive()
+                read = None if unchanged else self._receive()
             except EOFError:
-                read = None
                 self.close()
                 self._start()
-                self._send([blob.name for blob, skip in waiting if not skip])
-            yield blob, False, read.content if read else None
+                self._send([blob.name for blob, unchanged in waiting if not unchanged])
+            yield blob, unchanged, read.content if read else None
 
     def _send(self, names: list[str]) -> None:
         if self._process.stdin is not None and names:
@@ -224,7 +221,7 @@ def run_git(repository: Repository, *arguments: str) -> Iterator[subprocess.Pope
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT,
             bufsize=_CHUNK,
             close_fds=False,  # twice as fast to start; Python's own files are not inherited anyway
         )
@@ -238,23 +235,8 @@ def run_git(repository: Repository, *arguments: str) -> Iterator[subprocess.Pope
             pass
 
 
-def _environment() -> dict[str, str]:
-    """Git that prompts nobody, locks nothing, follows nobody's settings and never goes to the network."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {
-        **inherited,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_ALLOW_PROTOCOL": "none",  # for versions of git that do not know GIT_NO_LAZY_FETCH
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }
-
-
 def output(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    """What git prints."""
+    """The output of a git command."""
     if process.stdout is None:
         raise SourceError("git gave no output")
     return process.stdout

@@ -9,9 +9,8 @@ keeps it busy for minutes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,16 +32,19 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
+STAR, FOLDERS, FOLDERS_SLASH = "*", "**", "**/"
+"""Pieces of a pattern besides regular expressions: inside a name, across folders, and with a slash or nothing."""
+_GREEDY = {STAR: "[^/]*", FOLDERS: ".*", FOLDERS_SLASH: "(?:.*/)?"}
+_LAZY = {STAR: "[^/]*?", FOLDERS: ".*?", FOLDERS_SLASH: "(?:.*?/)??"}
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """One line of an ignore file as a regular expression over the whole path, without a slash at its end.
 
     of_name: the line has no slash but at its end, so it is matched against the last name of the path.
     """
 
-    source: str
+    expression: re.Pattern[str]
     of_name: bool
     ignored: bool
     folders_only: bool
@@ -56,7 +58,7 @@ class IgnoreFile:
     root's path below it, "" or "c/d/".
     """
 
-    patterns: tuple[tuple[re.Pattern[str], Pattern], ...]
+    patterns: tuple[Pattern, ...]
     any_name: re.Pattern[str]
     any_path: re.Pattern[str]
     base: str = ""
@@ -69,9 +71,9 @@ class IgnoreFile:
         name = path[path.rfind("/") + 1 :]
         if self.any_name.fullmatch(name) is None and self.any_path.fullmatch(path) is None:  # most paths
             return None
-        for expression, pattern in reversed(self.patterns):
-            if (is_folder or not pattern.folders_only) and expression.fullmatch(name if pattern.of_name else path):
-                return pattern.ignored
+        for expression, of_name, ignored, folders_only in reversed(self.patterns):
+            if (is_folder or not folders_only) and expression.fullmatch(name if of_name else path):
+                return ignored
         return None
 
 
@@ -88,7 +90,7 @@ class Ignores:
     ncs: tuple[IgnoreFile, ...] = ()
 
     def by_ncsignore(self, path: str) -> bool | None:
-        """What .ncsignore says: True ignores, False keeps the path whatever other rules say, None: not mentioned."""
+        """Whether .ncsignore ignores the path; False keeps it whatever other rules say, None: not mentioned."""
         return _decide(self.ncs, path) if self.ncs else None
 
     def by_gitignore(self, path: str) -> bool:
@@ -96,11 +98,11 @@ class Ignores:
         return _decide(self.git, path) is True
 
     def with_git(self, file: IgnoreFile | None) -> Ignores:
-        """With one more .gitignore, deeper than the others."""
+        """These rules with one more .gitignore, deeper than the others."""
         return self if file is None else replace(self, git=(*self.git, file))
 
     def with_ncs(self, file: IgnoreFile | None) -> Ignores:
-        """With one more .ncsignore, deeper than the others."""
+        """These rules with one more .ncsignore, deeper than the others."""
         return self if file is None else replace(self, ncs=(*self.ncs, file))
 
     def without_git(self) -> Ignores:
@@ -109,6 +111,13 @@ class Ignores:
 
 
 NO_IGNORES = Ignores()
+
+
+def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:
+    for file in reversed(files):
+        if (decision := file.decide(path)) is not None:
+            return decision
+    return None
 
 
 def load(path: Path, *, base: str = "", above: str = "") -> IgnoreFile | None:
@@ -122,27 +131,13 @@ def load(path: Path, *, base: str = "", above: str = "") -> IgnoreFile | None:
 def parse(data: bytes, *, base: str = "", above: str = "") -> IgnoreFile | None:
     """The patterns of an ignore file; None where it has none."""
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-    parsed = [pattern for n, line in enumerate(lines) if (pattern := parse_line(line, n)) is not None]
-    if not parsed:
-        return None
-    return IgnoreFile(
-        tuple((re.compile(pattern.source, re.DOTALL), pattern) for pattern in parsed),
-        _any_of(pattern.source for pattern in parsed if pattern.of_name),
-        _any_of(pattern.source for pattern in parsed if not pattern.of_name),
-        base,
-        above,
-    )
+    patterns = tuple(pattern for number, line in enumerate(lines) if (pattern := parse_line(line, number)) is not None)
+    return IgnoreFile(patterns, _any_of(patterns, True), _any_of(patterns, False), base, above) if patterns else None
 
 
-def _any_of(sources: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{source})" for source in sources) or "(?!)", re.DOTALL)
-
-
-def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:
-    for file in reversed(files):
-        if (decision := file.decide(path)) is not None:
-            return decision
-    return None
+def _any_of(patterns: Sequence[Pattern], of_name: bool) -> re.Pattern[str]:
+    sources = [f"(?:{pattern.expression.pattern})" for pattern in patterns if pattern.of_name == of_name]
+    return re.compile("|".join(sources) or "(?!)", re.DOTALL)
 
 
 def parse_line(line: str, number: int = 0) -> Pattern | None:
@@ -151,7 +146,7 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     number: makes the named groups of each line of a file different.
 
     >>> parse_line("!/src/*.py")
-    Pattern(source='src/[^/]*\\.py', of_name=False, ignored=False, folders_only=False)
+    Pattern(expression=re.compile('src/[^/]*\\.py', re.DOTALL), of_name=False, ignored=False, folders_only=False)
     """
     line = line.removesuffix("\r")
     if line.startswith("#"):
@@ -166,7 +161,7 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     pieces = _translate(pattern, anchored) if pattern else None
     if pieces is None:
         return None
-    return Pattern(_join(pieces, number), not anchored, ignored, folders_only)
+    return Pattern(re.compile(_join(pieces, f"n{number}_"), re.DOTALL), not anchored, ignored, folders_only)
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -176,24 +171,17 @@ def _without_trailing_spaces(line: str) -> str:
     return line[: end + 1] if backslashes % 2 else line[:end]
 
 
-class _Star(NamedTuple):
-    """A `*`, or a `**` that crosses folders; slash: it stands for nothing or ends in one."""
-
-    crosses: bool = False
-    slash: bool = False
-
-
-def _translate(pattern: str, anchored: bool) -> list[str | _Star] | None:
+def _translate(pattern: str, anchored: bool) -> list[str] | None:
     """The pattern in pieces; None where a bracket or backslash is left open, which matches nothing."""
     wild = _WILD.search(pattern)
     # git compares the text before the first special character separately, so `a**/b` acts as `**/b` after an a
     start = at = wild.start() if wild else len(pattern)
-    pieces: list[str | _Star] = [re.escape(pattern[:start])]
+    pieces = [re.escape(pattern[:start])]
     while at < len(pattern):
         if stars := _STARS.match(pattern, at):
-            star = _star(pattern, stars, anchored and (at == start or pattern[at - 1] == "/"))
-            pieces.append(star)
-            at = stars.end() + star.slash
+            at_border = anchored and (at == start or pattern[at - 1] == "/")
+            pieces.append(_star(stars, pattern[stars.end() : stars.end() + 2], at_border))
+            at = stars.end() + (pieces[-1] == FOLDERS_SLASH)
         elif pattern[at] == "[":
             bracket = _translate_bracket(pattern, at + 1)
             if bracket is None:
@@ -212,57 +200,46 @@ def _translate(pattern: str, anchored: bool) -> list[str | _Star] | None:
     return pieces
 
 
-def _star(pattern: str, stars: re.Match[str], at_border: bool) -> _Star:
+def _star(stars: re.Match[str], after: str, at_border: bool) -> str:
     """`**` alone between slashes crosses folders, and with its slash may stand for nothing."""
-    after = pattern[stars.end() : stars.end() + 2]
-    if at_border and stars.end() - stars.start() > 1:
+    if at_border and len(stars[0]) > 1:
         if after in ("", "\\/"):
-            return _Star(crosses=True)
+            return FOLDERS
         if after.startswith("/"):
-            return _Star(crosses=True, slash=True)
-    return _Star()
+            return FOLDERS_SLASH
+    return STAR
 
 
-def _join(pieces: list[str | _Star], number: int) -> str:
-    """One expression, in which no star but the last backtracks.
+def _join(
+    pieces: Sequence[str],
+    prefix: str,
+    levels: Sequence[Sequence[str]] = ((FOLDERS, FOLDERS_SLASH), (STAR,)),
+    last: bool = True,
+) -> str:
+    """One expression, in which no star but the last backtracks; prefix: of the names of its groups.
 
     The text between two `*` of a folder, or between two `**`, is matched where it occurs first: a later occurrence
     never helps. Without that, a line such as `*a*a*a*a*a*a*b` could take hours.
     """
-    names = (f"n{number}_{n}" for n in count())
-
-    def first_match(source: str) -> str:
-        name = next(names)
-        return f"(?=(?P<{name}>{source}))(?P={name})"
-
-    def join_folder_stars(pieces: list[str | _Star], last: bool) -> str:
-        begin, *rest = _split(pieces, crossing=False)
-        stars = [first_match("[^/]*?" + "".join(map(str, block))) for _, block in rest]
-        if last and rest:
-            stars[-1] = "[^/]*" + "".join(map(str, rest[-1][1]))
-        return "".join(map(str, begin[1])) + "".join(stars)
-
-    begin, *rest = _split(pieces, crossing=True)
-    source = join_folder_stars(begin[1], not rest)
-    for star, block in rest:
-        last = block is rest[-1][1]
-        inside = join_folder_stars(block, last)
-        if last:
-            source += ("(?:.*/)?" if star.slash else ".*") + inside
-        else:
-            source += first_match(("(?:.*?/)??" if star.slash else ".*?") + inside)
-    return source
-
-
-def _split(pieces: list[str | _Star], *, crossing: bool) -> list[tuple[_Star, list[str | _Star]]]:
-    """Each star of that kind with the pieces up to the next; the pieces before the first have a dummy star."""
-    blocks: list[tuple[_Star, list[str | _Star]]] = [(_Star(), [])]
+    if not levels:
+        return "".join(pieces)
+    blocks: list[tuple[str, list[str]]] = [("", [])]  # a star and what follows it
     for piece in pieces:
-        if isinstance(piece, _Star) and piece.crosses == crossing:
+        if piece in levels[0]:
             blocks.append((piece, []))
         else:
             blocks[-1][1].append(piece)
-    return blocks
+    source = ""
+    for number, (star, block) in enumerate(blocks):
+        group, is_last = f"{prefix}{number}", last and number == len(blocks) - 1
+        inside = _join(block, f"{group}_", levels[1:], is_last)
+        if not star:
+            source = inside
+        elif is_last:
+            source += _GREEDY[star] + inside
+        else:
+            source += f"(?=(?P<{group}>{_LAZY[star]}{inside}))(?P={group})"
+    return source
 
 
 def _translate_bracket(pattern: str, at: int) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""Where repositories lie: git directories of every form, archives, the plain folders between them, and addresses."""
+"""Finds repositories: git directories of every form, archives, the plain folders between them, and addresses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def repository_at(path: Path, names: Iterable[str], prefix: str, ignores: Ignore
 
 
 def common_dir(git_dir: Path) -> Path:
-    """Where objects and settings lie, also where `.git` is a file or shares another's (submodules, worktrees)."""
+    """The folder of objects and settings, also where `.git` is a file or shares another's (submodules, worktrees)."""
     try:
         if git_dir.is_file():
             git_dir = git_dir.parent / _line(git_dir).removeprefix("gitdir:").strip()

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ncs.errors import SourceError
-from ncs.sources import archives, folders, git
+from ncs.sources import archives, git, ignore
 from ncs.sources.files import Origin, RawFile, SourceFile, file_origin, printable
-from ncs.sources.filters import Filter, Limits, Scope, Skipped, Wanted, as_utf8
-from ncs.sources.ignore import NO_IGNORES
-from ncs.sources.repositories import Repository, archive_suffix, display_folder, plain_folder, repository_at
+from ncs.sources.filters import Filter, Limits, Readable, Scope, Skipped, as_utf8
+from ncs.sources.ignore import GITIGNORE, NCSIGNORE, NO_IGNORES, Ignores
+from ncs.sources.repositories import (
+    Repository,
+    archive_suffix,
+    display_folder,
+    exclude_file,
+    plain_folder,
+    repository_at,
+)
+
+Discovered = Callable[[Repository], None]
 
 
 def walk(
     roots: Sequence[Path],
     *,
-    wanted: Callable[[str], Wanted],
+    readable: Callable[[str], Readable],
     revision: str | None = None,
     force: bool = False,
     skipped: Skipped | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
-    unchanged: Callable[[Origin], bool] = lambda origin: False,
+    is_unchanged: Callable[[Origin], bool] = lambda origin: False,
     scope: Scope | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[SourceFile]:
@@ -34,39 +43,38 @@ def walk(
     is no repository; files outside of them belong to one named after the folder. Names and paths are
     ordered by their bytes. With a revision, git repositories are read as of that revision, and nothing else is.
 
-    wanted: chooses by path, or by content. skipped: counts all files that are left out.
-    unchanged: asked in the order of the files; the contents of unchanged files are not read.
+    readable: chooses by path, or by content. skipped: counts all files that are left out.
+    is_unchanged: called in the order of the files; the contents of unchanged files are not read.
     scope: what to look at; None: everything. names: names that repositories have already, by their folder or archive:
     an update of a few files must not name them anew.
 
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
     """
-    filter = Filter(wanted, Skipped() if skipped is None else skipped, limits, unchanged, scope)
-    files = walk_raw(check_roots(roots, force), filter, revision, Names(names), read=True)
+    filter = Filter(readable, Skipped() if skipped is None else skipped, limits, is_unchanged, scope)
+    files = _walk(check_roots(roots, force), filter, revision, Names(names), read=True)
     return (SourceFile.of(name, file) for name, file in files)
 
 
 def count(
     roots: Sequence[Path],
     *,
-    wanted: Callable[[str], Wanted],
+    readable: Callable[[str], Readable],
     revision: str | None = None,
     force: bool = False,
-    limits: Limits = Limits(),  # noqa: B008  (frozen)
 ) -> tuple[int, int]:
     """(files, bytes) that `walk` reads at most: paths and sizes are judged, contents are not read."""
-    n_files = n_bytes = 0
-    filter = Filter(wanted, Skipped(), limits)
-    for _, file in walk_raw(check_roots(roots, force), filter, revision, Names(), read=False):
-        n_files += 1
-        n_bytes += file.size
-    return n_files, n_bytes
+    files = _walk(check_roots(roots, force), Filter(readable, Skipped()), revision, Names(), read=False)
+    sizes = [file.size for _, file in files]
+    return len(sizes), sum(sizes)
 
 
 def check_roots(roots: Sequence[Path | str], force: bool) -> list[Path]:
     """The roots as real paths, each once; SourceError where one is missing or too much."""
-    home = _home()
+    try:
+        home = Path.home().resolve()
+    except (OSError, RuntimeError):  # nobody's process: there is no home to protect
+        home = None
     checked: dict[Path, None] = {}
     for root in roots:
         try:
@@ -80,14 +88,7 @@ def check_roots(roots: Sequence[Path | str], force: bool) -> list[Path]:
     return list(checked)
 
 
-def _home() -> Path | None:
-    try:
-        return Path.home().resolve()
-    except (OSError, RuntimeError):  # nobody's process: there is no home to protect
-        return None
-
-
-def walk_raw(
+def _walk(
     roots: list[Path], filter: Filter, revision: str | None, names: Names, *, read: bool
 ) -> Iterator[tuple[str, RawFile]]:
     """(repository name, file) of all roots; a root that lies in another one is read once, by itself."""
@@ -114,12 +115,39 @@ def walk_raw(
                 yield name, file
 
 
+def repository_of_root(root: Path) -> Repository | None:
+    """The repository at a root; None for a single file."""
+    if root.is_file():
+        return Repository("archive", root) if archive_suffix(root.name) else None
+    try:
+        entries = [entry.name for entry in root.iterdir()]
+    except OSError as error:
+        raise SourceError(f"cannot read {root}: {error.strerror}; name a folder that you may read") from error
+    return repository_at(root, entries, "", NO_IGNORES) or plain_folder(root)
+
+
+def single_file(root: Path, filter: Filter, names: Names, *, read: bool) -> Iterator[tuple[str, RawFile]]:
+    """A file that was named itself: taken whatever it looks like, if it is source code of reasonable size."""
+    if not filter.readable(root.name):
+        raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
+    try:
+        status = root.stat()
+        size, origin = status.st_size, file_origin(str(root), status)
+        unchanged = read and filter.is_unchanged(origin)
+        data = root.read_bytes() if read and not unchanged and size <= filter.limits.of(root.name) else b""
+    except OSError as error:
+        raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
+    if filter.size(size, root.name):
+        file = RawFile(root.name, size, as_utf8(data), origin, unchanged)
+        yield names.of(root.parent, root.parent.name, root.parent.parent), file
+
+
 def files_of(
     repository: Repository,
     filter: Filter,
     revision: str | None,
-    discovered: Callable[[Repository], None],
-    other_roots: frozenset[str],
+    discovered: Discovered,
+    other_roots: Collection[str],
     *,
     read: bool,
 ) -> Iterator[RawFile]:
@@ -132,9 +160,9 @@ def files_of(
         elif repository.kind == "archive":
             filter.skipped.add("outside git")
         elif revision is None:
-            yield from folders.files(repository, filter, discovered, other_roots, read=read)
+            yield from _files_of_folder(repository, filter, discovered, other_roots, read=read)
         else:  # only git knows revisions; but repositories may lie in this folder
-            for _ in folders.files(repository, filter, discovered, other_roots, read=False):
+            for _ in _files_of_folder(repository, filter, discovered, other_roots, read=False):
                 filter.skipped.add("outside git")
     except SourceError as error:
         if not repository.prefix:
@@ -143,40 +171,112 @@ def files_of(
         filter.skipped.note(str(error))
 
 
-def repository_of_root(root: Path) -> Repository | None:
-    """What lies at a root; None for a single file."""
-    if root.is_file():
-        return Repository("archive", root) if archive_suffix(root.name) else None
-    try:
-        entries = [entry.name for entry in root.iterdir()]
-    except OSError as error:
-        raise SourceError(f"cannot read {root}: {error.strerror}; name a folder that you may read") from error
-    return repository_at(root, entries, "", NO_IGNORES) or plain_folder(root)
+Entry = os.DirEntry[str]
 
 
-def single_file(root: Path, filter: Filter, names: Names, *, read: bool) -> Iterator[tuple[str, RawFile]]:
-    """A file that was named itself: taken whatever it looks like, if it is source code of reasonable size."""
-    if not filter.wanted(root.name):
-        raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
+def _files_of_folder(
+    repository: Repository, filter: Filter, discovered: Discovered, other_roots: Collection[str], *, read: bool
+) -> Iterator[RawFile]:
+    """Source files in bytewise path order, down to the borders of the repositories below.
+
+    Links are not followed, as in ripgrep: so no file is read twice and loops end. Other roots are skipped here.
+    With read=False contents are neither read nor judged.
+    """
+    ignores = repository.ignores
+    if repository.git_dir is not None and not repository.subfolder:
+        ignores = ignores.with_git(ignore.load(exclude_file(repository.git_dir), base=repository.prefix))
+    at = len(str(repository.path / "x")) - 1
+    stack = [_entries(str(repository.path), repository.prefix, ignores, filter, None)]
+    while stack:
+        if (step := next(stack[-1], None)) is None:
+            stack.pop()
+            continue
+        entry, is_folder, ignores = step
+        below = entry.path[at:].replace(os.sep, "/")
+        path = repository.prefix + below
+        if entry.path in other_roots:
+            continue
+        if is_folder:
+            if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
+        elif repository.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
+            if filter.reaches(entry.path) and filter.archive(path, ignores):
+                discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
+        elif filter.covers(entry.path) and filter.file(path, ignores):
+            yield from _file(entry, below, path, ignores, filter, read)
+
+
+def _entries(
+    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None
+) -> Iterator[tuple[Entry, bool, Ignores]]:
+    """(entry, whether it is a folder, the rules that hold here) in the order of full paths.
+
+    Nothing of a folder that is a repository, a virtual environment or an index, but for the top (discovered: None).
+    """
     try:
-        status = root.stat()
-        size, origin = status.st_size, file_origin(str(root), status)
-        unchanged = read and filter.unchanged(origin)
-        data = root.read_bytes() if read and not unchanged and size <= filter.limits.of(root.name) else b""
-    except OSError as error:
-        raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
-    if filter.size(size, root.name):
-        file = RawFile(root.name, size, as_utf8(data), origin, unchanged)
-        yield names.of(root.parent, root.parent.name, root.parent.parent), file
+        with os.scandir(folder) as scan:
+            entries = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
+    except OSError:
+        filter.unreadable(prefix or folder)
+        return
+    if discovered is not None:
+        may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
+        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores)):
+            discovered(repository)
+            return
+        if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:
+            filter.skipped.add("vendored folders")
+            return
+        if _is_index(entries):
+            filter.skipped.add("index folders")
+            return
+    if GITIGNORE in entries:
+        ignores = ignores.with_git(ignore.load(Path(folder, GITIGNORE), base=prefix))
+    if NCSIGNORE in entries:
+        ignores = ignores.with_ncs(ignore.load(Path(folder, NCSIGNORE), base=prefix))
+    for entry, is_folder in sorted(entries.values(), key=_in_path_order):
+        yield entry, is_folder, ignores
+
+
+def _is_index(names: Collection[str]) -> bool:
+    """Whether a folder with these entries is an index."""
+    return "snapshot.json" in names and "segments" in names
+
+
+def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
+    # a folder sorts as the files in it do: "a-b/x" before "a/x", because "-" < "/"
+    return os.fsencode(entry[0].name) + b"/" * entry[1]
+
+
+def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter, read: bool) -> Iterator[RawFile]:
+    try:
+        if not entry.is_file(follow_symlinks=False):
+            filter.skipped.add("links" if entry.is_symlink() else "special files")
+            return
+        status = entry.stat(follow_symlinks=False)
+        origin = file_origin(entry.path, status)
+        if not filter.size(status.st_size, path):
+            return
+        unchanged = read and filter.is_unchanged(origin)
+        if unchanged or not read:
+            yield RawFile(below, status.st_size, b"", origin, unchanged)
+            return
+        with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
+            origin = file_origin(entry.path, os.fstat(file.fileno()))  # of what is read, not of what stood there before
+            content = file.readall()
+        if (data := filter.content(path, content, ignores)) is not None:
+            yield RawFile(below, len(data), data, origin)
+    except OSError:
+        filter.unreadable(path)
 
 
 class Names:
     """Gives every repository one name, the same each time, and no name twice."""
 
-    def __init__(self, known: Mapping[str, str] | None = None) -> None:
-        """known: names by the folder or archive of the repository."""
-        self._names = {Path(path): name for path, name in (known or {}).items()}
-        self._taken = set(self._names.values())
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        """names: those given before, by the folder or archive of the repository."""
+        self._names = {Path(path): name for path, name in (names or {}).items()}
+        self._used = set(self._names.values())
 
     def of(self, path: Path, name: str, root: Path) -> str:
         """The name of the repository at `path`, whose path below `root` is `name`.
@@ -184,21 +284,20 @@ class Names:
         A later repository of the same name has as many folders before it as make it unique, so that another root
         renames none of the earlier ones.
         """
-        if (known := self._names.get(path)) is not None:
-            return known
-        plain = printable(name)
-        above = display_folder(path).parent if path == root else root  # the first folder that is not in the name
-        folders = [part for part in above.parts if part != above.anchor]
-        longer = (printable("/".join((*folders[-n:], name))) for n in range(1, len(folders) + 1))
-        numbered = (f"{plain}~{n}" for n in range(2, len(self._taken) + 3))
-        candidates = (plain, *longer, *numbered)
-        self._names[path] = next(candidate for candidate in candidates if candidate not in self._taken)
-        self._taken.add(self._names[path])
+        if path not in self._names:
+            plain = printable(name)
+            above = display_folder(path).parent if path == root else root  # the first folder that is not in the name
+            folders = [part for part in above.parts if part != above.anchor]
+            longer = (printable("/".join((*folders[-n:], name))) for n in range(1, len(folders) + 1))
+            numbered = (f"{plain}~{n}" for n in range(2, len(self._used) + 3))
+            candidates = (plain, *longer, *numbered)
+            self._names[path] = next(candidate for candidate in candidates if candidate not in self._used)
+            self._used.add(self._names[path])
         return self._names[path]
 
 
 def repository_names(files: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """What `walk` takes as names, from (repository, path, place of the origin) of the files of an index.
+    """The names that `walk` takes, from (repository, path, place of the origin) of the files of an index.
 
     >>> repository_names([("app", "src/A.java", "/code/app/src/A.java"), ("app", "B.java", "/code/app/B.java")])
     {'/code/app': 'app'}

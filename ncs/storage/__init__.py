@@ -1,1 +1,1 @@
-"""What an index holds on disk: snapshots of segments, with documents, words, postings, vectors and names."""
+"""The files of an index: snapshots of segments, with documents, words, postings, vectors and names."""

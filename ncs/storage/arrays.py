@@ -1,41 +1,61 @@
-"""Array helpers: save and load arrays with a vocabulary, distinct values, connected components."""
+"""Arrays: on disk beside a vocabulary, by segment, and with several values a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ncs.storage.snapshot import load_array
+from ncs.errors import IndexDamaged
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEW = 2_000
-"""Up to this many edges plain Python is used: importing scipy's graphs takes 70 ms."""
-Number = TypeVar("Number", np.int64, np.uint64)
+    Rows = NDArray[np.int64]
+
+Number = TypeVar("Number", bound=np.generic)
+Table = TypeVar("Table", bound="ArrayTable")
 
 
-def save_arrays(folder: Path, vocabulary: Vocabulary, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write the vocabulary and one `<name>.npy` per array into a folder, which is created."""
-    folder.mkdir(parents=True, exist_ok=True)
-    vocabulary.save(folder)
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
+def load_array(path: Path) -> NDArray[Any]:
+    """A .npy file, memory-mapped; raises IndexDamaged where it is missing or truncated."""
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
-def load_arrays(folder: Path, names: Iterable[str]) -> tuple[Vocabulary, list[NDArray[Any]]]:
-    """Memory-mapped, in the order of the names; raises IndexDamaged where a file is missing or truncated."""
-    arrays = [load_array(folder / f"{name}.npy") for name in names]
-    return Vocabulary.load(folder), arrays
+class ArrayTable:
+    """A dataclass of a vocabulary and arrays; on disk the vocabulary's files and one `<field>.npy` per array."""
+
+    def fits(self) -> bool:
+        """Whether the shapes of the arrays fit each other."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Write into a folder, which is created."""
+        folder.mkdir(parents=True, exist_ok=True)
+        vocabulary, *arrays = (field.name for field in fields(self))  # type: ignore[arg-type]
+        getattr(self, vocabulary).save(folder)
+        for name in arrays:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def load(cls: type[Table], folder: Path) -> Table:
+        """Memory-mapped; raises IndexDamaged where files are missing, truncated or do not fit each other."""
+        arrays = [load_array(folder / f"{field.name}.npy") for field in fields(cls)[1:]]  # type: ignore[arg-type]
+        table = cls(Vocabulary.load(folder), *arrays)  # type: ignore[call-arg]
+        if not table.fits():
+            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+        return table
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:
-    """The distinct values, ascending: np.unique by sorting, five times as fast as numpy 2.3's hashing for a few
-    thousand.
+    """The distinct values, ascending: np.unique without its import of numpy.ma, which takes 11 ms.
 
     >>> distinct(np.array([3, 1, 3])).tolist(), distinct(np.zeros(0, np.int64)).tolist()
     ([1, 3], [])
@@ -46,24 +66,72 @@ def distinct(values: NDArray[Number]) -> NDArray[Number]:
     return sorted_values[first]
 
 
-def connected_components(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The component number of each of n nodes, [n]. edges: [m, 2].
+def offsets_of(lengths: NDArray[Any]) -> Rows:
+    """The starts of the values of each row, and the end of the last, [len(lengths) + 1].
 
-    >>> connected_components(np.array([[0, 2], [3, 4]]), 5).tolist()
-    [2, 1, 2, 4, 4]
+    >>> offsets_of(np.array([2, 0, 1])).tolist()
+    [0, 2, 2, 3]
     """
-    if len(edges) > FEW:
-        from scipy.sparse import coo_matrix, csgraph
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
-        matrix = coo_matrix((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), (n, n))
-        return np.asarray(csgraph.connected_components(matrix)[1], np.int64)
-    parents = list(range(n))
 
-    def root(node: int) -> int:
-        while parents[node] != node:
-            parents[node] = node = parents[parents[node]]
-        return node
+def ranges(begins: Rows, lengths: Rows) -> Rows:
+    """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
+    ends = np.cumsum(lengths)
+    positions: Rows = np.arange(int(ends[-1]) if len(ends) else 0)
+    positions += np.repeat(begins - (ends - lengths), lengths)
+    return positions
 
-    for a, b in edges.tolist():
-        parents[root(a)] = root(b)
-    return np.array([root(node) for node in range(n)], np.int64)
+
+def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Number], Rows]:
+    """The values of some rows, joined, and how many each row has; those of row i are values[offsets[i]:offsets[i + 1]].
+
+    >>> values, counts = values_of(np.array([5, 6, 7]), np.array([0, 2, 2, 3]), np.array([2, 0, 1]))
+    >>> values.tolist(), counts.tolist()
+    ([7, 5, 6], [1, 2, 0])
+    """
+    begins = offsets[rows]
+    lengths = offsets[rows + 1] - begins
+    return values[ranges(begins, lengths)], lengths
+
+
+def split(firsts: Rows, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
+    """Rows by segment: (position of the segment, positions in `rows`, local rows), without empty segments.
+
+    firsts: the first row of each segment.
+    """
+    owners = np.searchsorted(firsts, rows, side="right") - 1
+    for number, first in enumerate(firsts.tolist()):
+        at = np.flatnonzero(owners == number)
+        if len(at):
+            yield number, at, rows[at] - first
+
+
+def gather(firsts: Rows, rows: Rows, read: Callable[[int, Rows], NDArray[Number]]) -> NDArray[Number]:
+    """One value a row, in the order of `rows`; `read` gives those of local rows of one segment."""
+    if len(firsts) == 1 or not len(rows):
+        return read(0, rows)
+    parts = [(at, read(number, local)) for number, at, local in split(firsts, rows)]
+    values = np.zeros((len(rows), *parts[0][1].shape[1:]), parts[0][1].dtype)
+    for at, part in parts:
+        values[at] = part
+    return values
+
+
+def gather_several(
+    firsts: Rows, rows: Rows, read: Callable[[int, Rows], tuple[NDArray[np.int32], Rows]]
+) -> tuple[NDArray[np.int32], Rows]:
+    """`gather` where a row may have any number of values: the values, joined, and how many each row has."""
+    if len(firsts) == 1 or not len(rows):
+        return read(0, rows)
+    parts = [(at, *read(number, local)) for number, at, local in split(firsts, rows)]
+    lengths = np.zeros(len(rows), np.int64)
+    for at, _, counts in parts:
+        lengths[at] = counts
+    offsets = offsets_of(lengths)
+    values = np.zeros(offsets[-1], np.int32)
+    for at, part, counts in parts:
+        values[ranges(offsets[at], counts)] = part
+    return values, lengths

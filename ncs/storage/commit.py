@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
@@ -18,7 +18,6 @@ from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.storage.snapshot import (
     LOCK,
     NAME,
-    OLD,
     SEGMENTS,
     SNAPSHOT,
     STATISTICS,
@@ -52,7 +51,9 @@ class IndexWriter:
             self.previous = read_description(folder)
         self._entries: dict[str, StoredFile] = dict(self.previous.files) if self.previous else {}
         """Entries of files that are already synced."""
-        self._number = _last_number(folder, self.previous)
+        # numbers are never reused, as a worker of a killed build may still be writing
+        numbers = [int(path.stem) for path in _parts(folder)]
+        self._number = max([self.previous.number if self.previous else 0, *numbers])
 
     def new_folder(self, kind: str, name: str | None = None) -> Path:
         """An empty folder for a segment (SEGMENTS) or statistics (STATISTICS), named by the next number or `name`."""
@@ -69,9 +70,11 @@ class IndexWriter:
         Files are hard links where possible: replace them, never write to them.
         """
         target = self.new_folder(source.parent.name, name)
-        for entry in sorted(source.iterdir()):
-            if entry.name not in without:
-                _link(entry, target / entry.name)
+
+        def ignore(folder: str, names: list[str]) -> Sequence[str]:
+            return without if Path(folder) == source else ()
+
+        shutil.copytree(source, target, copy_function=_link, ignore=ignore, dirs_exist_ok=True)
         for path in target.rglob("*"):
             old = (source / path.relative_to(target)).relative_to(self.folder).as_posix()
             if old in self._entries and path.is_file():
@@ -148,7 +151,7 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
     NcsError where it cannot be written or has less than `needed_bytes` free. A disk that fills up later is NcsError.
     """
     _refuse_foreign(folder)
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with _unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -167,7 +170,7 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
                     collect_garbage(folder)
                     _undo_first_build(folder)
     finally:
-        for path in made:
+        for path in new_folders:
             with suppress(OSError):
                 path.rmdir()
 
@@ -190,18 +193,15 @@ def collect_garbage(folder: Path) -> None:
     try:
         current = read_description(folder)
     except NcsError:
-        if not (folder / SNAPSHOT).exists():  # of format 2, or a first build that failed
+        if not (folder / SNAPSHOT).exists():  # a first build that failed
             for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
                 shutil.rmtree(folder / kind, ignore_errors=True)
         return
-    live = {f"{SEGMENTS}/{name}" for name, _ in current.segments}
-    live |= {f"{STATISTICS}/{current.statistics}", f"{TOMBSTONES}/{current.tombstones}.npy"}
-    for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
-        for path in sorted((folder / kind).glob("*")) if (folder / kind).is_dir() else ():
-            if f"{kind}/{path.name}" not in live and NAME.fullmatch(path.stem):
-                _remove_unless_open(path)
-    for path in (folder / OLD, *folder.glob("data-*")):  # format 2, now replaced
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    live = {folder / SEGMENTS / name for name, _ in current.segments}
+    live |= {folder / STATISTICS / current.statistics, folder / TOMBSTONES / f"{current.tombstones}.npy"}
+    for path in _parts(folder):
+        if path not in live:
+            _remove_unless_open(path)
 
 
 def _remove_unless_open(path: Path) -> None:
@@ -227,13 +227,10 @@ def _remove_unless_open(path: Path) -> None:
         os.close(descriptor)
 
 
-def _last_number(folder: Path, previous: Description | None) -> int:
-    """The highest number in use; numbers are never reused, as a worker of a killed build may still be writing."""
-    numbers = [previous.number if previous else 0]
-    for kind in (SEGMENTS, STATISTICS, TOMBSTONES):
-        if (folder / kind).is_dir():
-            numbers += [int(path.stem) for path in (folder / kind).iterdir() if NAME.fullmatch(path.stem)]
-    return max(numbers)
+def _parts(folder: Path) -> list[Path]:
+    """All segments, statistics and tombstones in an index folder, whether a snapshot uses them or not."""
+    paths = (path for kind in (SEGMENTS, STATISTICS, TOMBSTONES) for path in (folder / kind).glob("*"))
+    return sorted(path for path in paths if NAME.fullmatch(path.stem))
 
 
 def _check_space(folder: Path, needed_bytes: int) -> None:
@@ -265,12 +262,13 @@ def _write_lock(folder: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise IndexBusy(f"another build is writing to {folder}; wait for it or choose another folder with -i") from None
-    except OSError as error:
-        raise cannot_write(folder, error) from error
+    with _unwritable(folder):
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise IndexBusy(
+                f"another build is writing to {folder}; wait for it or choose another folder with -i"
+            ) from None
     try:
         yield
     finally:
@@ -279,7 +277,7 @@ def _write_lock(folder: Path) -> Iterator[None]:
 
 def _undo_first_build(folder: Path) -> None:
     """After a failed first build, remove what it created, the lock last."""
-    if (folder / SNAPSHOT).exists() or (folder / OLD).exists():
+    if (folder / SNAPSHOT).exists():
         return
     ignore = folder / IGNORE
     if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
@@ -287,11 +285,8 @@ def _undo_first_build(folder: Path) -> None:
     (folder / LOCK).unlink(missing_ok=True)
 
 
-def _link(source: Path, target: Path) -> None:
-    """Hard link a file or folder; copy where the system cannot link."""
-    if source.is_dir():
-        shutil.copytree(source, target, copy_function=lambda old, new: _link(Path(old), Path(new)))
-        return
+def _link(source: str, target: str) -> None:
+    """Hard link a file; copy where the system cannot link."""
     try:
         os.link(source, target)
     except OSError:
@@ -316,7 +311,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError) as error:
         number = error.errno if isinstance(error, OSError) else None
-        if number in FULL or (number is None and _free(folder) < NO_SPACE_LEFT):
+        if number in FULL or (number is None and shutil.disk_usage(folder).free < NO_SPACE_LEFT):
             raise cannot_write(folder, OSError(errno.ENOSPC, "")) from error
         raise
 
@@ -326,13 +321,6 @@ def cannot_write(folder: Path, error: OSError) -> NcsError:
     if error.errno in FULL:
         return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
     return NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i")
-
-
-def _free(folder: Path) -> float:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return float("inf")
 
 
 def _sync(path: Path) -> None:
@@ -346,8 +334,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync_all(paths: Sequence[Path]) -> None:
+def _sync_all(paths: Iterable[Path]) -> None:
     """Sync files in parallel: a journaling file system writes its journal once for many."""
     with ThreadPoolExecutor(SYNCED) as pool:
-        for _ in pool.map(_sync, paths):  # raises the first error
-            pass
+        list(pool.map(_sync, paths))  # raises the first error

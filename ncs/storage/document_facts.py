@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.errors import IndexDamaged
-from ncs.storage.definitions import Definitions, DefinitionTable
 from ncs.storage.duplicates import Duplicates, NearDuplicates
-from ncs.storage.file_roles import FileRoles, FileRoleTable
-from ncs.storage.uses import NameUses, Uses
+from ncs.storage.file_roles import FileRoles, write_file_roles
+from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
 from ncs.storage.words import Words, WordTable
 
 if TYPE_CHECKING:
@@ -52,16 +51,15 @@ def write_facts(
     segment: Path, uses: NameUses, words: WordTable, documents: DocumentTable, *, deduplicate: bool
 ) -> None:
     """Write the facts of a new segment, except its words; deduplicate: also find near duplicates."""
-    roles = FileRoleTable.of(documents)
-    duplicates = NearDuplicates.none(len(documents))
-    if deduplicate:
-        duplicates = NearDuplicates.of(words, roles.outline, segment)
-    for part in (uses, DefinitionTable.of(documents.names()), roles, duplicates):
-        part.save(segment)
+    roles = write_file_roles(documents, segment)
+    duplicates = NearDuplicates.of(words, roles.outline) if deduplicate else NearDuplicates.none(len(documents))
+    duplicates.save(segment)
+    uses.save(segment / USES)
+    DefinitionTable.of(documents.names()).save(segment / DEFINITIONS)
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:
     """Write the languages of nearly every document."""
-    counts, total = documents.counts.get("languages", {}), max(1, len(documents))
-    mostly = [name for name, count in sorted(counts.items()) if count >= MOSTLY * total]
+    counts = documents.counts()["languages"]
+    mostly = [name for name, count in counts.items() if count >= MOSTLY * len(documents)]
     (statistics / FILE).write_text(json.dumps(mostly) + "\n", encoding="utf-8")

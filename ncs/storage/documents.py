@@ -10,17 +10,17 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.documents_writer import TEXT
+from ncs.storage.arrays import split
 from ncs.storage.filters import Matcher, matcher
-from ncs.storage.packing import Packed, to_bytes, to_str, unpack_body
-from ncs.types import Document, Location
+from ncs.types import Document, Field, Location, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,39 +28,47 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
+    Rows = NDArray[np.int64]
+
 T = TypeVar("T")
+Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
+"""id, repository, path, start and end line, language, kind, name, qualified name, digest, body: a document as stored,
+its body (words and code) compressed."""
 
 NAME = "documents.sqlite"
+REMEDY = "build the index again with: ncs build"
+FIELD_END, WORD_END = "\x1e", "\x1f"
+PLAIN, IN_JSON = "p", "j"
+"""First letter of a body: words separated by FIELD_END and WORD_END, or JSON where they contain one of these."""
+TEXT = "CAST(? AS TEXT)"
+"""File names may be invalid Unicode, which SQLite rejects in bound text but not in text cast from bytes."""
 LINE = re.compile("[1-9][0-9]{0,11}")
-PLACE = "repositories.name, files.path, start_line, end_line, qualified_name"
-JOIN = "JOIN files ON files.id = file JOIN repositories ON repositories.id = files.repository"
-ROWS = "(SELECT value FROM json_each(?))"
-SELECT_LOCATIONS = f"SELECT row, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
-SELECT_COPIES = f"SELECT row, copies.file, {PLACE} FROM copies {JOIN} WHERE row IN {ROWS} ORDER BY copies.rowid"  # noqa: S608
-SELECT_IDS = f"SELECT row, documents.id, {PLACE} FROM documents {JOIN} WHERE row IN {ROWS}"  # noqa: S608
-LABELS = "JOIN labels AS languages ON languages.id = language JOIN labels AS kinds ON kinds.id = kind"
-SELECT_DOCUMENTS = f"""
-    SELECT row, documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
-    {LABELS} WHERE row IN {ROWS}"""  # noqa: S608
+NAMES = 10_000
+"""Rows per read of names."""
+ID = "coalesce(documents.id, repositories.name || '/' || path || ':' || start_line)"
+"""Ids made of a location are not stored."""
+PLACE = "repositories.name, path, start_line, end_line, qualified_name"
+JOIN = "JOIN files ON files.id = file JOIN repositories ON repositories.id = repository"
+ROWS = "row IN (SELECT value FROM json_each(?))"
+SELECT_IDS = f"SELECT row, {ID}, {PLACE} FROM documents {JOIN} WHERE {ROWS}"  # noqa: S608
 SELECT_PACKED = f"""
-    SELECT documents.id, {PLACE}, languages.label, kinds.label, documents.name, digest, body FROM documents {JOIN}
-    {LABELS} WHERE row >= ? AND row < ? ORDER BY row"""  # noqa: S608
+    SELECT row, {ID}, repositories.name, path, start_line, end_line, languages.label, kinds.label, documents.name,
+    qualified_name, digest, body FROM documents {JOIN} JOIN labels AS languages ON languages.id = language
+    JOIN labels AS kinds ON kinds.id = kind WHERE {ROWS}"""  # noqa: S608
+SELECT_COPIES = f"SELECT row, file, {PLACE} FROM copies {JOIN} WHERE {ROWS} ORDER BY copies.rowid"  # noqa: S608
 SELECT_COPIES_FROM = f"""
-    SELECT digest, repositories.name, files.path, copies.start_line, copies.end_line, copies.qualified_name
-    FROM copies JOIN documents ON documents.row = copies.row {JOIN.replace("= file ", "= copies.file ")}
+    SELECT digest, repositories.name, path, copies.start_line, copies.end_line, copies.qualified_name
+    FROM copies JOIN documents USING (row) {JOIN.replace("= file ", "= copies.file ")}
     WHERE copies.rowid > ? AND copies.rowid <= ? ORDER BY copies.rowid"""  # noqa: S608
-SELECT_FILES = "SELECT name, path FROM files JOIN repositories ON repositories.id = repository ORDER BY files.id"
-SELECT_OWNERS = "SELECT files.id, name FROM files JOIN repositories ON repositories.id = repository"
+SELECT_FILES = f"SELECT name, path FROM files {JOIN.partition('file ')[2]} ORDER BY files.id"  # noqa: S608
 SELECT_NAMES = """
     SELECT documents.name, qualified_name, label FROM documents JOIN labels ON labels.id = kind
     WHERE row >= ? AND row < ? ORDER BY row"""
-NAMES = 10_000
-"""Rows per read of names."""
-SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
-    AND start_line = ? AND repositories.name || '/' || files.path = {TEXT}"""  # noqa: S608
+    AND start_line = ? AND repositories.name || '/' || path = {TEXT}"""  # noqa: S608
+SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 
 
 class DocumentTable:
@@ -69,8 +77,8 @@ class DocumentTable:
     def __init__(self, path: Path) -> None:
         """Raises IndexDamaged if the file is missing or not a document table."""
         self.path = path
-        self._lock = threading.Lock()
-        with self._lock_reads():
+        self._lock = threading.RLock()
+        with self._reading():
             uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._db.text_factory = to_str
@@ -81,7 +89,7 @@ class DocumentTable:
                 raise
 
     def __len__(self) -> int:
-        """How many documents."""
+        """The number of documents."""
         return self._length
 
     def __enter__(self) -> DocumentTable:
@@ -94,79 +102,53 @@ class DocumentTable:
         """Close the file."""
         self._db.close()
 
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Documents per repository, language and kind, and the number of copies."""
-        with self._lock_reads():
-            counts: dict[str, Any] = json.loads(self._data("counts"))
-        return counts
-
     def documents(self, rows: Sequence[int], dead_files: frozenset[int] = frozenset()) -> list[Document]:
         """Whole documents with words, code and copies, in the order of `rows`; copies in dead files are left out.
 
         Raises IndexDamaged for unknown rows.
         """
-        with self._lock_reads():
+        with self._reading():
             copies: dict[int, list[Location]] = {}
-            for row, file, *place in self._select(SELECT_COPIES, rows):
+            for row, file, *place in self._db.execute(SELECT_COPIES, (_json(rows),)):
                 if file not in dead_files:
                     copies.setdefault(row, []).append(Location(*place))
-            by_row = {row[0]: document_of(row, copies.get(row[0], ())) for row in self._select(SELECT_DOCUMENTS, rows)}
-        return self._in_order(by_row, rows)
-
-    def locations(self, rows: Sequence[int]) -> list[Location]:
-        """The locations of documents, in the order of `rows`."""
-        with self._lock_reads():
-            by_row = {row: Location(*place) for row, *place in self._select(SELECT_LOCATIONS, rows)}
-        return self._in_order(by_row, rows)
-
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        """Ids of rows, in their order."""
-        with self._lock_reads():
-            by_row = {row: id_of(id, Location(*place)) for row, id, *place in self._select(SELECT_IDS, rows)}
-        return self._in_order(by_row, rows)
+            packed = zip(rows, self._select(SELECT_PACKED, rows), strict=True)
+            return [unpack(document, copies.get(row, ())) for row, document in packed]
 
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
-        with self._lock_reads():
-            rows = self._db.execute(SELECT_PACKED, (start, stop)).fetchall()
-        return [
-            (id_of(id, Location(*place)), *place[:4], language, kind, name, place[4], digest, body)
-            for id, *place, language, kind, name, digest, body in rows
-        ]
+        return self._select(SELECT_PACKED, range(start, stop))
+
+    def locations(self, rows: Sequence[int]) -> list[Location]:
+        """The locations of documents, in the order of `rows`."""
+        return [Location(*place) for _, *place in self._select(SELECT_IDS, rows)]
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Ids of rows, in their order."""
+        return [id for id, *_ in self._select(SELECT_IDS, rows)]
 
     def copies(self, start: int, stop: int) -> list[tuple[bytes, Location]]:
         """The copies start..stop in insertion order: the digest of the original and the copy's location."""
-        with self._lock_reads():
+        with self._reading():
             rows = self._db.execute(SELECT_COPIES_FROM, (start, stop)).fetchall()
         return [(digest, Location(*place)) for digest, *place in rows]
 
-    def copied_rows(self) -> NDArray[np.int32]:
-        """The original's row for each copy, in the order of `copies`."""
-        with self._lock_reads():
-            return self._column("copy_row")
-
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The number of each row's file, int32 [n], and (repository, path) of each number."""
-        with self._lock_reads():
-            places = [(repository, path) for repository, path in self._db.execute(SELECT_FILES)]
-            return self._column("file"), places
+        with self._reading():
+            return self.column("file"), self._db.execute(SELECT_FILES).fetchall()
 
     def names(self) -> Iterator[tuple[str, str, str]]:
         """(name, qualified name, kind) of every row, in order."""
         for start in range(0, len(self), NAMES):
-            with self._lock_reads():
+            with self._reading():
                 rows = self._db.execute(SELECT_NAMES, (start, start + NAMES)).fetchall()
             yield from rows
-
-    def of_kinds(self, kinds: Collection[str]) -> Mask:
-        """Mask of the rows of these kinds, bool [n]."""
-        return self.labelled("kind", kinds.__contains__)
 
     def rows_of(self, id: str) -> list[int]:
         """The rows with this id."""
         place, _, line = id.rpartition(":")
-        with self._lock_reads():
+        with self._reading():
             rows = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchall()
             if not rows and LINE.fullmatch(line):
                 rows = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
@@ -174,38 +156,38 @@ class DocumentTable:
 
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
-        with self._lock_reads():
-            return self._column(name)
+        with self._reading():
+            row = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                raise sqlite3.DatabaseError(f"{name} is missing")
+            return np.frombuffer(row[0], np.dtype("<i4"))
 
-    def live_counts(self, dead_files: NDArray[np.int64]) -> dict[str, Any]:
-        """`counts` without the documents and copies of dead files, and the number of live documents."""
-        with self._lock_reads():
-            labels = dict(self._db.execute("SELECT id, label FROM labels"))
-            owners = dict(self._db.execute(SELECT_OWNERS))
-            file, copy_file = self._column("file"), self._column("copy_file")
-            live = ~np.isin(file, dead_files)
+    def counts(self, dead_files: NDArray[np.int64] | tuple[()] = ()) -> dict[str, Any]:
+        """The number of documents and copies that are not in dead files; documents by repository, language and kind."""
+        with self._reading():
+            labels = [label for (label,) in self._db.execute("SELECT label FROM labels ORDER BY id")]
+            files, places = self.files()
+            live = ~np.isin(files, dead_files)
             repositories: Counter[str] = Counter()
-            for number, n in enumerate(np.bincount(file[live]).tolist()):
-                if n:
-                    repositories[owners[number]] += n
-            by_label = {
-                name: {labels[id]: n for id, n in enumerate(np.bincount(self._column(column)[live]).tolist()) if n}
-                for name, column in (("languages", "language"), ("kinds", "kind"))
-            }
-        copies = int(np.count_nonzero(~np.isin(copy_file, dead_files)))
-        return {"documents": int(live.sum()), "copies": copies, "repositories": repositories, **by_label}
+            for (repository, _), n in zip(places, np.bincount(files[live]).tolist(), strict=False):
+                repositories[repository] += n
+            languages, kinds = (
+                dict(zip(labels, np.bincount(self.column(name)[live]).tolist(), strict=False))
+                for name in ("language", "kind")
+            )
+            copies = int(np.count_nonzero(~np.isin(self.column("copy_file"), dead_files)))
+        by_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
+        return {
+            "documents": int(live.sum()),
+            "copies": copies,
+            **{name: {label: n for label, n in sorted(counts.items()) if n} for name, counts in by_label.items()},
+        }
 
-    def labelled(self, column: str, accept: Callable[[str], bool]) -> Mask:
-        """Mask of the rows whose "language" or "kind" is accepted, bool [n]."""
-        with self._lock_reads():
-            return np.isin(self._column(column), self._numbers("SELECT id, label FROM labels", accept))
-
-    def files_matching(self, in_repository: Matcher, in_path: Matcher) -> list[int]:
-        """The numbers of files whose repository and path match."""
-        with self._lock_reads():
-            owners = self._numbers("SELECT id, name FROM repositories", in_repository)
-            files = self._db.execute(f"SELECT id, path FROM files WHERE repository IN {ROWS}", (json.dumps(owners),))  # noqa: S608
-            return [file for file, path in files if in_path(path)]
+    def with_labels(self, column: str, labels: Collection[str]) -> Mask:
+        """Mask of the rows whose "language" or "kind" is one of the labels, bool [n]."""
+        with self._reading():
+            query = "SELECT id, label FROM labels"
+            return np.isin(self.column(column), [id for id, label in self._db.execute(query) if label in labels])
 
     def mask(
         self,
@@ -219,43 +201,31 @@ class DocumentTable:
         mask = np.ones(len(self), np.bool_)
         for column, label in (("language", language), ("kind", kind)):
             if label is not None:
-                mask &= self.labelled(column, label.lower().__eq__)
+                mask &= self.with_labels(column, [label.lower()])
         if repository is not None or path is not None:
-            files = self.files_matching(matcher(repository), matcher(path))
-            mask &= self._in_files(np.setdiff1d(np.array(files, np.int64), dead_files))
+            mask &= self._in_files(cache(matcher(repository)), matcher(path), dead_files)
         return mask
 
-    def _in_files(self, files: NDArray[np.int64]) -> Mask:
-        """Mask of the rows in these files, themselves or by a copy."""
-        with self._lock_reads():
-            mask = np.isin(self._column("file"), files)
-            mask[self._column("copy_row")[np.isin(self._column("copy_file"), files)]] = True
-        return mask
+    def _in_files(self, in_repository: Matcher, in_path: Matcher, dead_files: NDArray[np.int64]) -> Mask:
+        with self._reading():
+            files, places = self.files()
+            matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
+            matching[dead_files] = False
+            mask: Mask = matching[files]
+            mask[self.column("copy_row")[matching[self.column("copy_file")]]] = True
+            return mask
 
-    def _numbers(self, query: str, accept: Callable[[str], bool]) -> list[int]:
-        return [number for number, name in self._db.execute(query) if accept(name)]
-
-    def _select(self, query: str, rows: Sequence[int]) -> Iterator[Any]:
-        return self._db.execute(query, (json.dumps([int(row) for row in rows]),))
-
-    def _in_order(self, by_row: Mapping[int, T], rows: Sequence[int]) -> list[T]:
+    def _select(self, query: str, rows: Sequence[int]) -> list[Any]:
+        """What a query says of each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
+        with self._reading():
+            by_row = {row: values for row, *values in self._db.execute(query, (_json(rows),))}
         try:
             return [by_row[row] for row in rows]
         except KeyError as error:
             raise IndexDamaged(f"{self.path} has no row {error}; {REMEDY}") from None
 
-    def _data(self, name: str) -> bytes:
-        row = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise sqlite3.DatabaseError(f"{name} is missing")
-        data: bytes = row[0]
-        return data
-
-    def _column(self, name: str) -> NDArray[np.int32]:
-        return np.frombuffer(self._data(name), np.dtype("<i4"))
-
     @contextmanager
-    def _lock_reads(self) -> Iterator[None]:
+    def _reading(self) -> Iterator[None]:
         """Serialize reads: since Python 3.12, threads that share a connection mix up each other's rows."""
         try:
             with self._lock:
@@ -264,9 +234,6 @@ class DocumentTable:
             raise
         except (sqlite3.Error, zlib.error, ValueError, IndexError, TypeError) as error:
             raise IndexDamaged(f"{self.path} is damaged ({error}); {REMEDY}") from error
-
-
-REMEDY = "build the index again with: ncs build"
 
 
 class Documents:
@@ -309,12 +276,12 @@ class Documents:
 
     def documents(self, rows: Sequence[int]) -> list[Document]:
         """Whole documents with words, code and copies, in the order of `rows`. Raises IndexDamaged for unknown rows."""
-        return self._gather(
-            rows,
-            lambda number, local: self.tables[number].documents(
-                local, frozenset(self._snapshot.segments[number].dead_files.tolist())
-            ),
-        )
+
+        def read(number: int, local: list[int]) -> list[Document]:
+            dead_files = frozenset(self._snapshot.segments[number].dead_files.tolist())
+            return self.tables[number].documents(local, dead_files)
+
+        return self._gather(rows, read)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""
@@ -369,33 +336,45 @@ class Documents:
     def _gather(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
         """Read local rows segment by segment; values in the order of `rows`."""
         values: dict[int, T] = {}
-        for number, at, local in self._snapshot.split(np.array(rows, np.int64)):
+        for number, at, local in split(self._snapshot.firsts, np.array(rows, np.int64)):
             values.update(zip(at.tolist(), read(number, local.tolist()), strict=True))
         return [values[at] for at in range(len(rows))]
 
 
-def id_of(stored: str | None, place: Location) -> str:
-    """The id of a document; ids made of its location are not stored."""
-    return f"{place.repository}/{place.path}:{place.start_line}" if stored is None else stored
+def unpack(packed: Packed, copies: Sequence[Location] = ()) -> Document:
+    """The document that was packed; raises zlib.error or ValueError for a damaged body."""
+    code, words = unpack_body(packed[-1])
+    return Document(*packed[:-2], words, code, packed[-2], tuple(copies))
 
 
-def document_of(row: Sequence[Any], copies: Sequence[Location]) -> Document:
-    """A document from a row of SELECT_DOCUMENTS."""
-    _, id, repository, path, start, end, qualified_name, language, kind, name, digest, body = row
-    place = Location(repository, path, start, end, qualified_name)
-    code, words = unpack_body(body)
-    return Document(
-        id_of(id, place),
-        repository,
-        path,
-        start,
-        end,
-        language,
-        kind,
-        name,
-        qualified_name,
-        words,
-        code,
-        digest,
-        tuple(copies),
-    )
+def unpack_body(body: bytes) -> tuple[str, Mapping[Field, Tokens]]:
+    """Code and words as they were packed; ("", {}) where they were not stored.
+
+    Raises zlib.error or ValueError for damaged bytes.
+    """
+    if not body:
+        return "", {}
+    text = to_str(zlib.decompress(body))
+    if text[:1] == IN_JSON:
+        code, words = json.loads(text[1:])
+        return code, {field: tuple(spellings) for field, spellings in words.items()}
+    code, *fields = text[1:].split(FIELD_END)
+    words = {}
+    for field in fields:
+        name, *spellings = field.split(WORD_END)
+        words[name] = tuple(spellings)
+    return code, words
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8; surrogates pass, as file names may be invalid Unicode."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_str(data: bytes) -> str:
+    """The text of `to_bytes`."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _json(rows: Sequence[int]) -> str:
+    return json.dumps([int(row) for row in rows])

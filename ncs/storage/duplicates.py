@@ -1,29 +1,51 @@
-"""Clusters of near duplicates (ncs.storage.minhash), computed when a segment is written."""
+"""Near duplicates: functions of the same name with almost the same words, clustered when a segment is written.
+
+A function is the multiset of its code's words: comments and what encloses it are left out, and the n-th use of a
+word is an element of its own (token multisets as in Allamanis 2019, "The adverse effects of code duplication").
+Candidates share a band of their MinHash signatures (Broder 1997; banding as in Leskovec et al., "Mining of Massive
+Datasets", section 3.4); then every pair is counted exactly. Rows of one cluster are at least ALIKE like its first row,
+and of its name: without that, `onDescriptorRead` would be a near duplicate of `onDescriptorWrite`, whose other words
+are the same.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.minhash import ALIKE, ALONE, CODE, LEAST, cluster, hash_names, hash_words, similarities
-from ncs.storage.snapshot import load_array
-from ncs.types import FIELDS
+from ncs.storage.arrays import distinct, gather, load_array, split
+from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import Words, WordTable
+    from ncs.storage.words import WordReader, Words, WordTable
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
+ALIKE = 0.8
+"""Jaccard similarity from which on two functions are near duplicates."""
+LEAST = 20
+"""Minimum words: `min` and `max` differ in an operator, which is not a word."""
+CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
+BANDS, WIDTH = 12, 5
+"""Functions with similarity .8 share a band with probability .99, with .5 with .32."""
+CHUNK = 20_000
+"""Rows, or pairs, per chunk."""
+ROUNDS = 12
+ALONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +61,29 @@ class NearDuplicates:
 
     @classmethod
     def clustered(cls, clusters: Ids) -> NearDuplicates:
-        """From the clusters, int32 [n_documents]."""
+        """Group rows by their clusters, int32 [n_documents]."""
         rows = np.flatnonzero(clusters != ALONE)
         rows = rows[np.argsort(clusters[rows], kind="stable")]
         return cls(clusters, np.stack([clusters[rows], rows]).astype(np.int32))
 
     @classmethod
-    def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None, folder: Path | None = None) -> NearDuplicates:
-        """From the words of all documents; rows of different kinds are never together. 258,000 documents take 3 s.
-
-        folder: for temporary files; without one, signatures take 336 bytes of memory a document.
-        """
-        clusters = np.full(len(words), ALONE, np.int32)
-        word_hashes = hash_words(words.vocabulary)
-        names = hash_names(words, word_hashes, kinds)
-        cluster(words, word_hashes, np.arange(len(words)), names, clusters, folder)
-        return cls.clustered(clusters)
-
-    @classmethod
     def none(cls, documents: int) -> NearDuplicates:
         """No near duplicates among n documents."""
         return cls.clustered(np.full(documents, ALONE, np.int32))
+
+    @classmethod
+    def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None) -> NearDuplicates:
+        """Group documents by their words; rows of different kinds are never together."""
+        clusters = np.full(len(words), ALONE, np.int32)
+        word_hashes = _hash_words(words.vocabulary)
+        names = _names(words, word_hashes)
+        if kinds is not None:
+            names = mixed(names ^ kinds.astype(np.uint64))
+        rows = _comparable(words, names)
+        pairs = _candidates(words, word_hashes, rows, names[rows])
+        pairs = pairs[similarities(words, pairs) >= ALIKE]
+        _stars(words, pairs, clusters)
+        return cls.clustered(clusters)
 
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
@@ -67,8 +91,10 @@ class NearDuplicates:
         if cluster == ALONE:
             return np.zeros(0, np.int64)
         heads, rows = self.members
-        here = slice(*np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype)))
-        return np.setdiff1d(rows[here], [row]).astype(np.int64)
+        start, stop = np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype))
+        here = rows[start:stop]
+        others: Rows = here[here != row].astype(np.int64)
+        return others
 
     def save(self, folder: Path) -> None:
         """Write both files."""
@@ -79,10 +105,8 @@ class NearDuplicates:
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
         """Load from a segment, memory-mapped; raises IndexDamaged for truncated or mismatched files."""
         clusters, members = load_array(folder / FILE), load_array(folder / MEMBERS)
-        if clusters.shape != (documents,) or clusters.dtype != np.int32:
+        if clusters.shape != (documents,) or members.ndim != 2 or len(members) != 2:
             raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
-        if members.ndim != 2 or len(members) != 2 or members.dtype != np.int32:
-            raise IndexDamaged(f"{folder / MEMBERS} does not fit {folder / FILE}; build the index again")
         return cls(clusters, members)
 
 
@@ -95,45 +119,167 @@ class Duplicates:
 
     def clusters_of(self, rows: Rows) -> Rows:
         """The cluster of each row, by its first row, [len(rows)]; ALONE if it has no near duplicate."""
-        clusters = np.full(len(rows), ALONE, np.int64)
-        for number, at, local in self._snapshot.split(rows):
+
+        def read(number: int, local: Rows) -> Rows:
             own = self._parts[number].clusters[local]
-            clusters[at] = np.where(own == ALONE, ALONE, own + self._snapshot.segments[number].first)
+            return np.where(own == ALONE, ALONE, own + self._snapshot.firsts[number])
+
+        clusters = gather(self._snapshot.firsts, rows, read)
         return clusters if len(self._parts) == 1 else self._join_segments(rows, clusters)
 
     def _join_segments(self, rows: Rows, clusters: Rows) -> Rows:
         """Merge clusters across segments where rows of the same name are near duplicates."""
         ids, offsets = self._words.select_rows(("name",), rows)
-        by_name: dict[bytes, list[int]] = {}
-        for at in range(len(rows)):
-            by_name.setdefault(ids[offsets[at] : offsets[at + 1]].tobytes(), []).append(at)
-        first_later = self._snapshot.segments[1].first
-        pairs = np.array(
-            [
-                (other, at)
-                for same in by_name.values()
-                for at in same
-                if rows[at] >= first_later
-                for other in same
-                if other != at and rows[other] < rows[at]
-            ],
-            np.int64,
-        ).reshape(-1, 2)
-        if not len(pairs):
+        by_name = defaultdict(list)
+        for at in np.argsort(rows, kind="stable").tolist():
+            by_name[ids[offsets[at] : offsets[at + 1]].tobytes()].append(at)
+        later = rows >= self._snapshot.firsts[1]
+        pairs = [pair for same in by_name.values() for pair in combinations(same, 2) if later[pair[1]]]
+        if not pairs:
             return clusters
+        at = np.array(pairs)
         long = self._words.lengths(rows)[:, [FIELDS.index(field) for field in CODE]].sum(axis=1) >= LEAST
-        matches = (similarities(self._words, rows[pairs]) >= np.where(long[pairs].all(axis=1), ALIKE, 1.0)).tolist()
-        clusters = clusters.copy()
-        for (other, at), same in zip(pairs.tolist(), matches, strict=True):
-            if same:
-                heads = [rows[each] if clusters[each] == ALONE else clusters[each] for each in (other, at)]
-                clusters[[other, at]] = min(heads)
-                clusters[np.isin(clusters, heads)] = min(heads)
+        matches = similarities(self._words, rows[at]) >= np.where(long[at].all(axis=1), ALIKE, 1.0)
+        for pair in at[matches]:
+            heads = np.where(clusters[pair] == ALONE, rows[pair], clusters[pair])
+            clusters[pair] = heads.min()
+            clusters[(clusters == heads[0]) | (clusters == heads[1])] = heads.min()
         return clusters
 
     def others(self, row: int) -> Rows:
         """The other rows of a row's cluster in its segment, ascending, without tombstones."""
-        ((number, _, local),) = self._snapshot.split(np.array([row]))
-        rows = self._parts[number].others(int(local[0])) + self._snapshot.segments[number].first
+        ((number, _, local),) = split(self._snapshot.firsts, np.array([row]))
+        rows: Rows = self._parts[number].others(int(local[0])) + self._snapshot.firsts[number]
         live = self._snapshot.live
         return rows if live is None else rows[live[rows]]
+
+
+def similarities(words: WordReader, pairs: Rows) -> NDArray[np.float64]:
+    """The Jaccard similarity of the word multisets of each pair of rows [n, 2], [n]."""
+    similarity = np.zeros(len(pairs))
+    for start in range(0, len(pairs), CHUNK):
+        chunk = pairs[start : start + CHUNK]
+        sizes, elements = [], []
+        for rows in chunk.T:
+            ids, offsets = words.select_rows(CODE, rows)
+            sizes.append(np.diff(offsets))
+            elements.append(_elements(ids, sizes[-1]))
+        both = np.sort(np.concatenate(elements))  # an element that both sides have occurs twice
+        shared = np.bincount((both[1:][both[1:] == both[:-1]] >> np.uint64(44)).astype(np.int64), minlength=len(chunk))
+        similarity[start : start + CHUNK] = shared / np.maximum(sizes[0] + sizes[1] - shared, 1)
+    return similarity
+
+
+def smallest_hashes(elements: Hashes, starts: Rows, count: int) -> NDArray[np.uint32]:
+    """The smallest hash by each of `count` functions, [n, count], of the n sets that begin at these starts."""
+    factors = np.random.default_rng(0).integers(1, 2**63, count, np.uint64) | np.uint64(1)
+    hashes = np.zeros((len(starts), count), np.uint32)
+    for number, factor in enumerate(factors):
+        hashes[:, number] = np.minimum.reduceat((elements * factor) >> np.uint64(32), starts)
+    return hashes
+
+
+def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
+    """One number a band of `width` hashes, [bands, n], of hashes [n, bands * width], started from seeds [n]."""
+    keys = np.zeros((hashes.shape[1] // width, len(hashes)), np.uint64)
+    for band in range(len(keys)):
+        key = seeds
+        for column in hashes[:, band * width : (band + 1) * width].T:
+            key = mixed(key ^ column.astype(np.uint64))
+        keys[band] = key
+    return keys
+
+
+def mixed(values: Hashes) -> Hashes:
+    """Every bit of each value spread over all 64 (splitmix64; what is added first keeps 0 from staying 0)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Hashes = values ^ (values >> np.uint64(31))
+    return mixed
+
+
+def _hash_words(words: Iterable[str]) -> Hashes:
+    """A hash of each word's letters, independent of the vocabulary."""
+    digests = b"".join(blake2b(word.encode(), digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, np.uint64)
+
+
+def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
+    """A hash of each row's name, its words in their order, [len(words)]."""
+    ids, offsets = words.select(("name",))
+    sizes = np.diff(offsets)
+    places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
+    names = np.zeros(len(words), np.uint64)
+    np.add.at(names, np.repeat(np.arange(len(words)), sizes), mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
+    return names
+
+
+def _comparable(words: WordTable, names: Hashes) -> Rows:
+    """The rows with at least LEAST words and a name that another such row has."""
+    columns = [FIELDS.index(field) for field in CODE]
+    sizes = np.diff(words.offsets).reshape(-1, len(FIELDS))[:, columns].sum(axis=1)
+    rows = np.flatnonzero(sizes >= LEAST)
+    _, numbers, counts = np.unique(names[rows], return_inverse=True, return_counts=True)
+    return rows[counts[numbers] > 1]
+
+
+def _elements(ids: Ids, sizes: Rows) -> Hashes:
+    """A number for each word of documents of these sizes: 20 bits of the document's number, 12 of how often the word
+    was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
+    owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
+    keys = np.sort((owners << np.uint64(32)) | ids.astype(np.uint64))
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
+    nth = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    nth = np.minimum(nth, 4095).astype(np.uint64)
+    elements: Hashes = (
+        ((keys >> np.uint64(32)) << np.uint64(44)) | (nth << np.uint64(32)) | (keys & np.uint64(0xFFFFFFFF))
+    )
+    return elements
+
+
+def _candidates(words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes) -> Rows:
+    """Pairs of rows that share a name and a band, [n, 2]: each with the one before it in the bucket and the first.
+
+    Not all pairs: a bucket of a thousand has half a million; twelve bands compensate.
+    """
+    bands = np.zeros((BANDS, len(rows)), np.uint64)
+    for start in range(0, len(rows), CHUNK):
+        here = slice(start, start + CHUNK)
+        ids, offsets = words.select_rows(CODE, rows[here])
+        elements = _elements(ids, np.diff(offsets))
+        word, nth = elements & np.uint64(0xFFFFFFFF), (elements >> np.uint64(32)) & np.uint64(4095)
+        hashes = smallest_hashes(mixed(word_hashes[word.astype(np.int64)] ^ nth), offsets[:-1], BANDS * WIDTH)
+        bands[:, here] = band_keys(hashes, names[here], WIDTH)
+    pairs = np.zeros(0, np.int64)  # both positions as one sortable number
+    for keys in bands:
+        order = np.argsort(keys, kind="stable")
+        same = keys[order[1:]] == keys[order[:-1]]
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]
+        first = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
+        before = np.concatenate([order[:-1][same], first[1:][same]])
+        pairs = distinct(np.concatenate([pairs, (before << 32) | np.tile(order[1:][same], 2)]))
+    at = np.stack([pairs >> 32, pairs & 0xFFFFFFFF], axis=1)
+    candidates: Rows = rows[at[names[at[:, 0]] == names[at[:, 1]]]]
+    return candidates
+
+
+def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
+    """Write clusters: the first remaining row of each component takes all rows similar to it."""
+    if not len(pairs):
+        return
+    from scipy.sparse import coo_matrix, csgraph  # takes 70 ms
+
+    rows, numbers = np.unique(pairs, return_inverse=True)
+    left, right = numbers.reshape(-1, 2).T
+    edges = coo_matrix((np.ones(len(pairs), np.bool_), (left, right)), (len(rows), len(rows)))
+    component = csgraph.connected_components(edges)[1]
+    for _ in range(ROUNDS):
+        if not len(rows):
+            return
+        _, firsts, numbers = np.unique(component, return_index=True, return_inverse=True)
+        head = rows[firsts][numbers]
+        match = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        multiple = np.bincount(numbers, match)[numbers] > 1
+        clusters[rows[match & multiple]] = head[match & multiple]
+        rows, component = rows[~match], component[~match]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.arrays import load_arrays, save_arrays
-from ncs.storage.words import ranges
-from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.storage.arrays import ArrayTable, gather, offsets_of, values_of
+from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -25,12 +24,14 @@ if TYPE_CHECKING:
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
 
-FOLDER = "file_roles"
+    Rows = NDArray[np.int64]
+
+FOLDER, REPOSITORIES = "file_roles", "repositories.json"
 OUTLINES = frozenset({"class", "module", "block"})
 """Kinds of documents that ncs.extract.outlines makes."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.text_kinds)."""
+configures and builds it, read as text (ncs.extract.text_files)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -58,7 +59,7 @@ def role(path: str) -> int:
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
     """
-    from ncs.extract.text_kinds import is_configuration  # at the build only: a query need not import it
+    from ncs.extract.text_files import is_configuration  # at the build only: a query need not import it
 
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")
@@ -88,71 +89,52 @@ def title(path: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRoleTable:
-    """The files of a segment. file int32 [n]: the file of each row; repository int32 [n_files] and role int8 [n_files]
-    of each file; titles: stems of the files' names, ids int32 and offsets int64 [n_files + 1] into `stems`. A file
-    without a path, as in corpora of bare functions, has no title and no neighbors. On disk in `<segment>/file_roles/`,
-    memory-mapped when loaded.
+class FileRoleTable(ArrayTable):
+    """The files of a segment; on disk in `<segment>/file_roles/`, beside the names of the repositories.
+
+    A file without a path, as in corpora of bare functions, has no title and no neighbors.
     """
 
+    stems: Vocabulary
     file: NDArray[np.int32]
+    """[n]: the file of each row."""
     repository: NDArray[np.int32]
+    """[n_files], as the next two."""
     role: NDArray[np.int8]
     named: NDArray[np.bool_]
-    """[n_files]: whether the file has a path."""
+    """Whether the file has a path."""
     outline: NDArray[np.bool_]
     """[n]: whether a row is a class or top-level code, not a function."""
     title_ids: NDArray[np.int32]
+    """Stems of the files' names."""
     title_offsets: NDArray[np.int64]
-    stems: Vocabulary
-    repositories: tuple[str, ...]
-    """Repository names, by number."""
+    """[n_files + 1], into title_ids."""
 
-    def __len__(self) -> int:
-        """How many documents."""
-        return len(self.file)
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        return len(self.repository) == len(self.role) == len(self.named) == len(self.title_offsets) - 1
 
-    @classmethod
-    def of(cls, store: DocumentTable) -> FileRoleTable:
-        """From the documents of a segment."""
-        file, places = store.files()
-        repositories: dict[str, int] = {}
-        owner = [repositories.setdefault(repository, len(repositories)) for repository, _ in places]
-        builder = WordTableBuilder()
-        builder.add(*batch_words([[title(path)] for _, path in places]))
-        table = builder.finish()
-        return cls(
-            file.astype(np.int32),
-            np.array(owner, np.int32),
-            np.array([role(path) for _, path in places], np.int8),
-            np.array([bool(path) for _, path in places], np.bool_),
-            store.of_kinds(OUTLINES),
-            table.ids,
-            table.offsets,
-            table.vocabulary,
-            tuple(repositories),
-        )
+    def role_of(self, rows: Rows) -> NDArray[np.int8]:
+        """The role of each row's file."""
+        return self.role[self.file[rows]]
 
-    def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How well the name of each row's file matches the query's stems, 0 to 1, [len(rows)].
+    def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
+        """The match of the name of each row's file with the query's stems, 0 to 1, [len(rows)].
 
         words: stem -> weight. The root of the weighted share of the query that the name has, times the share
         of the name that the query has: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
         """
-        files = self.file[rows]
-        begins = self.title_offsets[files]
-        lengths = self.title_offsets[files + 1] - begins
-        ids = self.title_ids[ranges(begins, lengths)]
-        owners = np.repeat(np.arange(len(files)), lengths)
+        ids, lengths = values_of(self.title_ids, self.title_offsets, self.file[rows])
+        owners = np.repeat(np.arange(len(rows)), lengths)
         total = sum(words.values())
-        recall, shared = np.zeros(len(files)), np.zeros(len(ids), np.bool_)
+        recall, shared = np.zeros(len(rows)), np.zeros(len(ids), np.bool_)
         for stem, weight in words.items():
             matches = np.zeros(len(self.stems), np.bool_)
             matches[self._matching_stems(stem)] = True
             here = matches[ids]
             shared |= here
-            recall += weight * (np.bincount(owners[here], minlength=len(files)) > 0)
-        precision = np.bincount(owners[shared], minlength=len(files)) / np.maximum(lengths, 1)
+            recall += weight * (np.bincount(owners[here], minlength=len(rows)) > 0)
+        precision = np.bincount(owners[shared], minlength=len(rows)) / np.maximum(lengths, 1)
         return np.sqrt(recall / total) * precision if total else recall
 
     def _matching_stems(self, stem: str) -> list[int]:
@@ -163,88 +145,86 @@ class FileRoleTable:
         shorter = [self.stems.id(stem[:n]) for n in range(_LEAST - 1, len(stem))]
         return [*self.stems.starting(stem), *(id for id in shorter if id is not None)]
 
-    def save(self, folder: Path) -> None:
-        """Write `<folder>/file_roles/`."""
-        save_arrays(folder / FOLDER, self.stems, {name: getattr(self, name) for name in FILES})
-        (folder / FOLDER / REPOSITORIES).write_text(json.dumps(self.repositories) + "\n", encoding="utf-8")
 
-    @staticmethod
-    def load(folder: Path) -> FileRoleTable:
-        """Raises IndexDamaged where files are missing or do not fit each other."""
-        folder = folder / FOLDER
-        stems, arrays = load_arrays(folder, FILES)
-        file, repository, role, named, outline, ids, offsets = arrays
-        try:
-            repositories = tuple(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
-        except (OSError, ValueError, TypeError) as error:
-            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
-        table = FileRoleTable(file, repository, role, named, outline, ids, offsets, stems, repositories)
-        if not len(table.repository) == len(table.role) == len(table.named) == len(table.title_offsets) - 1:
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
-        return table
+def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
+    """Write `<segment>/file_roles/` from the documents of the segment."""
+    file, places = documents.files()
+    repositories: dict[str, int] = {}
+    owners = [repositories.setdefault(repository, len(repositories)) for repository, _ in places]
+    builder = WordTableBuilder()
+    builder.add(*batch_words([[title(path)] for _, path in places]))
+    titles = builder.finish()
+    table = FileRoleTable(
+        titles.vocabulary,
+        file,
+        np.array(owners, np.int32),
+        np.array([role(path) for _, path in places], np.int8),
+        np.array([bool(path) for _, path in places], np.bool_),
+        documents.with_labels("kind", OUTLINES),
+        titles.ids,
+        titles.offsets,
+    )
+    table.save(segment / FOLDER)
+    (segment / FOLDER / REPOSITORIES).write_text(json.dumps(list(repositories)) + "\n", encoding="utf-8")
+    return table
 
 
 class FileRoles:
     """The files of all documents of a snapshot, numbered across segments."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._tables = [FileRoleTable.load(segment.path) for segment in snapshot.segments]
-        self._first_file = np.cumsum([0, *(len(table.role) for table in self._tables)])
+        """Raises IndexDamaged where files are missing or do not fit each other."""
+        self._firsts = snapshot.firsts
+        folders = [segment.path / FOLDER for segment in snapshot.segments]
+        self._tables = [FileRoleTable.load(folder) for folder in folders]
+        self._first_file = offsets_of(np.array([len(table.role) for table in self._tables]))
         numbers: dict[str, int] = {}
         self._owners = [
-            np.array([numbers.setdefault(name, len(numbers)) for name in table.repositories] or [0], np.int32)
-            for table in self._tables
+            np.array([numbers.setdefault(name, len(numbers)) for name in _repositories(folder)], np.int32)
+            for folder in folders
         ]
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
-        return len(self._snapshot)
+        return sum(len(table.file) for table in self._tables)
 
-    def files_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def files_of(self, rows: Rows) -> Rows:
         """The file of each row; -1 for one without a path."""
-        files = np.full(len(rows), -1, np.int64)
-        for number, at, local in self._snapshot.split(rows):
-            table = self._tables[number]
-            own = table.file[local]
-            files[at] = np.where(table.named[own], own + self._first_file[number], -1)
-        return files
 
-    def repositories_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        def read(number: int, local: Rows) -> Rows:
+            files = self._tables[number].file[local]
+            return np.where(self._tables[number].named[files], files + self._first_file[number], -1)
+
+        return gather(self._firsts, rows, read)
+
+    def repositories_of(self, rows: Rows) -> NDArray[np.int32]:
         """The repository of each row."""
-        owners = np.zeros(len(rows), np.int32)
-        for number, at, local in self._snapshot.split(rows):
-            table = self._tables[number]
-            owners[at] = self._owners[number][table.repository[table.file[local]]]
-        return owners
 
-    def roles_of(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        def read(number: int, local: Rows) -> NDArray[np.int32]:
+            table = self._tables[number]
+            return self._owners[number][table.repository[table.file[local]]]
+
+        return gather(self._firsts, rows, read)
+
+    def roles_of(self, rows: Rows) -> NDArray[np.int8]:
         """The role of each row's file."""
-        roles = np.zeros(len(rows), np.int8)
-        for number, at, local in self._snapshot.split(rows):
-            table = self._tables[number]
-            roles[at] = table.role[table.file[local]]
-        return roles
+        return gather(self._firsts, rows, lambda number, local: self._tables[number].role_of(local))
 
-    def outlines_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row is a class or the top level of a file."""
-        outlines = np.zeros(len(rows), np.bool_)
-        for number, at, local in self._snapshot.split(rows):
-            outlines[at] = self._tables[number].outline[local]
-        return outlines
+        return gather(self._firsts, rows, lambda number, local: self._tables[number].outline[local])
 
     def functions(self) -> NDArray[np.bool_]:
         """Mask of the rows that are functions, bool [n]."""
         return ~np.concatenate([table.outline for table in self._tables])
 
-    def title_match(self, words: Mapping[str, float], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
         """`FileRoleTable.title_match` of each row's file, [len(rows)]."""
-        match = np.zeros(len(rows))
-        for number, at, local in self._snapshot.split(rows):
-            table = self._tables[number]
-            match[at] = table.title_match(words, local)
-        return match
+        return gather(self._firsts, rows, lambda number, local: self._tables[number].title_match(words, local))
 
 
-REPOSITORIES = "repositories.json"
-FILES: Sequence[str] = ("file", "repository", "role", "named", "outline", "title_ids", "title_offsets")
+def _repositories(folder: Path) -> list[str]:
+    try:
+        return list(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
+    except (OSError, ValueError, TypeError) as error:
+        raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error

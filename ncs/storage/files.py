@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.arrays import load_arrays, save_arrays
+from ncs.storage.arrays import ArrayTable, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 FOLDER = "files"
 DIGEST_BYTES = 16
 READ, BROKEN, FAILED = 0, 1, 2
-TEXTS = ("repository", "path", "place", "stamp")
-NUMBERS = ("digest", "bytes", "state", "rows", "copies", "began")
 
 
 class FileEntry(NamedTuple):
@@ -40,7 +38,7 @@ class FileEntry(NamedTuple):
 
     @classmethod
     def of(cls, file: SourceFile) -> FileEntry:
-        """From a file that was read."""
+        """The entry of a file that was read."""
         place, stamp = file.origin or ("", "")
         return cls(file.repository, file.path, place, stamp, digest_of(file.data), len(file.data))
 
@@ -55,7 +53,7 @@ class FileTable:
     """The files of an index in the order they were read.
 
     rows, copies: int64 [n + 1]; file i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1]
-    of documents in earlier files. On disk in `<folder>/files/`.
+    of documents in earlier files. On disk in `<segment>/files/`.
     """
 
     entries: Sequence[FileEntry]
@@ -65,29 +63,28 @@ class FileTable:
     """When reading began, in nanoseconds since 1970: a stamp from just before it may hide a later change."""
 
     def __len__(self) -> int:
-        """How many files."""
+        """The number of files."""
         return len(self.entries)
 
     def save(self, folder: Path) -> None:
-        """Write `<folder>/files/`; texts as JSON strings, since a path may contain a line break."""
-        columns = {name: [json.dumps(getattr(entry, name)) for entry in self.entries] for name in TEXTS}
-        texts = Vocabulary.of({text for column in columns.values() for text in column})
-        number = {text: i for i, text in enumerate(texts)}
-        arrays = {name: np.array([number[text] for text in column], np.int32) for name, column in columns.items()}
-        digests = np.frombuffer(b"".join(entry.digest for entry in self.entries), np.uint8)
-        save_arrays(
-            folder / FOLDER,
-            texts,
-            {
-                **arrays,
-                "digest": digests.reshape(-1, DIGEST_BYTES),
-                "bytes": np.array([entry.bytes for entry in self.entries], np.int64),
-                "state": np.array([entry.state for entry in self.entries], np.uint8),
-                "rows": self.rows,
-                "copies": self.copies,
-                "began": np.array([self.began], np.int64),
-            },
-        )
+        """Write `<folder>/files/`."""
+        texts: dict[str, int] = {}
+        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in self.entries for text in entry[:4]]
+        vocabulary, ids = Vocabulary.numbered(texts)
+        repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
+        FileColumns(
+            vocabulary,
+            repository,
+            path,
+            place,
+            stamp,
+            np.frombuffer(b"".join(entry.digest for entry in self.entries), np.uint8).reshape(-1, DIGEST_BYTES),
+            np.array([entry.bytes for entry in self.entries], np.int64),
+            np.array([entry.state for entry in self.entries], np.uint8),
+            self.rows,
+            self.copies,
+            np.array([self.began], np.int64),
+        ).save(folder / FOLDER)
 
     @staticmethod
     def load(folder: Path) -> FileTable | None:
@@ -95,59 +92,42 @@ class FileTable:
         folder = folder / FOLDER
         if not folder.is_dir():
             return None
-        texts, arrays = load_arrays(folder, (*TEXTS, *NUMBERS))
-        entries = Entries(texts, arrays, folder)
-        if not len(arrays[7]) == len(arrays[8]) == len(entries) + 1 or any(len(a) != len(entries) for a in arrays[:7]):
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
-        return FileTable(entries, np.asarray(arrays[7]), np.asarray(arrays[8]), int(arrays[9][0]))
-
-
-class Entries(Sequence[FileEntry]):
-    """File entries, read lazily: one at a time by index, all at once when iterated."""
-
-    def __init__(self, texts: Vocabulary, columns: Sequence[NDArray[Any]], folder: Path) -> None:
-        """columns: numbers of texts for each of TEXTS, then digest, bytes and state."""
-        self._texts, self._columns, self._folder = texts, columns, folder
-        self._all_texts: list[str] | None = None
-
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    @overload
-    def __getitem__(self, at: int) -> FileEntry: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[FileEntry]: ...
-    def __getitem__(self, at: int | slice) -> FileEntry | list[FileEntry]:
-        if isinstance(at, slice):
-            return list(self)[at]
-        repository, path, place, stamp = (self.text(int(column[at])) for column in self._columns[: len(TEXTS)])
-        digest, size, state = self._columns[4][at], self._columns[5][at], self._columns[6][at]
-        return FileEntry(repository, path, place, stamp, digest.tobytes(), int(size), int(state))
-
-    def text(self, number: int) -> str:
-        """One of the texts."""
-        return str(self._all_texts[number] if self._all_texts is not None else self._read(self._texts.word(number)))
-
-    def _read(self, line: str) -> Any:
-        if line[:1] == line[-1:] == '"' and "\\" not in line:  # a plain string needs no JSON parser
-            return line[1:-1]
+        columns = FileColumns.load(folder)
         try:
-            return json.loads(line)
-        except ValueError as error:
-            raise IndexDamaged(f"cannot read {self._folder} ({error}); build the index again") from error
+            texts = json.loads(f"[{','.join(columns.texts)}]")
+            names = [[texts[id] for id in column.tolist()] for column in columns.texts_of_files()]
+        except (ValueError, IndexError) as error:
+            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
+        digests = (digest.tobytes() for digest in columns.digest)
+        entries = map(FileEntry, *names, digests, columns.bytes.tolist(), columns.state.tolist())
+        return FileTable(list(entries), np.asarray(columns.rows), np.asarray(columns.copies), int(columns.began[0]))
 
-    def __iter__(self) -> Iterator[FileEntry]:
-        if self._all_texts is None:
-            self._all_texts = self._read(f"[{','.join(self._texts)}]")
-        texts = self._all_texts
-        try:
-            columns = [[texts[i] for i in column.tolist()] for column in self._columns[: len(TEXTS)]]
-        except IndexError as error:
-            raise IndexDamaged(f"cannot read {self._folder} ({error}); build the index again") from error
-        digests = np.ascontiguousarray(self._columns[4]).tobytes()
-        parts = [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]
-        numbers = (self._columns[5].tolist(), self._columns[6].tolist())
-        return (FileEntry(*each) for each in zip(*columns, parts, *numbers, strict=True))
+
+@dataclass(frozen=True, slots=True)
+class FileColumns(ArrayTable):
+    """A FileTable as arrays over n files. texts: JSON strings, since a path may contain a line break."""
+
+    texts: Vocabulary
+    repository: NDArray[np.int32]
+    """Of each file the id of its text, as in the next three."""
+    path: NDArray[np.int32]
+    place: NDArray[np.int32]
+    stamp: NDArray[np.int32]
+    digest: NDArray[np.uint8]
+    bytes: NDArray[np.int64]
+    state: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    copies: NDArray[np.int64]
+    began: NDArray[np.int64]
+
+    def texts_of_files(self) -> tuple[NDArray[np.int32], ...]:
+        """The columns of text ids."""
+        return self.repository, self.path, self.place, self.stamp
+
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        columns: tuple[NDArray[Any], ...] = (*self.texts_of_files(), self.digest, self.bytes, self.state)
+        return {len(self.rows), len(self.copies)} == {len(column) + 1 for column in columns} and len(self.began) == 1
 
 
 class FileTableBuilder:
@@ -167,7 +147,5 @@ class FileTableBuilder:
 
     def finish(self, began: int = 0) -> FileTable:
         """The table; began: when reading began, in nanoseconds since 1970."""
-        counts = np.concatenate(self._counts, axis=1) if self._counts else np.zeros((2, 0), np.int64)
-        offsets = np.zeros((2, counts.shape[1] + 1), np.int64)
-        np.cumsum(counts, axis=1, out=offsets[:, 1:])
-        return FileTable(self._entries, offsets[0], offsets[1], began)
+        rows, copies = np.concatenate([np.zeros((2, 0), np.int64), *self._counts], axis=1)
+        return FileTable(self._entries, offsets_of(rows), offsets_of(copies), began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import translate
 from glob import escape
 
@@ -41,31 +41,18 @@ def matcher(pattern: str | None) -> Matcher:
     return lambda name: matches(name) is not None
 
 
-def matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Location:
-    """The first location of a document that matches the filters; its own if none does."""
-    repository_matches, path_matches = matcher(repository), matcher(path)
-    for location in (document.location, *document.copies):
-        if repository_matches(location.repository) and path_matches(location.path):
-            return location
-    return document.location
-
-
 def at_matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Document:
-    """The document at its first location that matches the filters; its own location becomes its first copy."""
-    place = matching_location(document, repository, path)
-    if place == document.location:
-        return document
-    return at_location(document, place, (document.location, *(copy for copy in document.copies if copy != place)))
+    """The document at its first location that matches the filters, if any; its own becomes its first copy."""
+    repository_matches, path_matches = matcher(repository), matcher(path)
+    for place in (document.location, *document.copies):
+        if repository_matches(place.repository) and path_matches(place.path):
+            if place == document.location:
+                return document
+            others = (copy for copy in document.copies if copy != place)
+            return at_location(document, place, (document.location, *others))
+    return document
 
 
 def at_location(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:
     """The document at another of its locations, with these copies."""
-    return replace(
-        document,
-        repository=place.repository,
-        path=place.path,
-        start_line=place.start_line,
-        end_line=place.end_line,
-        qualified_name=place.qualified_name,
-        copies=copies,
-    )
+    return replace(document, **asdict(place), copies=copies)

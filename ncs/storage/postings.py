@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, check_k
-from ncs.storage.snapshot import load_array
+from ncs.errors import BadInput, check_k
+from ncs.storage.arrays import ArrayTable, gather, offsets_of
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
     Scores = NDArray[np.float64]
 
-ARRAYS = ("offsets", "rows", "impacts", "lengths")
-BLOCK = 1 << 17  # rows scored at a time: their scores, 1 MB, fit into the processor's cache
-
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -40,51 +37,39 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The share of a document's score that a query word contributes."""
-
-    term: Term
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class TermStatistics:
-    """The corpus statistics of BM25: number of documents and mean length; for each stem the document frequency df,
-    int64 [n_stems], and the share of these documents that have it in code, not only in comments and literals, in_code,
-    float32 [n_stems]. On disk in `<statistics>/<ranker>/`.
+class TermStatistics(ArrayTable):
+    """The corpus statistics of BM25. For each stem the document frequency df, int64 [n_stems], and the share of these
+    documents that have it in code, not only in comments and literals, in_code, float32 [n_stems]; corpus: number of
+    documents and their mean length. On disk in `<statistics>/<ranker>/`.
     """
 
     stems: Vocabulary
-    documents: int
-    mean_length: float
     df: NDArray[np.int64]
     in_code: NDArray[np.float32]
+    corpus: NDArray[np.float64]
 
-    def save(self, folder: Path) -> None:
-        """Into a folder, which is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.stems.save(folder)
-        np.save(folder / "df.npy", self.df)
-        np.save(folder / "in_code.npy", self.in_code)
-        np.save(folder / "corpus.npy", np.array([self.documents, self.mean_length], np.float64))
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return int(self.corpus[0])
 
-    @classmethod
-    def load(cls, folder: Path) -> TermStatistics:
-        """Memory-mapped; raises IndexDamaged where files are missing or do not fit each other."""
-        df, in_code, corpus = (load_array(folder / f"{name}.npy") for name in ("df", "in_code", "corpus"))
-        stems = Vocabulary.load(folder)
-        if not len(df) == len(in_code) == len(stems) or corpus.shape != (2,):
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
-        return cls(stems, int(corpus[0]), float(corpus[1]), df, in_code)
+    @property
+    def mean_length(self) -> float:
+        """Mean number of weighted words."""
+        return float(self.corpus[1])
+
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        return len(self.df) == len(self.in_code) == len(self.stems) and self.corpus.shape == (2,)
 
 
 @dataclass(frozen=True, slots=True)
-class PostingTable:
+class PostingTable(ArrayTable):
     """The postings of a segment: stem -> the documents that have it, ascending, with the stem's contribution to each
     score.
 
     Stem s stands in rows[offsets[s] : offsets[s + 1]] (int32), impacts alike (float32, idf included);
-    lengths float32 [n_documents], weighted words. On disk: one .npy each and the stems as a Vocabulary.
+    lengths float32 [n_documents], weighted words. On disk in `<segment>/<ranker>/`.
     """
 
     stems: Vocabulary
@@ -94,8 +79,12 @@ class PostingTable:
     lengths: NDArray[np.float32]
 
     def __len__(self) -> int:
-        """How many documents."""
+        """The number of documents."""
         return len(self.lengths)
+
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        return len(self.offsets) == len(self.stems) + 1 and len(self.rows) == len(self.impacts) == self.offsets[-1]
 
     def posting(self, stem: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Rows, ascending, and impacts of a stem; both empty for an unknown stem."""
@@ -103,26 +92,13 @@ class PostingTable:
         here = slice(0, 0) if id is None else slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]
 
-    def scored_blocks(self, weights: Mapping[str, float]) -> Iterator[tuple[int, Scores]]:
-        """First row and scores of each block of BLOCK rows with a stem; the array is reused.
-
-        Sums are in float64 and in the order of `weights`.
-        """
-        edges = np.arange(0, len(self) + BLOCK, BLOCK)
-        postings = [(*self.posting(stem), weight) for stem, weight in weights.items()]
-        # edges in the dtype of the rows, so that the whole posting is not converted
-        cuts = np.array([np.searchsorted(rows, edges.astype(rows.dtype)) for rows, _, _ in postings]).reshape(
-            -1, len(edges)
-        )
-        scores = np.zeros(min(BLOCK, len(self)))
-        for number in np.flatnonzero((cuts[:, 1:] > cuts[:, :-1]).any(axis=0)).tolist():
-            start = number * BLOCK
-            scores[:] = 0
-            for (rows, impacts, weight), cut in zip(postings, cuts, strict=True):
-                here = slice(cut[number], cut[number + 1])
-                contributions = impacts[here] if weight == 1 else impacts[here] * np.float64(weight)
-                scores[rows[here] - start if start else rows[here]] += contributions
-            yield start, scores[: len(self) - start]
+    def all_scores(self, weights: Mapping[str, float]) -> Scores:
+        """The score of every row for stems with these weights; sums are in float64 and in the order of `weights`."""
+        scores = np.zeros(len(self))
+        for stem, weight in weights.items():
+            rows, impacts = self.posting(stem)
+            scores[rows] += impacts if weight == 1 else impacts * np.float64(weight)
+        return scores
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
@@ -134,29 +110,13 @@ class PostingTable:
                 scores += np.where(stem_rows[at] == targets, impacts[at] * np.float64(weight), 0.0)
         return scores
 
-    def save(self, folder: Path) -> None:
-        """Into a folder, which is made."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.stems.save(folder)
-        for name in ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name))
-
-    @classmethod
-    def load(cls, folder: Path) -> PostingTable:
-        """Memory-mapped; raises IndexDamaged where a file is missing, truncated or does not fit the others."""
-        offsets, rows, impacts, lengths = (load_array(folder / f"{name}.npy") for name in ARRAYS)
-        stems = Vocabulary.load(folder)
-        if len(offsets) != len(stems) + 1 or not len(rows) == len(impacts) == offsets[-1]:
-            raise IndexDamaged(f"the postings in {folder} do not fit each other; build the index again")
-        return cls(stems, offsets, rows, impacts, lengths)
-
 
 class Postings:
     """The postings of all segments; tombstones are never hits."""
 
     def __init__(self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None) -> None:
         self.tables, self.statistics, self.live = tables, statistics, live
-        self._firsts = np.cumsum([0, *map(len, tables)])
+        self._firsts = offsets_of(np.array([len(table) for table in tables]))
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Postings:
@@ -207,28 +167,21 @@ class Postings:
         if self.live is not None:
             allowed = self.live if allowed is None else allowed & self.live
         weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
-        rows, scores, threshold = np.zeros(0, np.int64), np.zeros(0), 0.0
+        rows, scores = [], []
         for first, table in zip(self._firsts.tolist(), self.tables, strict=False):
-            for start, block in table.scored_blocks(weights):
-                better = block > threshold  # a later row that ties with the k-th ranks behind it
-                if allowed is not None:
-                    better &= allowed[first + start : first + start + len(block)]
-                at = np.flatnonzero(better)
-                if len(at):
-                    rows, scores = np.concatenate([rows, at + first + start]), np.concatenate([scores, block[at]])
-                    rows, scores, threshold = _best(rows, scores, k)
-        return top_rows(rows, scores, k)
+            own = table.all_scores(weights)
+            is_hit = own > 0
+            if allowed is not None:
+                is_hit &= allowed[first : first + len(own)]
+            at = np.flatnonzero(is_hit)
+            rows.append(at + first)
+            scores.append(own[at])
+        return top_rows(np.concatenate(rows), np.concatenate(scores), k)
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
         weights = dict(sorted(weights.items()))
-        if len(self.tables) == 1:
-            return self.tables[0].scores(weights, rows)
-        scores, owners = np.zeros(len(rows)), np.searchsorted(self._firsts, rows, side="right") - 1
-        for number, table in enumerate(self.tables):
-            at = np.flatnonzero(owners == number)
-            scores[at] = table.scores(weights, rows[at] - self._firsts[number])
-        return scores
+        return gather(self._firsts[:-1], rows, lambda number, local: self.tables[number].scores(weights, local))
 
     def rows_with(self, stem: str) -> Rows:
         """The rows that have a stem, ascending, without tombstones."""
@@ -239,11 +192,6 @@ class Postings:
     def lengths(self) -> NDArray[np.float32]:
         """Weighted words of every row."""
         return np.concatenate([table.lengths for table in self.tables])
-
-    def shares(self, words: Sequence[str], row: int) -> list[Share]:
-        """The share of each word in the score of a row, in the order of the words; they add up to the score."""
-        at = np.array([row])
-        return [Share(term, float(self.scores({term.stem: 1.0}, at)[0])) for term in self.terms(words)]
 
     def save(self, statistics: Path, segment: Path, name: str) -> None:
         """Write statistics and the only segment, each into its folder `name`."""
@@ -269,15 +217,8 @@ def top(rows: Rows, scores: Scores, k: int) -> list[tuple[int, float]]:
 
 def top_rows(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
     """`top` as arrays."""
-    rows, scores, _ = _best(rows, scores, k)
+    if len(rows) > k:
+        best = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows, scores = rows[best], scores[best]
     order = np.argsort(-scores, kind="stable")[:k]
     return rows[order], scores[order]
-
-
-def _best(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores, float]:
-    """The best k in the given order, including ties with the k-th, and the k-th score; 0 if there are fewer."""
-    if len(rows) < k:
-        return rows, scores, 0.0
-    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
-    best = scores >= threshold
-    return rows[best], scores[best], float(threshold)

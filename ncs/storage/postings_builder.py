@@ -10,16 +10,16 @@ of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping, Sequence
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.storage.external_sort import SortedRuns, temporary
+from ncs.storage.arrays import offsets_of, ranges
 from ncs.storage.postings import Postings, PostingTable, TermStatistics
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
@@ -28,15 +28,13 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
-    from ncs.storage.words import Arrays, WordTable
+    from ncs.storage.words import WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
 """Fields of code; literals and comments are prose."""
 CHUNK = 1 << 14  # documents whose words are sorted at a time; a hundred words each are 13 MB of keys
-MERGED = 1 << 21
-"""Postings merged at a time."""
 
 
 def build(
@@ -52,38 +50,52 @@ def build(
 
     statistics: used for scores as they are; only new stems are counted here. None: count these documents.
 
-    The pairs of each chunk lie in a file, by stem, until all are counted; then they are merged, some stems at a time.
-    Where the words lie in a folder (WordTable.work_folder), so do these and the postings.
+    The pairs of each chunk of documents lie in a temporary file, by stem, until all are counted; then each stem's are
+    put behind one another. Where the words lie in a folder (WordTable.work_folder), so do these and the postings.
     """
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
-    factors = np.array([weights[field] for field in fields], np.float64)
-    starts = range(0, len(words), CHUNK)
-    count = partial(_count, fields=fields, factors=factors, stem_of=stem_of, n_stems=len(stems))
-    chunked = track(starts, "bm25", total=len(starts), unit="chunks")
-    counts = (count(words.slice(start, min(start + CHUNK, len(words)))) for start in chunked)
-    chunks = (_Chunk(start, *arrays) for start, arrays in zip(starts, counts, strict=True))
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
-    with SortedRuns(words.work_folder) as runs:
-        for chunk in chunks:
-            df, coded = df + chunk.df, coded + chunk.coded
-            length[chunk.start : chunk.start + len(chunk.lengths)] = chunk.lengths
-            runs.add(chunk.df, chunk.start + chunk.rows.astype(np.int64), chunk.tf)
-        in_code = (coded / np.maximum(df, 1)).astype(np.float32)
-        own = TermStatistics(stems, len(words), float(length.mean()) if length.any() else 1.0, df, in_code)
-        corpus = own if statistics is None else statistics
-        used = own.df if statistics is None else _document_frequency(own, statistics)
+    runs = []
+    with TemporaryFile(dir=words.work_folder) as file:
+        starts = range(0, len(words), CHUNK)
+        for start in track(starts, "bm25", total=len(starts), unit="chunks"):
+            stop = min(start + CHUNK, len(words))
+            stem, row, tf, in_code, length[start:stop] = _count(words, start, stop, fields, weights, stem_of)
+            counts = np.bincount(stem, minlength=len(stems))
+            df += counts
+            coded += np.bincount(stem[in_code], minlength=len(stems))
+            present = np.flatnonzero(counts).astype(np.int32)
+            runs.append((present, counts[present]))
+            file.write((start + row).astype(np.int32).tobytes() + tf.tobytes())
+        share_in_code = (coded / np.maximum(df, 1)).astype(np.float32)
+        own = TermStatistics(stems, df, share_in_code, np.array([len(words), length.mean() if length.any() else 1.0]))
+        corpus = statistics or own
+        used = _document_frequency(own, corpus)
         idf = np.log1p(np.maximum(0.0, corpus.documents - used + 0.5) / (used + 0.5))
         saturation = k1 * (1 - b + b * length / corpus.mean_length)
-        rows, impacts = _merge(runs, df, idf, saturation, words.work_folder)
-    offsets = np.concatenate([[0], np.cumsum(df)])
+        offsets = offsets_of(df)
+        rows = _temporary(int(offsets[-1]), np.int32, words.work_folder)
+        impacts = _temporary(int(offsets[-1]), np.float32, words.work_folder)
+        file.seek(0)
+        following = offsets[:-1].copy()  # where the next pair of each stem goes
+        for present, counts in runs:
+            pairs = int(counts.sum())
+            row = np.frombuffer(file.read(4 * pairs), np.int32)
+            tf = np.frombuffer(file.read(8 * pairs), np.float64)
+            places = ranges(following[present], counts)
+            rows[places] = row
+            impacts[places] = np.repeat(idf[present], counts) * tf / (tf + saturation[row])
+            following[present] += counts
     return Postings([PostingTable(stems, offsets, rows, impacts, length.astype(np.float32))], corpus)
 
 
-def _document_frequency(own: TermStatistics, statistics: TermStatistics) -> NDArray[np.int64]:
-    """The document frequency of each stem: from the statistics, or counted here for a new stem."""
-    ids = statistics.stems.ids_of(list(own.stems))
-    return np.where(ids >= 0, statistics.df[np.maximum(ids, 0)], own.df) if len(statistics.df) else own.df
+def _document_frequency(own: TermStatistics, corpus: TermStatistics) -> NDArray[np.int64]:
+    """The document frequency of each stem: from the corpus, or its own for a new stem."""
+    if corpus is own or not len(corpus.df):
+        return own.df
+    ids = corpus.stems.ids_of(list(own.stems))
+    return np.where(ids >= 0, corpus.df[np.maximum(ids, 0)], own.df)
 
 
 def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
@@ -105,79 +117,37 @@ def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
     return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """The (stem, row) pairs of some documents, by stem and then row."""
-
-    start: int
-    rows: NDArray[np.int32]
-    """Counted from `start`."""
-    tf: NDArray[np.float64]
-    df: NDArray[np.int64]
-    """Pairs per stem, [n_stems]."""
-    coded: NDArray[np.int64]
-    """Pairs per stem that occur in code."""
-    lengths: NDArray[np.float64]
-    """Weighted length of each document."""
-
-
 def _count(
     words: WordTable,
+    start: int,
+    stop: int,
     fields: Sequence[Field],
-    factors: NDArray[np.float64],
+    weights: Mapping[Field, float],
     stem_of: NDArray[np.int64],
-    n_stems: int,
-) -> Arrays:
-    """The arrays of a _Chunk, by sorting one number per word: stem, then row, then field."""
-    span, width = max(1, len(words)), max(1, len(fields))
-    keys, lengths = [np.zeros(0, np.int64)], np.zeros(len(words))
-    weights = factors if len(factors) else np.zeros(1)
+) -> tuple[NDArray[Any], ...]:
+    """The (stem, row) pairs of rows start..stop, by stem and then row: stems, rows counted from start, tf, whether the
+    stem occurs in code; and the weighted length of each row. It sorts one number per word: stem, then row, then field.
+    """
+    span, width = stop - start, max(1, len(fields))
+    keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
     for number, field in enumerate(fields):
-        ids, offsets = words.select((field,))
+        ids, offsets = words.select((field,), start, stop)
         counts = np.diff(offsets)
-        keys.append((stem_of[ids] * span + np.repeat(np.arange(len(words)), counts)) * width + number)
-        lengths += factors[number] * counts
+        keys.append((stem_of[ids] * span + np.repeat(np.arange(span), counts)) * width + number)
+        lengths += weights[field] * counts
     key = np.sort(np.concatenate(keys))
-    pair = key // width
+    pair, field_number = np.divmod(key, width)
     first = np.flatnonzero(np.diff(pair, prepend=-1))
-    tf = np.add.reduceat(weights[key % width], first) if len(first) else np.zeros(0)
-    stem, row = np.divmod(pair[first], span)
-    code = np.array([field in CODE for field in fields] or [False])[key % width]
-    coded = np.bincount(stem, np.maximum.reduceat(code, first) if len(first) else None, minlength=n_stems)
-    return row.astype(np.int32), tf, np.bincount(stem, minlength=n_stems), coded.astype(np.int64), lengths
+    if not len(first):
+        return pair, pair, np.zeros(0), np.zeros(0, np.bool_), lengths
+    tf = np.add.reduceat(np.array([weights[field] for field in fields], np.float64)[field_number], first)
+    in_code = np.maximum.reduceat(np.array([field in CODE for field in fields])[field_number], first)
+    return *np.divmod(pair[first], span), tf, in_code, lengths
 
 
-def _merge(
-    runs: SortedRuns,
-    df: NDArray[np.int64],
-    idf: NDArray[np.float64],
-    saturation: NDArray[np.float64],
-    folder: Path | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Rows and impacts of all stems; saturation[row]: the denominator's part beside tf."""
-    total = int(df.sum())
-    rows, impacts = temporary((total,), np.int32, folder), temporary((total,), np.float32, folder)
-    for start, stop in _spans(df):
-        base = int(df[:start].sum())
-        free = np.cumsum(df[start:stop]) - df[start:stop]  # where the next document of each stem goes
-        merged_rows, merged_impacts = np.empty(free[-1] + df[stop - 1], np.int32), np.empty(free[-1] + df[stop - 1])
-        for counts, numbers, tf in runs.read(start, stop):
-            first = np.cumsum(counts) - counts
-            places = np.arange(len(numbers)) + np.repeat(free - first, counts)
-            merged_rows[places] = numbers
-            merged_impacts[places] = np.repeat(idf[start:stop], counts) * tf / (tf + saturation[numbers])
-            free += counts
-        rows[base : base + len(merged_rows)] = merged_rows
-        impacts[base : base + len(merged_rows)] = merged_impacts
-    return rows, impacts
-
-
-def _spans(df: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of stems with at most MERGED postings each, or one stem."""
-    ends = np.cumsum(df)
-    start = 0
-    while start < len(df):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + MERGED, side="right")))
-        yield start, stop
-        start = stop
+def _temporary(size: int, dtype: DTypeLike, folder: Path | None) -> NDArray[Any]:
+    """An array of zeros in an unlinked temporary file of a folder; without a folder, in memory."""
+    if folder is None or os.name == "nt" or not size:  # Windows cannot remove an open file
+        return np.zeros(size, dtype)
+    with TemporaryFile(prefix="array-", dir=folder) as file:
+        return np.memmap(file, dtype, "w+", shape=(size,))

@@ -1,14 +1,4 @@
-"""Snapshots: the segments, tombstones and statistics a reader opens; `ncs.storage.commit` writes them.
-
-    <index>/snapshot.json          which of the following are current; replaced by a rename: the only commit
-    <index>/segments/000001/       immutable: documents and everything computed from them
-    <index>/statistics/000001/     what a build learned: embeddings, idf, means, confidence
-    <index>/tombstones/000002.npy  files of older segments that are gone, with their documents
-    <index>/ncs.lock               lock of the writing process; it also marks the folder as an index
-    <index>/tuned.json             weights of `ncs tune`; not part of a snapshot
-
-The statistics were learned from the first segment; later segments were written by updates.
-"""
+"""Snapshots: the segments, tombstones and statistics a reader opens (docs/index-format.md)."""
 
 from __future__ import annotations
 
@@ -16,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -24,22 +15,18 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import numpy as np
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+from ncs.storage.arrays import load_array
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import NDArray
 
     from ncs.types import Mask
 
 T = TypeVar("T")
-Rows = "NDArray[np.int64]"
 
 FORMAT = 3
 SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
 SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
-OLD = "manifest.json"
-"""The file that marks an index of format 1 or 2."""
 NAME = re.compile(r"[0-9]{6,18}")
 QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
@@ -142,7 +129,7 @@ class Segment:
     def dead_rows(self) -> Iterator[tuple[int, int]]:
         """Ranges [start, stop) of local rows that are tombstones."""
         if len(self.dead_files):
-            bounds = np.load(self.path / "files" / "rows.npy", mmap_mode="r", allow_pickle=False)
+            bounds = load_array(self.path / "files" / "rows.npy")
             yield from zip(bounds[self.dead_files].tolist(), bounds[self.dead_files + 1].tolist(), strict=True)
 
 
@@ -156,11 +143,11 @@ class Snapshot:
         self._holds = [Hold(self.statistics)]
         try:
             self.segments = tuple(self._open_segments())
+            self.firsts = np.array([segment.first for segment in self.segments])
+            self.live = self._live()
         except BaseException:
             self.close()
             raise
-        self._starts = np.array([segment.first for segment in self.segments[1:]], np.int64)
-        self.live = self._live()
 
     def _open_segments(self) -> Iterator[Segment]:
         dead, first = self.tombstones, 0
@@ -176,7 +163,7 @@ class Snapshot:
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
         path = self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
-        dead = load_array(path, mmap=False)
+        dead = load_array(path)
         if dead.ndim != 2 or dead.shape[1] != 2:
             raise IndexDamaged(f"{path} is damaged; {rebuild(self.folder)}")
         return dead.astype(np.int64)
@@ -186,12 +173,9 @@ class Snapshot:
         if not any(len(segment.dead_files) for segment in self.segments):
             return None
         live = np.ones(len(self), np.bool_)
-        try:
-            for segment in self.segments:
-                for start, stop in segment.dead_rows():
-                    live[segment.first + start : segment.first + stop] = False
-        except (OSError, ValueError, IndexError) as error:
-            raise IndexDamaged(f"cannot read {segment.path} ({error}); {rebuild(self.folder)}") from error
+        for segment in self.segments:
+            for start, stop in segment.dead_rows():
+                live[segment.first + start : segment.first + stop] = False
         return live
 
     def __len__(self) -> int:
@@ -202,18 +186,6 @@ class Snapshot:
     def documents(self) -> int:
         """Number of live documents."""
         return len(self) if self.live is None else int(np.count_nonzero(self.live))
-
-    def split(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows by segment: (position of the segment, positions in `rows`, local rows), without empty segments."""
-        if len(self.segments) == 1:
-            if len(rows):
-                yield 0, np.arange(len(rows)), rows
-            return
-        owners = np.searchsorted(self._starts, rows, side="right")
-        for number, segment in enumerate(self.segments):
-            at = np.flatnonzero(owners == number)
-            if len(at):
-                yield number, at, rows[at] - segment.first
 
     def allowed(self, mask: Mask | None) -> Mask | None:
         """A mask without tombstones; None if all rows are allowed."""
@@ -229,9 +201,7 @@ class Snapshot:
     def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -276,33 +246,28 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
     """
     for attempt in range(ATTEMPTS):
         description = read_description(folder)
-        last = attempt == ATTEMPTS - 1
-        snapshot = None
-        try:
-            wrong = next(check_files(folder, description.files, verify=verify), None)
-            if wrong is not None:
-                raise IndexDamaged(f"{wrong}; {rebuild(folder)}")
-            snapshot = Snapshot(folder, description)
-            return load(snapshot)
-        except (OSError, ValueError, RuntimeError, NcsError) as error:
-            if snapshot is not None:
-                snapshot.close()
-            if last or read_description(folder).number == description.number:
-                if snapshot is None and not isinstance(error, NcsError):
-                    raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
-                raise
-        except BaseException:
-            if snapshot is not None:
-                snapshot.close()
-            raise
+        with ExitStack() as stack:
+            try:
+                snapshot = stack.enter_context(_open(folder, description, verify=verify))
+                loaded = load(snapshot)
+                stack.pop_all()  # the snapshot stays open
+                return loaded
+            except (OSError, ValueError, RuntimeError, NcsError):
+                if attempt == ATTEMPTS - 1 or read_description(folder).number == description.number:
+                    raise
     raise AssertionError("unreachable")
 
 
-def read_description(folder: Path) -> Description:
-    """The content of snapshot.json.
+def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
+    try:
+        _check_files(folder, description.files, verify=verify)
+        return Snapshot(folder, description)
+    except (OSError, ValueError, IndexError) as error:
+        raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
 
-    Raises IndexNotFound, IndexDamaged or IndexVersion.
-    """
+
+def read_description(folder: Path) -> Description:
+    """The content of snapshot.json; raises IndexNotFound, IndexDamaged or IndexVersion."""
     try:
         return Description.from_json((folder / SNAPSHOT).read_bytes())
     except FileNotFoundError:
@@ -319,10 +284,9 @@ def read_description(folder: Path) -> Description:
 
 def snapshot_number(folder: Path) -> int | None:
     """The number of the current snapshot; None if there is none or it cannot be read."""
-    try:
-        return Description.from_json((folder / SNAPSHOT).read_bytes()).number
-    except (OSError, ValueError, IndexVersion):
-        return None
+    with suppress(NcsError):
+        return read_description(folder).number
+    return None
 
 
 def find_index(start: Path) -> Path:
@@ -330,7 +294,7 @@ def find_index(start: Path) -> Path:
     start = start.resolve()
     for folder in (start, *start.parents):
         index = folder / DEFAULT_NAME
-        if (index / SNAPSHOT).is_file() or (index / OLD).is_file():
+        if (index / SNAPSHOT).is_file():
             return index
     raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
 
@@ -347,10 +311,11 @@ def _no_snapshot(folder: Path) -> NcsError:
         names = set()
     if not names:
         return IndexNotFound(f"no index at {folder}; make one with: ncs build <sources> -i {folder}")
-    if OLD in names:
-        return IndexVersion(f"index {folder} has an older format, this ncs reads {FORMAT}; {rebuild(folder)}")
     if LOCK in names:
-        return IndexDamaged(f"{folder} has no {SNAPSHOT}: its build has not ended; wait for it or {rebuild(folder)}")
+        return IndexDamaged(
+            f"{folder} has no {SNAPSHOT}: its build has not ended, or an older ncs made it; wait for it or"
+            f" {rebuild(folder)}"
+        )
     return IndexDamaged(f"{folder} has no {SNAPSHOT} and is not an index; name another folder with -i")
 
 
@@ -364,17 +329,13 @@ def checksum(path: Path) -> StoredFile:
     return {"bytes": size, "blake2b": digest.hexdigest()}
 
 
-def check_files(folder: Path, files: Mapping[str, StoredFile], *, verify: bool) -> Iterator[str]:
-    """Problems of files, one sentence each.
-
-    Compares all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total.
-    """
+def _check_files(folder: Path, files: Mapping[str, StoredFile], *, verify: bool) -> None:
+    """Compare all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total."""
     budget = float("inf") if verify else QUICK_BYTES
     for path, entry in sorted(files.items(), key=lambda item: (item[1]["bytes"], item[0])):
         budget -= entry["bytes"]
-        wrong = _wrong(folder / path, entry, read=budget >= 0)
-        if wrong:
-            yield f"{folder / path} {wrong}"
+        if wrong := _wrong(folder / path, entry, read=budget >= 0):
+            raise IndexDamaged(f"{folder / path} {wrong}; {rebuild(folder)}")
 
 
 def _wrong(path: Path, entry: StoredFile, *, read: bool) -> str:
@@ -389,11 +350,3 @@ def _wrong(path: Path, entry: StoredFile, *, read: bool) -> str:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return ""
-
-
-def load_array(path: Path, *, mmap: bool = True) -> NDArray[Any]:
-    """A .npy file, memory-mapped or read; raises IndexDamaged where it is missing or truncated."""
-    try:
-        return np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error

@@ -1,18 +1,16 @@
-"""Vector search by inner product among unit vectors: exact, or with faiss's IVF-PQ fast scan for many vectors.
+"""Vector search by inner product among unit vectors.
 
     exact  a query is compared with every row, float32
-    pq     k-means lists, of which the nearest are scanned: four bits for two dimensions, as residuals of the list's
-           centroid, 32 vectors at a time (Andre et al. 2017; faiss's IndexIVFPQFastScan); the best candidates are
-           compared again in float16
+    pq     faiss's IVF-PQ fast scan: k-means lists, of which the nearest are scanned, with four bits for two dimensions
+           (Andre et al. 2017); the best candidates are compared again in float16
 
-On disk `vectors.npy` (memory-mapped), `empty.npy` (the zero rows), `vectors.json`; for pq also
-`ivf_pq.faiss`, which is read into memory: 33 bytes a vector of 100 dimensions, beside 200 in `vectors.npy`.
+On disk `vectors.npy` (memory-mapped), `empty.npy` (the zero rows), `vectors.json`; for pq also `ivf_pq.faiss`, which is
+read into memory: 33 bytes a vector of 100 dimensions.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
-from ncs.storage.read_ahead import ReadAhead
+from ncs.errors import BadInput, IndexDamaged, check_k
+from ncs.storage.arrays import gather, load_array, offsets_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,9 +75,7 @@ def list_count(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class VectorInfo:
-    """The content of `vectors.json`; lists: of pq; bytes: size of `ivf_pq.faiss`, checked as faiss must not read it
-    truncated.
-    """
+    """The content of `vectors.json`; lists: of pq; bytes: size of `ivf_pq.faiss`."""
 
     kind: Kind
     rows: int
@@ -103,7 +99,6 @@ class VectorIndex:
     def __init__(self, vectors: NDArray[Any], empty: Rows, ivf_pq: Any = None) -> None:
         """vectors: float32 for exact search, float16 beside faiss's index `ivf_pq`; empty: the zero rows, ascending."""
         self._vectors, self._empty, self._ivf_pq = vectors, empty, ivf_pq
-        self._ahead = ReadAhead(vectors) if ivf_pq is not None else None
 
     def __len__(self) -> int:
         """Rows, zero rows included."""
@@ -131,26 +126,23 @@ class VectorIndex:
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
             return cls(vectors, _zero_rows(vectors))
         halves = _to_temporary_file(chunks, dim)
-        empty = _zero_rows(halves)
-        if len(halves) - len(empty) < LEAST:
-            return cls(halves.astype(np.float32), empty)
-        return cls(halves, empty, _train(halves, np.setdiff1d(np.arange(len(halves)), empty)))
+        index = cls(halves, _zero_rows(halves))
+        nonzero = index.nonzero_rows()
+        if len(nonzero) < LEAST:
+            return cls(halves.astype(np.float32), index._empty)
+        index._ivf_pq = _train(halves, nonzero)
+        return index
 
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """The k best rows of each query [n, dim] and their scores, both [n, k], by (-score, row).
 
         Missing hits are row -1 with score -inf. allowed: [len(self)], the rows that may be hits. Raises BadInput for k
-        < 1 or mismatched shapes.
+        < 1 or a filter that does not fit.
         """
-        if k < 1:
-            raise BadInput(f"cannot search for {k} hits; ask for 1 or more")
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise BadInput(f"queries of shape {queries.shape} do not fit vectors of {self.dim} dimensions")
+        check_k(k)
         if allowed is not None and allowed.shape != (len(self),):
             raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
-        mask = None if allowed is None else allowed.astype(np.bool_)
-        if mask is not None:
-            mask[self._empty] = False
+        mask = None if allowed is None else allowed & self._nonzero()
         rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for at, query in enumerate(np.ascontiguousarray(queries, np.float32)):
             candidates = self._candidates(query, k, mask)
@@ -166,14 +158,16 @@ class VectorIndex:
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
-        rows = np.asarray(rows, np.int64)
-        if self._ahead is not None:
-            self._ahead.prefetch(rows * self.dim, (rows + 1) * self.dim)
         return np.asarray(self._vectors[rows], np.float32)
 
     def nonzero_rows(self) -> Rows:
         """The rows that are not zero, ascending."""
-        return np.setdiff1d(np.arange(len(self)), self._empty)
+        return np.flatnonzero(self._nonzero())
+
+    def _nonzero(self) -> Mask:
+        mask = np.ones(len(self), np.bool_)
+        mask[self._empty] = False
+        return mask
 
     def _candidates(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
         """Candidate rows that include the k best and ties with the last; for pq approximately."""
@@ -182,10 +176,7 @@ class VectorIndex:
         if self._ivf_pq is not None:
             return self._scan(query, k, mask)
         scores = self._vectors @ query  # BLAS adds in an order that depends on the row, so these only preselect
-        if mask is None:
-            scores[self._empty] = -np.inf
-        else:
-            scores[~mask] = -np.inf
+        scores[self._empty if mask is None else ~mask] = -np.inf
         last = -np.inf if k >= len(scores) else float(np.partition(scores, -k)[-k])
         return np.flatnonzero((scores >= last - ROUNDING) & (scores > -np.inf))
 
@@ -220,11 +211,9 @@ class VectorIndex:
         """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         info = read_info(folder)
         try:
-            _will_need(folder / VECTORS, whole=info.kind == "exact")
-            vectors = np.load(folder / VECTORS, mmap_mode="r" if info.rows else None, allow_pickle=False)
-            empty = np.load(folder / EMPTY, allow_pickle=False)
+            vectors, empty = load_array(folder / VECTORS), load_array(folder / EMPTY)
             ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if info.kind == "pq" else None
-        except (RuntimeError, MemoryError, OSError, EOFError, ValueError) as error:
+        except (RuntimeError, MemoryError, OSError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
         numbers = np.float32 if ivf_pq is None else np.float16
         consistent = vectors.shape == (info.rows, info.dim) and vectors.dtype == numbers
@@ -238,7 +227,7 @@ class Vectors:
 
     def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
         self.parts, self.live = parts, live
-        self._firsts = np.cumsum([0, *map(len, parts)])
+        self._firsts = offsets_of(np.array([len(part) for part in parts]))
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Vectors:
@@ -254,15 +243,8 @@ class Vectors:
         """Dimensions of a vector."""
         return self.parts[0].dim
 
-    @property
-    def info(self) -> VectorInfo:
-        """The kind and size of the first segment's index."""
-        return self.parts[0].info
-
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """As VectorIndex.search, over all segments."""
-        if allowed is not None and allowed.shape != (len(self),):
-            raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
+        """Search all segments, as VectorIndex.search does."""
         if self.live is not None:
             allowed = self.live if allowed is None else allowed & self.live
         if len(self.parts) == 1:
@@ -279,21 +261,11 @@ class Vectors:
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
-        if len(self.parts) == 1:
-            return self.parts[0].similarities(query, rows)
-        scores: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
-        return scores
+        return gather(self._firsts[:-1], rows, lambda number, local: self.parts[number].similarities(query, local))
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
-        rows = np.asarray(rows, np.int64)
-        if len(self.parts) == 1:
-            return self.parts[0].vectors(rows)
-        vectors, owners = np.zeros((len(rows), self.dim), np.float32), np.searchsorted(self._firsts, rows, "right") - 1
-        for number, part in enumerate(self.parts):
-            at = np.flatnonzero(owners == number)
-            vectors[at] = part.vectors(rows[at] - self._firsts[number])
-        return vectors
+        return gather(self._firsts[:-1], np.asarray(rows), lambda number, local: self.parts[number].vectors(local))
 
     def nonzero_rows(self) -> Rows:
         """The live rows that are not zero, ascending."""
@@ -348,8 +320,6 @@ def _train(halves: NDArray[Any], nonzero: Rows) -> Any:
 
 def _read_ivf_pq(path: Path, info: VectorInfo) -> Any:
     faiss = _faiss()
-    if path.stat().st_size != info.bytes:
-        raise IndexDamaged(f"{path} does not fit {INFO}; build the index again")
     index = faiss.read_index(str(path))
     width = _pad(np.zeros((0, info.dim), np.float32)).shape[1]
     if not isinstance(index, faiss.IndexIVFPQFastScan) or (index.nlist, index.d) != (info.lists, width):
@@ -361,13 +331,3 @@ def _pad(vectors: NDArray[Any]) -> Matrix:
     """float32, padded with zeros to a multiple of four dimensions: two dimensions a code, two codes a byte."""
     missing = -vectors.shape[1] % 4
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)
-
-
-def _will_need(path: Path, *, whole: bool) -> None:
-    """Prefetch a file that a query reads whole, instead of page by page."""
-    if not whole or not hasattr(os, "posix_fadvise"):
-        return
-    request = 1 << 17  # bytes; Linux's limit per request
-    with path.open("rb") as file:
-        for start in range(0, path.stat().st_size, request):
-            os.posix_fadvise(file.fileno(), start, request, os.POSIX_FADV_WILLNEED)

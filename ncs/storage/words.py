@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ncs.storage.read_ahead import ReadAhead
-from ncs.storage.snapshot import load_array
+from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
 
+    Ids = NDArray[np.int32]
+    Rows = NDArray[np.int64]
+
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
-SPILL_WORDS = 1 << 20
-"""Words counted or renumbered at a time."""
-FEW = 5_000
-"""Up to this many rows are prefetched: the candidates of a query, not a scan."""
+CHUNK = 1 << 20
+"""Words renumbered at a time."""
 
 
 class WordTable:
@@ -31,80 +33,42 @@ class WordTable:
 
     ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
     On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
-    work_folder: where a build may write temporary files; None: keep everything in memory.
+    work_folder: where a build may write temporary files; None: anywhere.
     """
 
     work_folder: Path | None = None
 
-    def __init__(self, vocabulary: Vocabulary, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
-        self.vocabulary = vocabulary
-        self.ids = ids
-        self.offsets = offsets
-        self._pages: tuple[ReadAhead, ReadAhead] | None = None
+    def __init__(self, vocabulary: Vocabulary, ids: Ids, offsets: Rows) -> None:
+        self.vocabulary, self.ids, self.offsets = vocabulary, ids, offsets
 
     def __len__(self) -> int:
-        """How many documents."""
+        """The number of documents."""
         return (len(self.offsets) - 1) // len(FIELDS)
 
-    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
+    def ids_of(self, row: int, field: Field) -> Ids:
         """Word ids of one field of one document, in source order."""
-        at = row * len(FIELDS) + FIELDS.index(field)
-        return self.ids[self.offsets[at] : self.offsets[at + 1]]
+        return self.select_rows((field,), np.array([row]))[0]
 
-    def select(
-        self, fields: Sequence[Field], start: int = 0, stop: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The words of these fields joined per document, in the order given, for rows start..stop.
+    def select(self, fields: Sequence[Field], start: int = 0, stop: int | None = None) -> tuple[Ids, Rows]:
+        """`select_rows` for rows start..stop."""
+        return self.select_rows(fields, np.arange(start, len(self) if stop is None else stop))
 
-        Returns ids int32 [m] and offsets int64 [stop - start + 1].
-        """
-        stop = len(self) if stop is None else stop
-        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
-        begins = bounds[:-1].reshape(-1, len(FIELDS))
-        lengths = np.diff(bounds).reshape(-1, len(FIELDS))
-        columns = [FIELDS.index(field) for field in fields]
-        begins, lengths = begins[:, columns], lengths[:, columns]
-        offsets = np.zeros(stop - start + 1, np.int64)
-        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
-
-    def select_rows(
-        self, fields: Sequence[Field], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """`select` for some rows in any order: ids int32 [m] and offsets int64 [len(rows) + 1]."""
-        if len(rows) <= FEW:
-            self._read_ahead(rows)
+    def select_rows(self, fields: Sequence[Field], rows: Rows) -> tuple[Ids, Rows]:
+        """The words of these fields, in this order, of some rows, joined: ids [m] and offsets [len(rows) + 1]."""
         at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
-        begins, lengths = self.offsets[at], self.offsets[at + 1] - self.offsets[at]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets
+        begins = self.offsets[at]
+        lengths = self.offsets[at + 1] - begins
+        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets_of(lengths.sum(axis=1))
 
-    def _read_ahead(self, rows: NDArray[np.int64]) -> None:
-        """Prefetch the pages of these rows."""
-        offsets, ids = self._pages = self._pages or (ReadAhead(self.offsets), ReadAhead(self.ids))
-        if len(rows) and offsets.mapped:
-            first = rows * len(FIELDS)
-            offsets.prefetch(first, first + len(FIELDS) + 1)
-            ids.prefetch(np.asarray(self.offsets[first]), np.asarray(self.offsets[first + len(FIELDS)]))
-
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def lengths(self, rows: Rows) -> Rows:
         """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
         at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
-        counts: NDArray[np.int64] = self.offsets[at + 1] - self.offsets[at]
-        return counts
-
-    def slice_ids(self, start: int, stop: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Word ids of rows start..stop, and the number of words per field, [(stop - start) * len(FIELDS)]."""
-        bounds = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
-        return self.ids[bounds[0] : bounds[-1]], np.diff(bounds)
+        return np.asarray(self.offsets[at + 1] - self.offsets[at])
 
     def slice(self, start: int, stop: int) -> WordTable:
         """The table of rows start..stop."""
-        ids, lengths = self.slice_ids(start, stop)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return WordTable(self.vocabulary, ids, offsets)
+        offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
@@ -121,29 +85,12 @@ class WordTable:
     def renumbered(self, vocabulary: Vocabulary) -> WordTable:
         """The same documents in another vocabulary, without words that are not in it."""
         ids = vocabulary.ids_of(list(self.vocabulary))[self.ids]
-        offsets_of_known = np.concatenate([[0], np.cumsum(ids >= 0)])
-        return WordTable(vocabulary, ids[ids >= 0], offsets_of_known[self.offsets])
-
-
-class WordReader(Protocol):
-    """What a query reads from a WordTable or from Words."""
-
-    vocabulary: Vocabulary
-
-    def select_rows(
-        self, fields: Sequence[Field], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
-
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]: ...
-
-    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]: ...
+        return WordTable(vocabulary, ids[ids >= 0], offsets_of(ids >= 0)[self.offsets])
 
 
 class Words:
-    """The words of all segments, in ids of one vocabulary.
-
-    vocabulary: of the first segment, extended with the words of later ones.
-    """
+    """The words of all segments, in ids of one vocabulary: that of the first segment, extended with words of later
+    ones."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -160,49 +107,85 @@ class Words:
         """The table of an index of one segment without tombstones; None after updates."""
         return self._tables[0] if len(self._tables) == 1 and self._snapshot.live is None else None
 
-    def ids_of(self, row: int, field: Field) -> NDArray[np.int32]:
+    def ids_of(self, row: int, field: Field) -> Ids:
         """Word ids of one field of one document, in source order."""
         return self.select_rows((field,), np.array([row]))[0]
 
-    def select_rows(
-        self, fields: Sequence[Field], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The words of these fields of some rows, joined by row in their order: ids [m], offsets [len(rows) + 1]."""
-        if len(self._tables) == 1:
-            return self._tables[0].select_rows(fields, rows)
-        parts = []
-        for number, at, local in self._snapshot.split(rows):
+    def select_rows(self, fields: Sequence[Field], rows: Rows) -> tuple[Ids, Rows]:
+        """Select rows, as WordTable.select_rows does."""
+
+        def read(number: int, local: Rows) -> tuple[Ids, Rows]:
             ids, offsets = self._tables[number].select_rows(fields, local)
-            parts.append((at, ids if number == 0 else self._ids[number - 1][ids], np.diff(offsets)))
-        return scatter(len(rows), parts)
+            return self._ids[number - 1][ids] if number else ids, np.diff(offsets)
 
-    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        ids, lengths = gather_several(self._snapshot.firsts, rows, read)
+        return ids, offsets_of(lengths)
+
+    def lengths(self, rows: Rows) -> Rows:
         """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
-        lengths = np.zeros((len(rows), len(FIELDS)), np.int64)
-        for number, at, local in self._snapshot.split(rows):
-            lengths[at] = self._tables[number].lengths(local)
-        return lengths
+        return gather(self._snapshot.firsts, rows, lambda number, local: self._tables[number].lengths(local))
 
 
-Arrays = Sequence["NDArray[Any]"]
-Part = tuple["NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
+WordReader: TypeAlias = "WordTable | Words"
 
 
-def scatter(n: int, parts: Sequence[Part]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Merge parts (row positions, values joined, number of values per row) of n rows: values, offsets [n + 1]."""
-    lengths = np.zeros(n, np.int64)
-    for at, _, counts in parts:
-        lengths[at] = counts
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    values = np.zeros(offsets[-1], np.int32)
-    for at, part, counts in parts:
-        values[ranges(offsets[at], counts)] = part
-    return values, offsets
+class WordTableBuilder:
+    """Collects batches of words, each distinct word once in memory; their ids lie in a temporary file.
+
+    folder: where the table is saved and the temporary file lies; None: the table is in memory.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        from tempfile import TemporaryFile  # a query need not import it
+
+        self._folder = folder
+        self._numbers: dict[str, int] = {}
+        self._ids: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115
+        self._lengths: list[Ids] = []
+
+    def add(self, words: Sequence[str], ids: Ids, lengths: Ids) -> None:
+        """One batch: its distinct words, ids into them, and the length of each (document, field)."""
+        numbers = self._numbers
+        local = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int32, len(words))
+        self._ids.write(local[ids].tobytes())
+        self._lengths.append(lengths)
+
+    def finish(self) -> WordTable:
+        """The table, its vocabulary in byte order; with a folder, memory-mapped."""
+        vocabulary, renumber = Vocabulary.numbered(self._numbers)
+        self._numbers = {}
+        lengths = np.concatenate([np.zeros(0, np.int32), *self._lengths])
+        offsets = offsets_of(lengths)
+        ids = self._array(IDS, np.int32, int(offsets[-1]))
+        self._ids.seek(0)
+        for start in range(0, len(ids), CHUNK):
+            ids[start : start + CHUNK] = renumber[np.frombuffer(self._ids.read(4 * CHUNK), np.int32)]
+        self.close()
+        if self._folder is None:
+            return WordTable(vocabulary, ids, offsets)
+        np.save(self._folder / OFFSETS, offsets)
+        vocabulary.save(self._folder)
+        table = WordTable.load(self._folder)
+        table.work_folder = self._folder
+        return table
+
+    def _array(self, name: str, dtype: Any, size: int) -> NDArray[Any]:
+        if self._folder is None:
+            return np.zeros(size, dtype)
+        return np.lib.format.open_memmap(self._folder / name, "w+", dtype, (size,))
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._ids.close()
 
 
-def ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """begin, begin+1, ... for every range, joined: [0, 7], [2, 1] -> 0 1 7."""
-    ends = np.cumsum(lengths)
-    positions: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)
-    positions += np.repeat(begins - (ends - lengths), lengths)
-    return positions
+def batch_words(documents: Iterable[Sequence[Sequence[str]]]) -> tuple[list[str], Ids, Ids]:
+    """Token lists [document][field in FIELDS] as what `WordTableBuilder.add` takes."""
+    numbers: dict[str, int] = {}
+    ids: list[int] = []
+    lengths: list[int] = []
+    for fields in documents:
+        for tokens in fields:
+            ids += [numbers.setdefault(token, len(numbers)) for token in tokens]
+            lengths.append(len(tokens))
+    return list(numbers), np.array(ids, np.int32), np.array(lengths, np.int32)

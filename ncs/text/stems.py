@@ -35,7 +35,7 @@ class Stems:
 
     >>> from ncs.text.vocabulary import Vocabulary
     >>> stems = Stems(Vocabulary.of(["file", "files", "hide"]))
-    >>> stems.numbers(np.array([2, 1, 0])).tolist(), stems.of(["filed"]).tolist()
+    >>> stems.numbers(np.array([2, 1, 0])).tolist(), stems.of_stems(["file"]).tolist()
     ([1, 0, 0], [0])
     """
 
@@ -49,14 +49,10 @@ class Stems:
         """The numbers of some words' stems, [len(ids)]: equal ones are one stem."""
         numbers = self._cache[ids]
         if (numbers < 0).any():
-            new = np.unique(ids[numbers < 0])
-            self._cache[new] = self.of_stems(stem_all(self._vocabulary.word(int(id)) for id in new))
+            new = sorted(set(ids[numbers < 0].tolist()))
+            self._cache[new] = self.of_stems(stem_all(map(self._vocabulary.word, new)))
             numbers = self._cache[ids]
         return numbers
-
-    def of(self, words: Iterable[str]) -> NDArray[np.int32]:
-        """The numbers of the stems of words, which need not be in the vocabulary."""
-        return self.of_stems(stem_all(words))
 
     def of_stems(self, stems: Iterable[str]) -> NDArray[np.int32]:
         """The numbers of stems."""

@@ -1,15 +1,23 @@
-"""Tokenizing: code and queries are split into words by the same function.
+"""Tokens: code and queries are split into words by the same function; stop words are dropped from queries.
 
 What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on Java functions):
 punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
 string literals with a backslash or over 300 characters (`literal_tokens`, NCS section 3.1);
 words over 64 letters (encoded data).
+
+Stop words are words of a query that are grammar, not content; they are dropped from queries, never from documents.
+
+The list is short on purpose. Left out of it, because code uses them with a meaning of their own:
+directions and opposites (`to`, `from`, `in`, `out`, `on`, `off`, `up`, `down`, `into`, `before`, `after`,
+`open`, `close`: "int to string" is not "string to int"), logic and loops (`if`, `else`, `while`, `not`, `no`,
+`all`, `any`, `each`, `until`), and verbs that stand in names (`get`, `set`, `has`, `make`, `use`, `find`).
+`to` is grammar in "how to" and "a way to" only, and is dropped there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ncs.types import Field
 
@@ -96,3 +104,35 @@ def field_tokens(field: Field, spellings: Iterable[str]) -> list[str]:
     """Words of one field of a document, from its source spellings."""
     split = literal_tokens if field == "literals" else tokenize
     return [token for spelling in spellings for token in split(spelling)]
+
+
+_GRAMMAR = """
+a an the this that these those it its there here
+i me my we us our you your one
+is are was were be been being am do does did can could should would will shall may might must
+and or of at as by for with so then than also just very
+how what when where which who why whether
+want need like please help possible way ways programmatically
+don doesn didn isn aren wasn won couldn shouldn wouldn s t m ve ll
+"""
+STOP_WORDS: frozenset[str] = frozenset(_GRAMMAR.split())
+"""Function words, words of question phrases ("how do I", "what is the best way to", "programmatically"),
+and what the tokenizer leaves of contractions ("don't" -> don, t)."""
+
+_BEFORE_TO = frozenset({"how", "way", "ways", "want", "need", "like", "possible"})
+
+
+def content_words(words: Sequence[str]) -> list[str]:
+    """The words of a query without stop words, in order; all of them if nothing else is left.
+
+    >>> content_words("how to convert int to string".split())
+    ['convert', 'int', 'to', 'string']
+    >>> content_words("what is this".split())
+    ['what', 'is', 'this']
+    """
+    content = [
+        word
+        for at, word in enumerate(words)
+        if word not in STOP_WORDS and not (word == "to" and at and words[at - 1] in _BEFORE_TO)
+    ]
+    return content or list(words)

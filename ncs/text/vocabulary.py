@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Vocabulary:
-        """From distinct words in any order.
+        """Make a vocabulary from distinct words in any order.
 
         >>> v = Vocabulary.of(["soft", "hide"])
         >>> len(v), v.id("hide"), v.id("nope"), v.word(1), list(v)
@@ -43,6 +43,17 @@ class Vocabulary:
         starts = np.zeros(len(lines) + 1, np.int64)
         np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
         return cls(b"".join(line + b"\n" for line in lines), starts)
+
+    @classmethod
+    def numbered(cls, numbers: Mapping[str, int]) -> tuple[Vocabulary, NDArray[np.int32]]:
+        """The vocabulary of words that have numbers, and the id of each number, [len(numbers)].
+
+        >>> Vocabulary.numbered({"soft": 0, "hide": 1})[1].tolist()
+        [1, 0]
+        """
+        ids = np.zeros(len(numbers), np.int32)
+        ids[[numbers[word] for word in sorted(numbers, key=str.encode)]] = np.arange(len(numbers))
+        return cls.of(numbers), ids
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -55,14 +66,16 @@ class Vocabulary:
 
     def word(self, id: int) -> str:
         """The word of an id."""
-        return bytes(self._text[self._starts[id] : self._starts[id + 1] - 1]).decode()
+        return self._line(id).decode()
+
+    def _line(self, id: int) -> bytes:
+        return self._text[self._starts[id] : self._starts[id + 1] - 1]
 
     def id(self, word: str) -> int | None:
         """The id of a word, None where it is unknown."""
         line = word.encode(errors="replace")
-        low = self.first_from(line)
-        is_known = low < len(self) and self._text[self._starts[low] : self._starts[low + 1] - 1] == line
-        return low if is_known else None
+        id = self.first_from(line)
+        return id if id < len(self) and self._line(id) == line else None
 
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
         """The ids of some words, -1 for those that are unknown.
@@ -82,14 +95,7 @@ class Vocabulary:
     def first_from(self, word: str | bytes) -> int:
         """The id of the first word that is not before this one."""
         line = word.encode(errors="replace") if isinstance(word, str) else word
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self._text[self._starts[middle] : self._starts[middle + 1] - 1] < line:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), line, key=self._line)
 
     def starting(self, prefix: str) -> range:
         """The ids of all words with this prefix: they are consecutive.
@@ -170,9 +176,9 @@ def merge(base: Vocabulary, others: Sequence[Vocabulary]) -> tuple[Vocabulary, l
         return base, []
     words = [list(other) for other in others]
     ids = [base.ids_of(each) for each in words]
-    new = {word for each, known in zip(words, ids, strict=True) for word in compress(each, (known < 0).tolist())}
+    new = {word for each, own in zip(words, ids, strict=True) for word in compress(each, (own < 0).tolist())}
     more = Vocabulary.of(new)
-    for each, known in zip(words, ids, strict=True):
-        unknown = np.flatnonzero(known < 0)
-        known[unknown] = len(base) + more.ids_of([each[at] for at in unknown])
+    for each, own in zip(words, ids, strict=True):
+        missing = np.flatnonzero(own < 0)
+        own[missing] = len(base) + more.ids_of([each[at] for at in missing])
     return ExtendedVocabulary(base, more), ids

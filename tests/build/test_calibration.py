@@ -1,4 +1,4 @@
-"""Confidence, the weight of a head, and `ncs tune`, on an index of some of the standard library."""
+"""Confidence and `ncs tune`, on an index of some of the standard library."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ import pytest
 from typer.testing import CliRunner
 
 from ncs.build import calibration, tune
-from ncs.build.calibration import FieldAblation, calibrate, helps, why
+from ncs.build.calibration import calibrate
+from ncs.build.synthetic_queries import MAX_QUERIES, FieldAblation, synthetic_queries
 from ncs.cli.main import app
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
-from ncs.learn.synthetic_queries import MOST, synthetic_queries
-from ncs.learn.tuning import Gain
-from ncs.search.candidates import Parts
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import DEFAULTS, HybridRanker
-from ncs.storage.words import WordTable
+from ncs.search.hybrid import DEFAULTS, HybridRanker, Parts
+from tests import corpus
 
-pytestmark = pytest.mark.slow  # they ask one index, which takes seconds to build
+pytestmark = pytest.mark.slow  # they search one index, which takes seconds to build
 
 MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
 NONSENSE = ("xyzzy frobnicate quux", "marinate chicken breast with garlic", "react component with a tailwind button")
@@ -52,41 +50,44 @@ def index(folder: Path) -> Iterator[Index]:
         tune.reset(opened.snapshot)
 
 
-def parts(index: Index) -> tuple[Parts, WordTable]:
-    return cast(HybridRanker, index.ranker("hybrid")).open_parts, cast(WordTable, index.words().table())
+def hybrid(index: Index) -> HybridRanker:
+    return cast(HybridRanker, index.ranker("hybrid"))
+
+
+def parts(index: Index) -> Parts:
+    return hybrid(index).open_parts
 
 
 def test_with_no_field_left_out_a_document_scores_what_the_rankers_say(index: Index) -> None:
-    opened, table = parts(index)
-    ablation = FieldAblation(opened, table)
-    words = ["return", "mean", "file", "thread", "file"]
-    rows, query = np.arange(0, len(index), 97), opened.dense.encoder.query(" ".join(words))
+    opened, text = parts(index), "return mean file thread file"
+    ablation, words = FieldAblation(opened), text.split()
+    rows, query = np.arange(0, len(index), 97), opened.dense.encoder.query(text)
     stems = {term.stem: float(words.count(term.word)) for term in opened.lexical.postings.terms(words)}
-    again = [ablation.lexical(words, int(row), None)[0] for row in rows]
-    np.testing.assert_allclose(again, opened.lexical.postings.scores(stems, rows), rtol=1e-5, atol=1e-6)
-    near = [float(ablation.vector(int(row), None) @ query) for row in rows]
-    np.testing.assert_allclose(near, opened.dense.vectors.similarities(query, rows), atol=0.02)
+    scores = [ablation.scores(text, int(row), None) for row in rows]
+    lexical = opened.lexical.postings.scores(stems, rows)
+    np.testing.assert_allclose([each.plain for each in scores], lexical, rtol=1e-5, atol=1e-6)
+    similarities = opened.dense.vectors.similarities(query, rows)
+    np.testing.assert_allclose([each.meaning for each in scores], similarities, atol=0.02)
 
 
 def test_a_comment_left_out_takes_away_its_words_and_no_others(index: Index) -> None:
-    opened, table = parts(index)
+    opened = parts(index)
     row = next(row for row, (name, _, _) in enumerate(index.documents.names()) if name == "fmean")
-    ablation = FieldAblation(opened, table)
-    scores = ablation.ablate("fmean arithmetic", row, "doc")  # the code says fmean, the comment alone says arithmetic
+    ablation = FieldAblation(opened)
+    scores = ablation.scores("fmean arithmetic", row, "doc")  # the code says fmean, only the comment says arithmetic
     idf = opened.lexical.postings.idf(["fmean", "arithmetic"])
     assert scores.coverage == pytest.approx(idf["fmean"] / sum(idf.values()))
     assert scores.lexical > 0
-    assert ablation.ablate("arithmetic", row, "doc").lexical == 0
-    assert ablation.ablate("fmean", row, "name").name == 0
+    assert ablation.scores("arithmetic", row, "doc").lexical == 0
+    assert ablation.scores("fmean", row, "name").name == 0
 
 
-def test_at_most_300_queries_are_made_each_of_a_document_that_answers_it(index: Index) -> None:
-    opened, table = parts(index)
-    queries = synthetic_queries(table, index.documents, opened.facts, least_share=1)
-    assert sum(MOST.values()) == 300
-    counts = {kind: sum(query.kind == kind for query in queries) for kind in MOST}
+def test_at_most_300_queries_are_made_each_from_a_document_that_answers_it(index: Index) -> None:
+    queries = synthetic_queries(parts(index), index.documents, min_share=1)
+    assert sum(MAX_QUERIES.values()) == 300
+    counts = {kind: sum(query.kind == kind for query in queries) for kind in MAX_QUERIES}
     assert counts["doc"] > 40
-    assert all(0 < counts[kind] <= MOST[kind] for kind in MOST)
+    assert all(0 < counts[kind] <= MAX_QUERIES[kind] for kind in MAX_QUERIES)
     for query in queries:
         document = index.documents.document(query.row)
         if query.kind == "symbol":
@@ -95,20 +96,24 @@ def test_at_most_300_queries_are_made_each_of_a_document_that_answers_it(index: 
             assert " ".join(" ".join(document.words["doc"]).split()).startswith(query.text)
 
 
-def test_the_same_index_gives_the_same_model(index: Index) -> None:
-    built = load_model(index.snapshot.statistics)
-    figures = calibrate(index.snapshot)
-    assert load_model(index.snapshot.statistics) == built != DEFAULT
-    assert json.loads(json.dumps(figures)) == index.description.counts["calibration"]
+def test_the_same_index_gives_the_same_model_and_the_fewer_queries_have_no_answer_the_surer_hits_are(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typical = np.full((1, len(FEATURES)), 0.5)
+    with Index.load(shutil.copytree(folder, tmp_path / "index")) as index:
+        built = load_model(index.snapshot.statistics)
+        figures = calibrate(index.snapshot)
+        assert load_model(index.snapshot.statistics) == built != DEFAULT
+        assert json.loads(json.dumps(figures)) == index.description.counts["calibration"]
+        monkeypatch.setattr(calibration, "UNANSWERED", 1.0)
+        calibrate(index.snapshot)
+        assert load_model(index.snapshot.statistics).probabilities(typical) < built.probabilities(typical)
 
 
-def test_a_corpus_without_comments_keeps_the_default_model(tmp_path: Path) -> None:
-    source = tmp_path / "src" / "app" / "code.py"
-    source.parent.mkdir(parents=True)
-    source.write_text("".join(f"def do_{word}():\n    return {word}\n" for word in ("alpha", "beta", "gamma")))
-    with Index.build(tmp_path / "src", tmp_path / "index", workers=1) as built:
+def test_a_small_corpus_keeps_the_default_model(tmp_path: Path) -> None:
+    with Index.build(corpus.write(tmp_path / "src"), tmp_path / "index", workers=1) as built:
         assert load_model(built.snapshot.statistics) == DEFAULT
-        assert built.search("do alpha")[0].confidence is not None
+        assert built.search("hide keyboard")[0].confidence is not None
 
 
 def test_nonsense_and_other_domains_get_low_confidence_and_comments_themselves_high(index: Index) -> None:
@@ -135,86 +140,55 @@ def test_a_least_confidence_leaves_out_what_is_less_likely(index: Index) -> None
     assert "best: 0.0" in result.stderr
 
 
-def test_the_more_queries_have_an_answer_the_surer_a_hit_is(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    typical, sure = np.full((1, len(FEATURES)), 0.5), []
-    with Index.load(shutil.copytree(folder, tmp_path / "index")) as index:
-        for unanswered in (1.0, 0.25):
-            monkeypatch.setattr(calibration, "UNANSWERED", unanswered)
-            calibrate(index.snapshot)
-            sure.append(float(load_model(index.snapshot.statistics).probabilities(typical)[0]))
-    assert sure[1] > sure[0]
+@pytest.fixture
+def feedback(index: Index, tmp_path: Path) -> Path:
+    """A query per line, and the function that answers it."""
+    ids, names = index.documents.ids(range(len(index))), list(index.documents.names())
+    last = {name: ids[row] for row, (name, _, _) in enumerate(names)}
+    functions = [name for name, _, kind in names if kind == "function" and len(name) > 6][:42:3]
+    file = tmp_path / "queries.tsv"
+    file.write_text("".join(f"{name.replace('_', ' ')}\t{last[name]}\n" for name in functions))
+    return file
 
 
-def test_a_head_is_used_where_it_lifts_right_functions_and_lowers_no_rank() -> None:
-    up, even, down = (Gain(60, 2.0, 2.0 + by, by - 0.1, by + 0.1) for by in (0.5, 0.0, -0.5))
-    same = {"all": even, "doc": even, "name": even}
-    assert helps({"all": up, "doc": up, "name": even}, same)
-    assert not helps({"all": even, "doc": up, "name": even}, same)  # not above chance over all
-    assert not helps({"all": up, "doc": up, "name": down}, same)  # comments alone are not enough
-    assert not helps({"all": up, "doc": up, "name": up}, {**same, "doc": down})  # right functions sink
-    assert "by +0.50 [+0.40, +0.60] standard deviations, and lowers" in why({"all": up, "name": even}, same)
-    assert why({"all": even}, same).startswith("it lifts right functions no higher")
-    assert why({"all": up, "name": down}, same) == "it puts right functions of name queries lower than ncs_centred does"
-    assert why({"all": up}, {**same, "doc": down}) == "it lowers the mean reciprocal rank of doc queries by 0.500"
-
-
-def lines(index: Index, n: int = 14) -> list[str]:
-    """A query a line, and the function that answers it."""
-    names = [name for name, _, kind in index.documents.names() if kind == "function" and len(name) > 6][: 3 * n : 3]
-    ids = index.documents.ids(range(len(index)))
-    by_name = {name: ids[row] for row, (name, _, _) in enumerate(index.documents.names())}
-    return [f"{name.replace('_', ' ')}\t{by_name[name]}" for name in names]
-
-
-def test_thumbs_down_alone_are_learnt_from_and_counted(index: Index, tmp_path: Path) -> None:
-    file = tmp_path / "votes.tsv"
-    file.write_text("\n".join(lines(index)) + "\n")
-    without = tune.tune(index.snapshot, read_feedback(file, index.documents), force=True)
+def test_thumbs_down_alone_are_learned_from_and_counted(index: Index, feedback: Path) -> None:
+    without = tune.tune(index.snapshot, read_feedback(feedback, index.documents), force=True)
     assert tune.reset(index.snapshot)
     downs = [(text, index.search(text, 1)[0].document.id) for text in ("open file", "close file", "arithmetic mean")]
-    with file.open("a") as more:
+    with feedback.open("a") as more:
         more.writelines(f"# down\t{text}\t{id}\n" for text, id in downs)
-    tuned = tune.tune(index.snapshot, read_feedback(file, index.documents), force=True)
+    tuned = tune.tune(index.snapshot, read_feedback(feedback, index.documents), force=True)
     assert (without.wrong, tuned.wrong, tuned.wrong_alone, tuned.questions) == (0, 3, 3, without.questions)
     assert tuned.after != without.after
     assert "3 functions judged wrong, 3 of them" in tune.summary(tuned)
     assert "judged wrong" not in tune.summary(without)
 
 
-def test_tuning_writes_one_file_that_reset_removes(folder: Path, index: Index, tmp_path: Path) -> None:
-    file = tmp_path / "queries.tsv"
-    file.write_text("\n".join(lines(index)))
+def test_tuning_writes_one_file_that_reset_removes(folder: Path, feedback: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    result = CliRunner().invoke(app, ["tune", "--from-feedback", str(file), "-i", str(folder), "--force"])
+    result = CliRunner().invoke(app, ["tune", "--from-feedback", str(feedback), "-i", str(folder), "--force"])
     assert result.exit_code == 0, result.output
     assert "5 folds" in result.stdout
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert {path.name for path in after.keys() - before.keys()} == {"tuned.json"}
     assert {path: after[path] for path in before} == before
     with Index.load(folder, verify=True) as tuned:
-        ranker, weights = cast(HybridRanker, tuned.ranker("hybrid")), load_weights(folder)
+        weights = load_weights(folder)
         assert weights
-        assert {name: asdict(ranker.weights)[name] for name in weights} == weights
+        assert {name: asdict(hybrid(tuned).weights)[name] for name in weights} == weights
         untuned = HybridRanker(calibrated=False)
         untuned.load(tuned.snapshot)
-        assert untuned.weights != ranker.weights
+        assert untuned.weights != hybrid(tuned).weights
     assert CliRunner().invoke(app, ["tune", "--reset", "-i", str(folder)]).exit_code == 0
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_builds_and_updates_keep_the_tuned_weights(tmp_path: Path) -> None:
-    source = tmp_path / "source" / "a.py"
-    source.parent.mkdir()
-    source.write_text('def open_file(path):\n    """Open a file."""\n    return open(path)\n')
-    with Index.build(source.parent, tmp_path / "index") as index:
-        assert cast(HybridRanker, index.ranker("hybrid")).weights.naming == DEFAULTS.naming
-    (tmp_path / "index" / "tuned.json").write_text('{"weights": {"naming": 0.35}}')
-    with Index.build(source.parent, tmp_path / "index") as index:
-        assert cast(HybridRanker, index.ranker("hybrid")).weights.naming == 0.35
-        assert tune.reset(index.snapshot)
-        assert not tune.reset(index.snapshot)
+def test_builds_keep_the_tuned_weights(tmp_path: Path) -> None:
+    root = corpus.write(tmp_path / "source")
+    for naming in (DEFAULTS.naming, 0.35):
+        with Index.build(root, tmp_path / "index") as index:
+            assert hybrid(index).weights.naming == naming
+        (tmp_path / "index" / "tuned.json").write_text('{"weights": {"naming": 0.35}}')
 
 
 def test_tuning_that_does_not_win_is_not_used_unless_it_is_forced(index: Index) -> None:
@@ -224,5 +198,5 @@ def test_tuning_that_does_not_win_is_not_used_unless_it_is_forced(index: Index) 
     tuned = tune.tune(index.snapshot, [*wrong, Feedback("arithmetic mean", (last,))])
     assert not tuned.written
     assert not load_weights(index.folder)
-    with pytest.raises(BadInput, match="9 queries with right functions are too few"):
+    with pytest.raises(BadInput, match="9 queries with right functions: too few"):
         tune.tune(index.snapshot, wrong[:9])

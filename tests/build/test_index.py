@@ -20,7 +20,6 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexNotFound
 from ncs.index import Filters, Index
 from ncs.search.rankers import ON_REQUEST, RANKERS
-from ncs.types import Query
 from tests import corpus
 
 ALWAYS = [name for name in RANKERS if name not in ON_REQUEST]
@@ -59,18 +58,10 @@ def test_exact_duplicates_are_one_hit_with_its_copies_listed(index: Index) -> No
 
 def test_code_words_and_lines_come_back_as_extracted(index: Index) -> None:
     document = index.search("read text file", ranker="bm25")[0].document
-    assert document.qualified_name == "read_text_file"
-    assert (document.start_line, document.end_line) == (4, 7)
+    assert (document.qualified_name, document.start_line, document.end_line) == ("read_text_file", 4, 7)
     assert document.code.startswith("def read_text_file(path")
     assert document.words["calls"] == ("open", "read")
     assert document.words["doc"] == ("Read a whole text file from disk.",)
-
-
-def test_a_run_has_every_query_and_the_ids_of_search(index: Index) -> None:
-    run = index.run([Query("1", "hide soft keyboard"), Query("2", "zzzz")], ranker="bm25", k=3)
-    assert list(run) == ["1", "2"]
-    assert list(run["1"]) == [hit.document.id for hit in index.search("hide soft keyboard", 3, ranker="bm25")]
-    assert run["2"] == {}
 
 
 def test_unknown_words_are_named_with_known_ones_of_near_spelling(index: Index) -> None:
@@ -92,14 +83,6 @@ def test_hits_and_their_confidence_do_not_depend_on_how_many_are_asked_for(index
     for k in (0, -1):
         with pytest.raises(BadInput, match="at least 1"):
             index.search("keyboard", k)
-
-
-def test_similar_functions_have_the_features_of_one_and_meet_the_filters(index: Index) -> None:
-    function = index.search("hide soft keyboard", 1)[0].document
-    similar = index.similar(function, language="java")
-    assert similar
-    assert all(0 < hit.score <= 1 and hit.document.language == "java" for hit in similar)
-    assert (similar[0].document.id, similar[0].score) == (function.id, 1.0)
 
 
 def test_the_same_input_gives_the_same_files(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from ncs.build.map import SIDE, make_map, project, sample
+from ncs.build.map import SIDE, VECTORS, Map, make_map, project, sample
 from ncs.cli.main import app as cli
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.serve.http.app import create_app
 from ncs.serve.http.settings import Settings
-from ncs.storage.map_files import VECTORS, Map
 from ncs.storage.vectors import VectorIndex, Vectors
 from tests import corpus
 
@@ -31,9 +30,8 @@ def folder(tmp_path: Path) -> Path:
 
 def clouds() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """Three clouds of 40 unit vectors, far from each other."""
-    drawn = np.random.default_rng(5)
-    centres = np.eye(3, 16)[np.repeat(np.arange(3), 40)]
-    vectors = (centres + 0.1 * drawn.standard_normal((120, 16))).astype(np.float32)
+    centers = np.eye(3, 16)[np.repeat(np.arange(3), 40)]
+    vectors = (centers + 0.1 * np.random.default_rng(5).standard_normal((120, 16))).astype(np.float32)
     unit: np.ndarray[tuple[int, int], np.dtype[np.float32]] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 
@@ -59,7 +57,7 @@ def test_a_sample_is_seeded_and_leaves_out_documents_without_words() -> None:
     assert set(sample(index, 5, 1).tolist()) < {0, 1, 3, 4, 6, 7}
     with pytest.raises(BadInput, match="4 points"):
         sample(index, 4, 1)
-    with pytest.raises(BadInput, match="1 documents"):
+    with pytest.raises(BadInput, match="1 document with vectors"):
         sample(Vectors([VectorIndex.build([vectors[:1]], 8)]), 5, 1)
 
 

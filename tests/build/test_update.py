@@ -7,6 +7,7 @@ import random
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -18,11 +19,12 @@ from ncs.build import file_cache, pipeline
 from ncs.build import update as updating
 from ncs.build.file_cache import FileCache
 from ncs.build.pipeline import PENDING_EMBEDDINGS
-from ncs.build.request import request_of
+from ncs.build.request import find_changes, request_of
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, IndexNotFound, SourceError
 from ncs.index import Index
 from ncs.sources import Skipped
+from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.snapshot import PENDING, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
@@ -48,8 +50,8 @@ def source(rng: random.Random) -> bytes:
     return "\n\n".join(parts).encode()
 
 
-def edit(root: Path, rng: random.Random) -> Path:
-    """One thing that people do to files; a path that it concerned."""
+def edit(root: Path, rng: random.Random) -> None:
+    """One thing that people do to files."""
     files = sorted(path for path in root.rglob("*.py"))
     one, other = rng.choice(files), rng.choice(files)
     fresh = root / rng.choice(("app", "lib/deep", "zoo")) / f"{rng.choice('abcxyz')}{rng.randint(0, 99)}.py"
@@ -59,7 +61,6 @@ def edit(root: Path, rng: random.Random) -> Path:
         one.write_bytes(source(rng))
     elif action == "add":
         fresh.write_bytes(source(rng))
-        return fresh
     elif action == "remove" and len(files) > 3:
         one.unlink()
     elif action == "rename":
@@ -72,7 +73,6 @@ def edit(root: Path, rng: random.Random) -> Path:
         os.utime(one)
     elif action == "copy":
         shutil.copy2(one, fresh)
-    return root
 
 
 def places(index: Index) -> dict[Location, str]:
@@ -101,16 +101,13 @@ def root(tmp_path: Path) -> Path:
 def assert_same_content(folder: Path, root: Path, fresh: Path) -> None:
     with Index.load(folder) as updated, Index.build(root, fresh, config=QUICK, workers=1) as built:
         assert places(updated) == places(built)
-        for key in ("files", "source_bytes", "broken", "broken_files", "repositories"):
-            if key != "repositories":
-                assert updated.description.counts[key] == built.description.counts[key], key
-        assert sorted(updated.description.counts["repositories"]) == sorted(built.description.counts["repositories"])
-        assert len(updated) + updated.description.counts["copies"] == len(built) + built.description.counts["copies"]
-        words = {name for place in places(built) for name in [place.qualified_name]}
-        for name in sorted(words)[:10]:
-            hits = updated.search(name, 3)
-            assert hits, name
-            assert hits[0].document.qualified_name == name
+        counts, fresh_counts = updated.description.counts, built.description.counts
+        for key in ("files", "source_bytes", "broken", "broken_files"):
+            assert counts[key] == fresh_counts[key], key
+        assert sorted(counts["repositories"]) == sorted(fresh_counts["repositories"])
+        assert len(updated) + counts["copies"] == len(built) + fresh_counts["copies"]
+        for name in sorted({place.qualified_name for place in places(built)})[:10]:
+            assert updated.search(name, 3)[0].document.qualified_name == name
     shutil.rmtree(fresh)
 
 
@@ -127,39 +124,32 @@ def assert_same_files(one: Index, other: Index) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "steps"), [(0, 2), *(pytest.param(seed, 6, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+    ("seed", "steps", "named"),
+    [
+        (0, 2, False),
+        pytest.param(1, 6, False, marks=pytest.mark.slow),
+        pytest.param(2, 6, False, marks=pytest.mark.slow),
+        pytest.param(5, 4, True, marks=pytest.mark.slow),
+    ],
 )
-def test_after_any_edits_an_update_holds_what_a_build_would_hold(
-    tmp_path: Path, root: Path, seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
+def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_would_hold(
+    tmp_path: Path, root: Path, seed: int, steps: int, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(updating, "COMPACT_SHARE", 100.0)
-    monkeypatch.setattr(updating, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(updating, "MAX_SEGMENTS", 4)
     rng = random.Random(seed)
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     for step in range(steps):
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and not named:
             monkeypatch.setattr(file_cache, "RACY", BELIEVED)
-        for _ in range(rng.randint(1, 4)):
-            edit(root, rng)
-        Index.update(tmp_path / "idx", workers=1)[0].close()
-        assert_same_content(tmp_path / "idx", root, tmp_path / f"fresh{step}")
-    assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
-
-
-@pytest.mark.slow
-def test_an_update_of_named_paths_holds_what_a_build_would_hold(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(updating, "COMPACT_SHARE", 100.0)
-    rng = random.Random(5)
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    for step in range(4):
         before = {path: path.read_bytes() for path in root.rglob("*.py")}
-        edit(root, rng)
+        for _ in range(1 if named else rng.randint(1, 4)):
+            edit(root, rng)
         after = {path: path.read_bytes() for path in root.rglob("*.py")}
         paths = [path for path in {*before, *after} if before.get(path) != after.get(path)]
-        Index.update(tmp_path / "idx", workers=1, paths=paths)[0].close()
+        Index.update(tmp_path / "idx", workers=1, paths=paths if named else None)[0].close()
         assert_same_content(tmp_path / "idx", root, tmp_path / f"fresh{step}")
+    assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
 
 
 def test_a_compaction_equals_a_build_byte_for_byte(tmp_path: Path, root: Path) -> None:
@@ -182,39 +172,49 @@ def test_much_change_makes_one_segment_again(tmp_path: Path, root: Path) -> None
     assert description.tombstones is None
 
 
-def test_scores_of_old_documents_stay_as_they_are_until_compaction(tmp_path: Path, root: Path) -> None:
-    with Index.build(root, tmp_path / "idx", config=QUICK, workers=1) as before:
-        scores = {hit.document.id: hit.score for hit in before.search("certain", 5, ranker="bm25")}
-    (root / "app" / "other.py").write_text("def other_one(x):\n    return certain(sure(x))\n")
-    with Index.update(tmp_path / "idx", workers=1)[0] as updated:
-        assert len(updated.snapshot.segments) == 2
-        hits = {hit.document.id: hit.score for hit in updated.search("certain", 5, ranker="bm25")}
-    assert len(hits) == len(scores) + 1
-    assert {id: hits[id] for id in scores} == scores
+def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_and_old_readers(
+    tmp_path: Path, root: Path
+) -> None:
+    (root / "app" / "late.py").write_text("def late_one(x):\n    return leave(x)\n")
+    folder = tmp_path / "idx"
+    with Index.build(root, folder, config=QUICK, workers=1) as reader:
+        expected = places(reader)
+        scores = {hit.document.id: hit.score for hit in reader.search("certain", 5, ranker="bm25")}
+        (root / "app" / "late.py").unlink()
+        (root / "lib" / "new.py").write_text("def frobnicate(x):\n    return certain(zibble(x))\n")
+        with Index.update(folder, workers=1)[0] as updated:
+            assert len(updated.snapshot.segments) == 2
+            hits = {hit.document.id: hit.score for hit in updated.search("certain", 5, ranker="bm25")}
+            assert len(hits) == len(scores) + 1
+            assert {id: hits[id] for id in scores} == scores  # until compaction
+            for ranker in ("bm25", "hybrid", "rrf"):
+                assert updated.search("frobnicate zibble", 1, ranker=ranker)[0].document.name == "frobnicate", ranker
+            assert updated.unknown_words("frobnicate") == {}
+            assert [hit.document.path for hit in updated.search("certain", path="new.py")] == ["lib/new.py"]
+            assert updated.search("leave", path="late.py") == []
+            assert updated.documents.row_of("src/app/late.py:1") is None
+        Index.update(folder, workers=1, compact=True)[0].close()
+        assert reader.search("leave", 1)[0].document.name == "late_one"
+        assert places(reader) == expected
 
 
-def test_a_new_word_is_found_by_all_rankers_that_know_words(tmp_path: Path, root: Path) -> None:
+def many(folder: Path, **files: str) -> Path:
+    """These files beside thirty others, so that an update of a few does not compact."""
+    others = {f"z{number}.py": f"def thing_{number}(x):\n    return y{number}(x)\n" for number in range(30)}
+    return gitrepo.write(folder, {**{f"{name}.py": code for name, code in files.items()}, **others})
+
+
+def test_copies_take_over_with_their_own_comments_when_the_original_goes(tmp_path: Path) -> None:
+    body = "def shared_thing(x):\n    # {}\n    return go(x, 'far')\n"
+    root = many(tmp_path / "src", **{name: body.format(name * 3) for name in "abc"})
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    (root / "app" / "quux.py").write_text("def frobnicate(x):\n    return zibble(x)\n")
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        for ranker in ("bm25", "hybrid", "rrf"):
-            assert index.search("frobnicate zibble", 1, ranker=ranker)[0].document.name == "frobnicate", ranker
-        assert index.unknown_words("frobnicate") == {}
-
-
-def test_a_copy_survives_its_original(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        (tmp_path / "src").mkdir(exist_ok=True)
-        (tmp_path / "src" / f"{name}.py").write_text("def shared_thing(x):\n    return go(x, 'far')\n")
-    for number in range(30):
-        (tmp_path / "src" / f"z{number}.py").write_text(f"def thing_{number}(x):\n    return y{number}(x)\n")
-    Index.build(tmp_path / "src", tmp_path / "idx", config=QUICK, workers=1).close()
-    (tmp_path / "src" / "a.py").unlink()
+    (root / "a.py").unlink()
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert len(index.snapshot.segments) == 2
         (document,) = [hit.document for hit in index.search("shared_thing", 1)]
-        assert {document.path, *(copy.path for copy in document.copies)} == {"b.py", "c.py"}
-    (tmp_path / "src" / "c.py").write_text("def another_thing(x):\n    return x\n")
+        assert (document.path, [copy.path for copy in document.copies]) == ("b.py", ["c.py"])
+        assert document.words["comments"] == ("bbb",)
+    (root / "c.py").write_text("def another_thing(x):\n    return x\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         (document,) = [hit.document for hit in index.search("shared_thing", 1)]
         assert (document.path, document.copies) == ("b.py", ())
@@ -222,46 +222,13 @@ def test_a_copy_survives_its_original(tmp_path: Path) -> None:
 
 def test_the_same_function_in_an_old_and_a_new_segment_is_one_hit(tmp_path: Path) -> None:
     code = "def shared_thing(path, mode):\n    with open_file(path, mode) as handle:\n        return read_all(handle)\n"
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text(code)
-    for number in range(30):
-        (tmp_path / "src" / f"z{number}.py").write_text(f"def thing_{number}(x):\n    return y{number}(x)\n")
-    Index.build(tmp_path / "src", tmp_path / "idx", config=QUICK, workers=1).close()
-    (tmp_path / "src" / "b.py").write_text(code)
+    root = many(tmp_path / "src", a=code)
+    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
+    (root / "b.py").write_text(code)
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert len(index.snapshot.segments) == 2
         names = [hit.document.name for hit in index.search("shared thing open file", 5)]
         assert names.count("shared_thing") == 1
-
-
-def test_filters_see_new_documents_and_no_dead_ones(tmp_path: Path, root: Path) -> None:
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    (root / "app" / "sure.py").unlink()
-    (root / "lib" / "late.py").write_text("def sure_thing(x):\n    return certain(x)\n")
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        assert [hit.document.path for hit in index.search("certain", path="late.py")] == ["lib/late.py"]
-        assert index.search("certain", path="sure.py") == []
-        assert index.documents.row_of("src/app/sure.py:1") is None
-
-
-def test_an_update_that_finds_nothing_new_commits_nothing(tmp_path: Path, root: Path) -> None:
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    number = read_description(tmp_path / "idx").number
-    index, changes = Index.update(tmp_path / "idx", workers=1)
-    index.close()
-    assert not changes
-    assert changes.unchanged == index.description.counts["files"]
-    assert read_description(tmp_path / "idx").number == number
-
-
-def test_a_reader_keeps_its_snapshot_while_updates_commit(tmp_path: Path, root: Path) -> None:
-    with Index.build(root, tmp_path / "idx", config=QUICK, workers=1) as reader:
-        expected = places(reader)
-        (root / "app" / "sure.py").unlink()
-        Index.update(tmp_path / "idx", workers=1)[0].close()
-        Index.update(tmp_path / "idx", workers=1, compact=True)[0].close()
-        assert reader.search("certain", 1)[0].document.name == "sure"
-        assert places(reader) == expected
 
 
 def test_an_index_without_code_is_updated_by_a_build(tmp_path: Path, root: Path) -> None:
@@ -288,22 +255,22 @@ def test_what_cannot_be_updated_is_refused_with_a_remedy(tmp_path: Path) -> None
     Index.load(tmp_path / "idx").close()
 
 
-@pytest.mark.parametrize("stamps", ["believed", "racy"])
-def test_files_with_the_same_stamp_are_not_read_unless_it_is_from_just_before_the_build(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, stamps: str
+def test_files_with_the_same_stamp_are_not_read_and_an_update_that_finds_nothing_new_commits_nothing(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Index.build(root, tmp_path / "idx", config=QUICK, workers=1) as index:
-        if stamps == "believed":
-            monkeypatch.setattr(file_cache, "RACY", BELIEVED)
-        cache = FileCache(index.snapshot)
-        files = list(request_of(index.description, index.folder).files(Skipped(), cache.is_unchanged))
-        cache.close()
-    unchanged = [file for file in files if file.unchanged]
-    assert unchanged == (files if stamps == "believed" else [])
+        request, number = request_of(index.description, index.folder), index.description.number
+        for racy, expected in ((file_cache.RACY, False), (BELIEVED, True)):
+            monkeypatch.setattr(file_cache, "RACY", racy)
+            cache = FileCache(index.snapshot)
+            assert {file.unchanged for file in request.files(Skipped(), cache.is_unchanged)} == {expected}
+            cache.close()
     os.utime(root / "app" / "sure.py", ns=(1, 1))  # another stamp, the same content
-    number = read_description(tmp_path / "idx").number
-    assert not Index.update(tmp_path / "idx", workers=1)[1]
-    assert read_description(tmp_path / "idx").number == number
+    updated, changes = Index.update(tmp_path / "idx", workers=1)
+    with updated:
+        assert not changes
+        assert changes.unchanged == updated.description.counts["files"]
+        assert updated.description.number == number
 
 
 def test_a_file_that_changed_within_the_grain_of_the_clock_is_seen(tmp_path: Path) -> None:
@@ -320,34 +287,59 @@ def test_a_file_that_changed_within_the_grain_of_the_clock_is_seen(tmp_path: Pat
 
 def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_path: Path) -> None:
     root = tmp_path / "repos"
-    work = gitrepo.repository(
-        root / "work", {"a.py": "def alpha(x):\n    return go(x)\n", "b.py": "def beta(): pass\n"}
-    )
-    gitrepo.git(work, "switch", "-q", "-c", "other")
-    gitrepo.commit(work, {"a.py": "def gamma(x):\n    return stay(x)\n"})
-    origin = gitrepo.repository(
-        tmp_path / "origin",
-        {"c.py": "def delta(x):\n    return leave(x)\n", "d.py": "def same(x):\n    return on(x)\n"},
-    )
-    gitrepo.git(root, "clone", "-q", "--bare", str(origin), str(root / "bare.git"))
 
-    def pack(code: str) -> None:
+    def function(name: str) -> str:
+        return f"def {name}(x):\n    return go(x, '{name}')\n"
+
+    def pack(name: str) -> None:
         with zipfile.ZipFile(root / "old.zip", "w") as archive:
-            archive.writestr("old/e.py", code)
-            archive.writestr("old/f.py", "def zeta(x):\n    return rest(x)\n")
+            archive.writestr("old/e.py", function(name))
+            archive.writestr("old/f.py", function("zeta"))
 
-    pack("def eta(x):\n    return begin(x)\n")
+    work = gitrepo.repository(root / "work", {"a.py": function("alpha"), "b.py": function("beta")})
+    gitrepo.git(work, "switch", "-q", "-c", "other")
+    gitrepo.commit(work, {"a.py": function("gamma")})
+    origin = gitrepo.repository(tmp_path / "origin", {"c.py": function("delta"), "d.py": function("same")})
+    gitrepo.git(root, "clone", "-q", "--bare", str(origin), str(root / "bare.git"))
+    pack("eta")
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     gitrepo.git(work, "switch", "-q", "main")
-    gitrepo.commit(origin, {"c.py": "def epsilon(x):\n    return arrive(x)\n"})
+    gitrepo.commit(origin, {"c.py": function("epsilon")})
     gitrepo.git(root / "bare.git", "fetch", "-q", str(origin), "main:main")
-    pack("def theta(x):\n    return end(x)\n")
+    pack("theta")
     updated, changes = Index.update(tmp_path / "idx", workers=1)
     assert sorted(changes.changed) == ["bare/c.py", "old/e.py", "work/a.py"]
     assert (changes.added, changes.removed, changes.unchanged) == ((), (), 3)
     with updated:
         names = {place.qualified_name for place in places(updated)}
     assert names == {"alpha", "beta", "epsilon", "same", "theta", "zeta"}
+
+
+def test_an_update_that_another_one_overtook_starts_again(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_later(folder: Path) -> AbstractContextManager[IndexWriter]:
+        monkeypatch.setattr(updating, "open_writer", open_writer)
+        (root / "zoo" / "second.py").write_text("def second_one(x):\n    return certain(x)\n")
+        Index.update(folder, workers=1, paths=[root / "zoo" / "second.py"])[0].close()
+        return open_writer(folder)
+
+    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
+    (root / "zoo" / "first.py").write_text("def first_one(x):\n    return certain(x)\n")
+    monkeypatch.setattr(updating, "open_writer", open_later)
+    with Index.update(tmp_path / "idx", workers=1, paths=[root / "zoo" / "first.py"])[0] as index:
+        assert {"first_one", "second_one"} <= {place.qualified_name for place in places(index)}
+
+
+def test_a_repository_with_another_name_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_cache, "RACY", BELIEVED)
+    roots = [
+        gitrepo.write(tmp_path / name / "lib", {f"{name}.py": f"def {name}(x):\n    return go(x)\n"}) for name in "ab"
+    ]
+    with Index.build(roots, tmp_path / "idx", config=QUICK) as index:
+        assert {place.repository for place in places(index)} == {"lib", "b/lib"}
+    with Index.build(roots[1:], tmp_path / "idx", config=QUICK) as index:
+        assert {place.repository for place in places(index)} == {"lib"}
 
 
 @pytest.mark.slow
@@ -358,6 +350,7 @@ def test_a_build_takes_unchanged_files_over_and_equals_a_fresh_one(
     root = corpus.write(tmp_path / "repos")
     Index.build(root, tmp_path / "idx", config=QUICK).close()
     (root / "tools" / "files.py").write_text("def brand_new(x):\n    return lemon(x)\n")
+    (root / "app" / "src" / "Network.java").write_text("class Network { void connect() { socket.open(); } }\n")
     for config in (QUICK, replace(QUICK, deduplicate=False)):
         with (
             Index.build(root, tmp_path / "idx", config=config) as again,
@@ -378,16 +371,6 @@ def test_an_index_of_another_version_of_the_extractor_is_built_again_by_an_updat
         number = index.description.number
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert index.description.number == number
-
-
-def test_the_copy_takes_over_with_its_own_comment_when_the_original_goes(tmp_path: Path) -> None:
-    body = "def same(x):\n    # {}\n    return go(x, 'there')\n"
-    root = gitrepo.write(tmp_path / "src", {"a.py": body.format("first"), "b.py": body.format("second")})
-    Index.build(root, tmp_path / "idx", config=QUICK).close()
-    (root / "a.py").unlink()
-    with Index.update(tmp_path / "idx")[0] as index:
-        (document,) = index.documents.documents(index.documents.rows().tolist())
-        assert (document.path, document.words["comments"], document.copies) == ("b.py", ("second",), ())
 
 
 @pytest.mark.slow
@@ -416,51 +399,43 @@ def test_the_command_says_what_changed(tmp_path: Path) -> None:
     assert "nothing changed, 2 files unchanged" in ncs("update", "-i", "idx", cwd=tmp_path).stderr
 
 
-def test_a_first_build_answers_by_words_while_vectors_are_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [None, *(pytest.param(each, marks=pytest.mark.slow) for each in ("build", "update"))])
+def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finished_by_the_next_if_it_ends_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str | None
 ) -> None:
     monkeypatch.setattr(pipeline, "EARLY", 1)
+    root, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
     answers: list[Answer] = []
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         if stage == "training embeddings":
-            with Index.load(tmp_path / "idx", verify=True) as unfinished:
+            with Index.load(folder, verify=True) as unfinished:
                 answers.append(ask(unfinished, "hide soft keyboard", ranker="hybrid"))
+            if ends:
+                raise KeyboardInterrupt
         yield from items
 
-    root = corpus.write(tmp_path / "repos")
-    with (
-        Index.build(root, tmp_path / "idx", config=QUICK, track=track) as index,
-        Index.build(root, tmp_path / "fresh", config=QUICK) as fresh,
-    ):
-        assert ask(index, "hide soft keyboard", ranker="hybrid")["notes"] == []
-        assert len(list((tmp_path / "idx" / "segments").iterdir())) == 1
-        assert_same_files(index, fresh)
+    with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
+        Index.build(root, folder, config=QUICK, track=track).close()
     (answer,) = answers
     assert answer["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert answer["notes"] == [PENDING_EMBEDDINGS]
-
-
-@pytest.mark.parametrize("again", ["build", "update"])
-@pytest.mark.slow
-def test_a_first_build_that_ended_before_its_vectors_were_learned_is_finished_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
-) -> None:
-    monkeypatch.setattr(pipeline, "EARLY", 1)
-
-    def stop(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-        if stage == "training embeddings":
-            raise KeyboardInterrupt
-        yield from items
-
-    root = corpus.write(tmp_path / "repos")
-    with pytest.raises(KeyboardInterrupt):
-        Index.build(root, tmp_path / "idx", config=QUICK, track=stop)
-    Index.load(tmp_path / "idx", verify=True).close()  # it answers
-    if again == "build":
-        Index.build(root, tmp_path / "idx", config=QUICK).close()
-    else:
-        assert not Index.update(tmp_path / "idx")[1]
-    with Index.load(tmp_path / "idx") as index, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
+    if ends == "build":
+        Index.build(root, folder, config=QUICK).close()
+    elif ends == "update":
+        assert not Index.update(folder)[1]
+    with Index.load(folder) as index, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
+        assert ask(index, "hide soft keyboard", ranker="hybrid")["notes"] == []
+        assert len(list((folder / "segments").iterdir())) == 1
         assert PENDING not in index.description.counts
         assert_same_files(index, fresh)
+
+
+def test_a_search_for_changes_that_runs_out_of_time_reports_no_file_as_removed(tmp_path: Path) -> None:
+    root = corpus.write(tmp_path / "repos")
+    with Index.build(root, tmp_path / ".ncs", config=QUICK) as index:
+        request = request_of(index.snapshot.description, index.folder)
+        next(root.rglob("*.java")).unlink()
+        assert len(find_changes(index.snapshot, request).changes.removed) == 1
+        difference = find_changes(index.snapshot, request, seconds=-1)
+        assert (difference.complete, difference.changes.removed) == (False, ())

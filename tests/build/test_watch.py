@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from ncs.build.watch import AGAIN, LOOK, Follower, watch
+from ncs.build import watch as watching_module
+from ncs.build.request import Changes
+from ncs.build.update import update
+from ncs.build.watch import INTERVAL, RETRY, Follower, watch
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, IndexNotFound, MissingExtra
 from ncs.extract import extract
@@ -49,46 +52,6 @@ def find(folder: Path, name: str) -> None:
     until(lambda: name in names(folder))
 
 
-class Watched:
-    """`ncs watch` in a process; lines: what it said so far."""
-
-    def __init__(self, folder: Path) -> None:
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ncs.cli", "watch", "-i", str(folder)],
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore it
-        )
-        self._reading = threading.Thread(target=self._read, daemon=True)
-        self._reading.start()
-        until(lambda: bool(self.lines))
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as lines:
-            for line in lines:
-                self.lines.append(line.rstrip())
-
-    def interrupted(self) -> int:
-        """The exit status after ctrl-c."""
-        self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(LONG)
-        self._reading.join(LONG)
-        return status
-
-
-@contextmanager
-def watched(folder: Path) -> Iterator[Watched]:
-    """It is killed at the end, where it still runs."""
-    process = Watched(folder)
-    try:
-        yield process
-    finally:
-        process.process.kill()
-        process.process.wait()
-
-
 @contextmanager
 def watching(folder: Path) -> Iterator[list[str]]:
     """`watch` in a thread; what it says."""
@@ -109,26 +72,39 @@ def watching(folder: Path) -> Iterator[list[str]]:
 def test_functions_that_are_saved_moved_and_removed_are_found_as_they_are_until_ctrl_c(
     tmp_path: Path, project: Path
 ) -> None:
-    folder = project / ".ncs"
-    with watched(folder) as process:
-        put(project / "lib" / "cats.py", "def feed_cat(cat):\n    return cat.eat()\n", tmp_path)
-        find(folder, "feed_cat")
-        (project / "private").mkdir()
-        (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
-        (project / "lib").rename(project / "moved")
-        (project / "moved" / "cats.py").unlink()
-        (project / "moved" / "dogs.py").write_text("def pat_dog(dog):\n    return dog.pat()\n")
-        find(folder, "pat_dog")
-        until(lambda: names(folder) == ["open_file", "pat_dog"])
-        until(lambda: "; 2 documents, " in process.lines[-1])  # its update is done
-        assert process.interrupted() == 130
-    assert process.lines[0].startswith(f"watching {project}: 2 documents")
-    assert process.lines[1].startswith("new: project/lib/cats.py; 3 documents, ")
-    assert process.lines[-1] == "stopped watching; the index is that of the last update"
+    folder, log = project / ".ncs", tmp_path / "log"
+    command = [sys.executable, "-m", "ncs.cli", "watch", "-i", str(folder)]
+    with log.open("w") as messages, subprocess.Popen(command, stderr=messages, preexec_fn=restore_ctrl_c) as process:
+        try:
+            until(lambda: log.read_text() != "")
+            put(project / "lib" / "cats.py", "def feed_cat(cat):\n    return cat.eat()\n", tmp_path)
+            find(folder, "feed_cat")
+            (project / "private").mkdir()
+            (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
+            (project / "lib").rename(project / "moved")
+            (project / "moved" / "cats.py").unlink()
+            (project / "moved" / "dogs.py").write_text("def pat_dog(dog):\n    return dog.pat()\n")
+            find(folder, "pat_dog")
+            until(lambda: names(folder) == ["open_file", "pat_dog"])
+            until(lambda: "; 2 documents, " in log.read_text().splitlines()[-1])  # its update is done
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LONG) == 130
+        finally:
+            process.kill()
+    first, second, *_, last = log.read_text().splitlines()
+    assert first.startswith(f"watching {project}: 2 documents")
+    assert second.startswith("new: project/lib/cats.py; 3 documents, ")
+    assert last.startswith("stopped watching")
     assert not list(folder.glob("*.part"))
     assert names(folder) == ["open_file", "pat_dog"]
 
 
+def restore_ctrl_c() -> None:
+    """Background jobs ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.slow
 def test_an_index_in_the_watched_folder_is_not_updated_because_it_was_updated(tmp_path: Path, project: Path) -> None:
     with watching(project / ".ncs") as said:
         put(project / "lib" / "dogs.py", "def pat_dog(dog):\n    return dog.pat()\n", tmp_path)
@@ -136,7 +112,7 @@ def test_an_index_in_the_watched_folder_is_not_updated_because_it_was_updated(tm
         number = snapshot_number(project / ".ncs")
         (project / "private").mkdir()
         (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
-        time.sleep(3 * LOOK / 1000)
+        time.sleep(3 * INTERVAL / 1000)
     assert [line.partition(":")[0] for line in said if not line.startswith("note")][1:] == ["changed"]
     assert snapshot_number(project / ".ncs") == number
 
@@ -159,9 +135,8 @@ def test_a_root_that_is_gone_is_named_once_and_followed_when_it_comes_back(tmp_p
         find(folder, "feed_cat")
         (project / "lib" / "cats.py").write_text("def groom_cat(cat):\n    return cat.purr()\n")
         find(folder, "groom_cat")
-    messages = [line for line in said if line.startswith("not updated")]
-    assert len(messages) == 2
-    assert all(line.startswith(f"not updated: there is no {project}") for line in messages)
+    assert sum(line.startswith(f"not updated: there is no {project}") for line in said) == 2
+    assert sum(line.startswith("not updated") for line in said) == 2
 
 
 @pytest.mark.slow
@@ -204,50 +179,56 @@ class Clock:
         return self.now
 
 
-def test_an_update_that_fails_is_one_line_and_is_tried_again_later_and_later(tmp_path: Path, project: Path) -> None:
+def follow(project: Path) -> tuple[Follower, Clock, list[str]]:
     said: list[str] = []
     clock = Clock()
     follower = Follower(project / ".ncs", said.append, clock)
     follower.step([])
+    return follower, clock, said
+
+
+def test_an_update_that_fails_is_one_line_and_is_tried_again_later_and_later(tmp_path: Path, project: Path) -> None:
+    follower, clock, said = follow(project)
     assert said == []
     (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
     with open_writer(project / ".ncs"):  # another build
         follower.step([str(project / "lib" / "cats.py")])
-        clock.now = AGAIN
+        clock.now = RETRY
         follower.step([])
     assert len(said) == 1
     assert said[0].startswith("not updated: another build is writing to")
     follower.step([])
     assert len(said) == 1
-    clock.now = 2 * AGAIN
+    clock.now = 2 * RETRY
     follower.step([])
     assert said[1].startswith("new: project/lib/cats.py")
 
 
-def test_what_git_and_builds_note_for_themselves_makes_no_update(project: Path) -> None:
-    clock = Clock()
-    follower = Follower(project / ".ncs", lambda line: None, clock)
-    follower.step([])
-    number = snapshot_number(project / ".ncs")
-    (project / "lib" / "cats.py").write_text("def feed_cat(cat):\n    return cat.eat()\n")
+def test_what_git_and_builds_note_for_themselves_makes_no_update(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count_update(folder: Path, *, paths: Sequence[Path] | None) -> Changes:
+        updates.append(paths)
+        return update(folder, paths=paths)
+
+    updates: list[Sequence[Path] | None] = []
+    follower, clock, _ = follow(project)
+    monkeypatch.setattr(watching_module, "update", count_update)
     clock.now = 100
     follower.step([str(project / ".git" / "index.lock"), str(project / ".ncs" / "snapshot.json")])
-    assert snapshot_number(project / ".ncs") == number
+    assert not updates
     follower.step([str(project / ".gitignore")])
-    assert snapshot_number(project / ".ncs") != number
+    assert updates == [[project / ".gitignore"]]
 
 
 def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
-    said: list[str] = []
-    follower = Follower(project / ".ncs", said.append, Clock())
+    follower, _, said = follow(project)
     for number in range(3):
         path = project / "lib" / f"more{number}.py"
-        path.write_text(
-            f"def zebra{number}(x):\n    return gnu{number}(x)\n\n\ndef yak{number}(x):\n    return emu(x)\n"
-        )
+        path.write_text(f"def zebra{number}(x):\n    return gnu{number}(emu(x))\n")
         follower.step([str(path)])
-    assert [line.startswith("note: ") for line in said] == [False, True, False, False]
-    assert "ncs update --retrain" in said[1]
+    (note,) = [line for line in said if line.startswith("note: ")]
+    assert "ncs update --retrain" in note
 
 
 def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path) -> None:

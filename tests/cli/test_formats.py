@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 import zipfile
+from functools import partial
 from pathlib import Path
 from socket import gethostname
+from typing import Protocol
 
 import pytest
-from typer.testing import CliRunner, Result
+from rich.cells import cell_len
 
-from ncs.cli.main import app
-from ncs.cli.output.hits import choose_format
-from ncs.errors import BadInput
 from ncs.index import Index
 from tests import corpus
+from tests.command import invoke
+from tests.waiting import LONG
 
 HIDE = "repos/app/src/Keyboards.java:11:24:    public static void hideSoftKeyboard(Activity activity) {"
-LONG = "def press_many_keys(keyboard, soft):\n" + "\n".join(f"    press_{i}(keyboard)" for i in range(40))
-LONG += "\n    soft.hide(keyboard)\n" + "\n".join(f"    wait_{i}()" for i in range(20)) + "\n    return soft\n"
+LONG_FUNCTION = "def press_many_keys(keyboard, soft):\n" + "\n".join(f"    press_{i}(keyboard)" for i in range(40))
+LONG_FUNCTION += "\n    soft.hide(keyboard)\n" + "\n".join(f"    wait_{i}()" for i in range(20)) + "\n    return soft\n"
 HOSTILE = 'def clear_evil_screen():\n    return "\x1b[2J\x07"  # \u202e reversed\r\n'
 WIDE = 'def 读取文件(path):\n    """' + "读取文件并返回文本内容" * 8 + '"""\n    return read_wide(path)\n'
+WIDE_LINE = "const 宽 = 1; function countPlanks(x) { return x; }\n"
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
+"""Colors, and links."""
+
+
+class Query(Protocol):
+    def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("formats")
     repos = corpus.write(folder / "repos")
-    (repos / "tools" / "long.py").write_text(LONG, encoding="utf-8")
+    (repos / "tools" / "long.py").write_text(LONG_FUNCTION, encoding="utf-8")
     (repos / "tools" / "hostile.py").write_text(HOSTILE, encoding="utf-8", newline="")
     (repos / "tools" / "wide.py").write_text(WIDE, encoding="utf-8")
+    (repos / "tools" / "wide.js").write_text(WIDE_LINE, encoding="utf-8")
     with zipfile.ZipFile(repos / "packed.zip", "w") as archive:
         archive.writestr("packed/dock.py", "def unique_archived_dock():\n    return 1\n")
     Index.build(repos, folder / ".ncs").close()
@@ -37,70 +53,57 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ncs(home: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    monkeypatch.chdir(home)
-    for name in ("NCS_INDEX", "NO_COLOR", "FORCE_COLOR", "COLORFGBG", "TTY_COMPATIBLE"):
+def query(home: Path, monkeypatch: pytest.MonkeyPatch) -> Query:
+    """`ncs query -k 1` on a terminal of 80 columns."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORFGBG", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    return CliRunner()
+    return partial(invoke, "query", "-k", "1", cwd=home, COLUMNS="80", TERM="xterm-256color")
 
 
-def asked(ncs: CliRunner, *arguments: str) -> Result:
-    found = ncs.invoke(app, ["query", *arguments])
-    if found.exception and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    return found
-
-
-def test_vimgrep_is_the_line_and_column_of_the_name_with_a_path_that_opens_from_here(ncs: CliRunner) -> None:
-    found = asked(ncs, "hide soft keyboard", "-k", "1", "--format", "vimgrep")
-    assert (found.exit_code, found.stdout) == (0, HIDE + "\n")
-    path = HIDE.partition(":")[0]
-    line = Path(path).read_text(encoding="utf-8").split("\n")[10]
+def test_vimgrep_is_the_line_and_column_in_bytes_of_the_name_with_a_path_that_opens_from_here(
+    query: Query, home: Path
+) -> None:
+    run = query("hide soft keyboard", "--format", "vimgrep")
+    assert (run.returncode, run.stdout) == (0, HIDE + "\n")
+    line = (home / HIDE.partition(":")[0]).read_text(encoding="utf-8").split("\n")[10]
     assert line[23:].startswith("hideSoftKeyboard")
+    assert query("count planks", "--format", "vimgrep").stdout == f"repos/tools/wide.js:1:25:{WIDE_LINE}"
 
 
-def test_the_column_of_vimgrep_counts_bytes(ncs: CliRunner) -> None:
-    found = asked(ncs, "read wide", "-k", "1", "--format", "vimgrep")
-    assert found.stdout == "repos/tools/wide.py:1:5:def 读取文件(path):\n"
-
-
-def test_what_lies_in_an_archive_cannot_be_opened_and_that_is_said_once(ncs: CliRunner) -> None:
-    found = asked(ncs, "unique archived dock", "-k", "1", "--format", "vimgrep")
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr == (
+def test_what_lies_in_an_archive_cannot_be_opened_which_is_said_once(query: Query) -> None:
+    run = query("unique archived dock", "--format", "vimgrep")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
         "ncs: 1 hit is not in a file here (moved, or in an archive or bare repository); use --format plain\n"
     )
-    assert asked(ncs, "unique archived dock", "-k", "1", "--format", "vimgrep", "-q").stderr == ""
+    assert query("unique archived dock", "--format", "vimgrep", "-q").stderr == ""
 
 
-def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -> None:
     source = tmp_path / "src" / "a.py"
     source.parent.mkdir()
     source.write_text('@cached("open_dock")\ndef open_dock():\n    return 1\n')
     Index.build(source.parent, tmp_path / ".ncs").close()
     source.write_text('\n\n@cached("open_dock")\ndef open_dock():\n    return 1\n')
-    monkeypatch.chdir(tmp_path)
-    found = asked(CliRunner(), "open dock", "-k", "1", "--format", "vimgrep", "--functions-only")
-    assert found.stdout == "src/a.py:4:5:def open_dock():\n"
+    run = invoke("query", "open dock", "-k", "1", "--format", "vimgrep", "--functions-only", cwd=tmp_path)
+    assert run.stdout == "src/a.py:4:5:def open_dock():\n"
 
 
-def test_no_format_is_plain_in_a_pipe_and_two_are_refused() -> None:
-    assert choose_format("vimgrep") == "vimgrep"
-    assert choose_format(None, as_json=True) == "json"
-    assert choose_format("jsonl", jsonl=True) == "jsonl"
-    with pytest.raises(BadInput, match=r"^--json and --jsonl cannot be used together$"):
-        choose_format(None, as_json=True, jsonl=True)
-    with pytest.raises(BadInput, match=r"^--format plain and --json cannot be used together$"):
-        choose_format("plain", as_json=True)
-    with pytest.raises(BadInput, match="unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep"):
-        choose_format("grep")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--json", "--jsonl"], "--json and --jsonl cannot be used together"),
+        (["--format", "plain", "--json"], "--format plain and --json cannot be used together"),
+        (["--format", "grep"], "unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep"),
+    ],
+)
+def test_two_formats_and_an_unknown_one_are_refused(query: Query, options: list[str], message: str) -> None:
+    run = query("x", *options)
+    assert (run.returncode, run.stderr) == (2, f"ncs: {message}\n")
 
 
-def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(ncs: CliRunner) -> None:
-    found = asked(ncs, "hide soft keyboard", "-k", "1", "--format", "table")
-    lines = found.stdout.splitlines()
+def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None:
+    lines = query("hide soft keyboard", "--format", "table").stdout.splitlines()
     assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  confidence 0\.\d\d", lines[0])
     assert lines[1:] == [
         "    app/src/Keyboards.java:11",
@@ -112,45 +115,85 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(ncs: CliRunner) -> No
         "    14 }",
         "",
     ]
+    wide = query("read wide", "--format", "table").stdout.splitlines()
+    assert max(map(cell_len, wide)) in (79, 80)  # a wide character does not fit the last column
+    assert wide[4].endswith("…")
 
 
-def test_colours_where_they_are_forced_come_with_a_link_to_the_line(
-    ncs: CliRunner, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    found = asked(ncs, "hide soft keyboard", "-k", "1").stdout
+def test_forced_colors_come_with_a_link_to_the_line(query: Query, home: Path) -> None:
+    output = query("hide soft keyboard", FORCE_COLOR="1").stdout
     address = f"file://{gethostname()}{home}/repos/app/src/Keyboards.java#11"
-    assert re.search(rf"\x1b\]8;id=\d+;{re.escape(address)}\x1b\\\x1b\[32mapp/src/Keyboards\.java:11", found)
-    archived = asked(ncs, "unique archived dock", "-k", "1").stdout
+    assert re.search(rf"\x1b\]8;id=\d+;{re.escape(address)}\x1b\\\x1b\[32mapp/src/Keyboards\.java:11", output)
+    archived = query("unique archived dock", FORCE_COLOR="1").stdout
     assert "\x1b[32mpacked/dock.py:1" in archived
     assert "\x1b]8" not in archived
 
 
-def test_of_a_long_function_the_line_with_most_words_of_the_question_is_shown(ncs: CliRunner) -> None:
-    shown = asked(ncs, "press many keys hide soft keyboard", "-k", "1", "--path", "long.py").stdout.splitlines()
-    assert shown[1] == "     1  def press_many_keys(keyboard, soft):"
-    assert "    42      soft.hide(keyboard)" in shown
-    assert len(shown) < 22
-    assert re.fullmatch(r"      \.\.\. \d+ more lines", shown[-2])
-
-
-def test_all_shows_every_line(ncs: CliRunner) -> None:
-    question = ["press many keys", "-k", "1", "--path", "long.py"]
-    shown = asked(ncs, *question, "-A").stdout.splitlines()
-    assert [line[8:] for line in shown[1:-1]] == LONG.rstrip("\n").split("\n")
-    assert asked(ncs, *question, "--all", "--format", "table").stdout.count("\n    63     return soft\n") == 1
+def test_of_a_long_function_the_line_with_most_words_of_the_query_is_shown_or_every_line(query: Query) -> None:
+    lines = query("press many keys hide soft keyboard", "--path", "long.py").stdout.splitlines()
+    assert lines[1] == "     1  def press_many_keys(keyboard, soft):"
+    assert "    42      soft.hide(keyboard)" in lines
+    assert len(lines) < 22
+    assert re.fullmatch(r"      \.\.\. \d+ more lines", lines[-2])
+    every = query("press many keys", "--path", "long.py", "-A").stdout.splitlines()
+    assert [line[8:] for line in every[1:-1]] == LONG_FUNCTION.rstrip("\n").split("\n")
+    table = query("press many keys", "--path", "long.py", "--all", "--format", "table").stdout
+    assert table.count("\n    63     return soft\n") == 1
 
 
 @pytest.mark.parametrize("form", ["plain", "table"])
-def test_controls_in_code_are_shown_and_not_obeyed(ncs: CliRunner, form: str) -> None:
-    found = asked(ncs, "clear evil screen", "-k", "1", "--format", form).stdout
-    assert '    return "␛[2J␇"  # � reversed' in found
-    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", found)
+def test_controls_in_code_are_shown_and_not_obeyed(query: Query, form: str) -> None:
+    output = query("clear evil screen", "--format", form).stdout
+    assert '    return "␛[2J␇"  # � reversed' in output
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", output)
 
 
-def test_wide_characters_are_cut_at_the_width_of_the_terminal(ncs: CliRunner) -> None:
-    from rich.cells import cell_len
+def in_terminal(arguments: list[str], cwd: Path, columns: int, **environment: str) -> str:
+    """The output of `ncs` in a terminal of this width."""
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as error:  # a container without /dev/pts
+        pytest.skip(f"no terminal: {error}")
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    env = {**inherited, "TERM": "xterm-256color", **environment}
+    command = [sys.executable, "-m", "ncs.cli", *arguments]
+    output = b""
+    with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        try:
+            while part := os.read(ours, 65536):
+                output += part
+        except OSError:  # the other end is closed
+            pass
+        process.wait(timeout=LONG)
+    os.close(ours)
+    return output.decode().replace("\r\n", "\n")
 
-    lines = asked(ncs, "read wide", "-k", "1", "--format", "table").stdout.splitlines()
-    assert max(map(cell_len, lines)) in (79, 80)  # a wide one does not fit the last column
-    assert lines[4].endswith("…")
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, columns: int) -> None:
+    output = in_terminal(["query", "hide soft keyboard", "-k", "2"], demo, columns)
+    marked = re.findall(r"\x1b\[[0-9;]*4(?:;[0-9;]*)?m([A-Za-z]+)", output)
+    assert {"hide", "Soft", "Keyboard"} <= set(marked)  # words inside identifiers
+    plain = ESCAPES.sub("", output)
+    assert max(len(line) for line in plain.split("\n")) <= columns
+    assert " 1  Keyboards.hideSoftKeyboard  confidence 0." in plain
+    assert re.search(r"\x1b\]8;id=\d+;file://[^/]*/.*/repos/app/src/Keyboards\.java#11\x1b\\", output)
+    assert "matched: hide, soft, keyboard" in plain
+    assert ("…" in plain) == (columns == 80)  # the long lines of the code are cut, not wrapped
+
+
+def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) -> None:
+    arguments = ["query", "how to hide the soft keyboard internationalization", "-k", "3", "--explain"]
+    output = in_terminal(arguments, demo, 50, NO_COLOR="1")
+    assert not re.search(r"\x1b\[(?:[0-9;]*;)?[349][0-7](?:;|m)", output)
+    plain = ESCAPES.sub("", output)
+    assert max(len(line) for line in plain.split("\n")) <= 50
+    assert " = lexical " in plain
+    assert "how-to query; words: hide, soft," in plain
+
+
+def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
+    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], demo, 80))
+    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], demo, 80))

@@ -1,18 +1,26 @@
-"""The parts of CodeSearchNet's pipeline one by one: licences, documentation, code, names, splits."""
+"""The parts of CodeSearchNet's pipeline one by one: licenses, documentation, code, names, splits."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections import Counter
+import json
 from pathlib import Path
 
 import pytest
 
-from corpora.codesearchnet.collect import Rules, collect, partition_of
-from corpora.codesearchnet.filters import CONSTRUCTOR, METHOD, TEST, comment_above, first_paragraph, read_code, unwanted
+from corpora.codesearchnet.filters import (
+    CONSTRUCTOR,
+    METHOD,
+    TEST,
+    comment_above,
+    first_paragraph,
+    read_code,
+    reason_to_drop,
+)
 from corpora.codesearchnet.licenses import ALLOWED, identify_license, license_expression, permits
+from corpora.codesearchnet.pipeline import Rules, collect, partition_of
 from corpora.codesearchnet.repositories import Repository
-from corpora.jsonl import read_rows
 from ncs.extract import extract
 from tests.gitrepo import write
 
@@ -21,17 +29,7 @@ MIT = """The MIT License (MIT)
 Copyright (c) 2020 Somebody Else
 
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
-documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
-rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
-persons to whom the Software is furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+documentation files (the "Software"), to deal in the Software without restriction
 """
 BSD = (
     "Redistribution and use in source and binary forms, with or without\nmodification, are permitted provided that "
@@ -41,13 +39,15 @@ NOTICE = 'Copyright 2020 X\n\nLicensed under the Apache License, Version 2.0 (th
 
 
 @pytest.mark.parametrize(
-    ("text", "licence"),
+    ("text", "license"),
     [
         (MIT, "MIT"),
         (MIT + "\n\nParts are by others:\n" + BSD + "Neither the name of X nor of Y\n" * 40, "MIT"),
         (NOTICE, "Apache-2.0"),
         (BSD + "Neither the name of the author may be used", "BSD-3-Clause"),
         (BSD, "BSD-2-Clause"),
+        ("Boost Software License - Version 1.0 - August 17th, 2003\n\nPermission is hereby granted", "BSL-1.0"),
+        ("is hereby granted, free of charge, to any person obtaining a copy of the Font Software", ""),
         ("PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2\n1. This LICENSE AGREEMENT is", "PSF-2.0"),
         (
             " GNU GENERAL PUBLIC LICENSE\n   Version 3, 29 June 2007\n ... GNU General Public License version 3",
@@ -58,8 +58,8 @@ NOTICE = 'Copyright 2020 X\n\nLicensed under the Apache License, Version 2.0 (th
         ("This work is licensed under CC BY-NC 4.0", ""),
     ],
 )
-def test_a_licence_is_known_by_its_text_or_by_its_first_sentence(text: str, licence: str) -> None:
-    assert identify_license(text) == licence
+def test_a_license_is_known_by_its_text_or_by_its_first_sentence(text: str, license: str) -> None:
+    assert identify_license(text) == license
 
 
 def test_several_licence_files_must_all_allow_it_and_unknown_ones_do_not_count_beside_known_ones() -> None:
@@ -70,7 +70,6 @@ def test_several_licence_files_must_all_allow_it_and_unknown_ones_do_not_count_b
     assert permits("Apache-2.0 AND MIT")
     assert not permits("Apache-2.0 AND MIT", frozenset(["MIT"]))
     assert not permits("unknown")
-    assert not permits("")
     assert all(permits(id) for id in ALLOWED)
 
 
@@ -159,11 +158,11 @@ def test_tokens_are_tree_sitters_leaves_without_comments_strings_as_one(
 def test_constructors_standard_methods_and_tests_of_the_six_languages_are_left_out(
     language: str, source: str, reasons: dict[str, str | None]
 ) -> None:
-    found = {
-        document.name or document.kind: unwanted(language, document.kind, document.name, document.qualified_name)
+    removed = {
+        document.name or document.kind: reason_to_drop(language, document.kind, document.name, document.qualified_name)
         for document in extract(source.encode(), language)
     }
-    assert found == reasons
+    assert removed == reasons
 
 
 DOCUMENTED = Path(__file__).parents[1] / "data" / "documented"
@@ -173,12 +172,13 @@ DOCUMENTED = Path(__file__).parents[1] / "data" / "documented"
 @pytest.mark.parametrize("path", sorted(path.name for path in DOCUMENTED.iterdir()))
 def test_the_first_paragraph_is_found_by_every_languages_own_convention(tmp_path: Path, path: str) -> None:
     write(tmp_path / "code", {path: (DOCUMENTED / path).read_bytes()})
-    collect(Repository("code", tmp_path / "code"), tmp_path / "work", Rules(any_licence=True))
+    collect(Repository("code", tmp_path / "code"), tmp_path / "work", Rules(any_license=True))
     [lines] = (tmp_path / "work").glob("*.jsonl.gz")
-    found = [(row.text("func_name").rpartition(".")[2].lower(), row.text("docstring")) for row in read_rows(lines)]
-    said = {"load.go": "Load reads the file.", "load.zig": "Reads the file. More."}.get(path, "Reads the file.")
-    assert found[0] == ("load", said)
-    assert found[1:] == ([("save", "Saves the file."), ("show", "Shows the file.")] if path == "load.js" else [])
+    rows = [json.loads(line.partition(b" ")[2]) for line in gzip.decompress(lines.read_bytes()).splitlines()]
+    documented = [(row["func_name"].rpartition(".")[2].lower(), row["docstring"]) for row in rows]
+    first = {"load.go": "Load reads the file.", "load.zig": "Reads the file. More."}.get(path, "Reads the file.")
+    more = [("save", "Saves the file."), ("show", "Shows the file.")] if path == "load.js" else []
+    assert documented == [("load", first), *more]
 
 
 def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_there_are() -> None:
@@ -186,9 +186,5 @@ def test_a_repository_is_in_the_partition_its_name_hashes_to_whatever_others_the
         place = int(hashlib.sha256(f"{seed}:{name.lower()}".encode()).hexdigest()[:16], 16) / 2**64
         return "train" if place < 0.8 else "valid" if place < 0.9 else "test"
 
-    names = [f"owner/name-{number}" for number in range(5000)]
+    names = [f"Owner/name-{number}" for number in range(500)]
     assert [partition_of(name, 3) for name in names] == [expected(name, 3) for name in names]
-    assert partition_of("Owner/Name") == partition_of("owner/name")
-    shares = Counter(partition_of(name) for name in names)
-    assert abs(shares["train"] / 5000 - 0.8) < 0.02
-    assert abs(shares["test"] / 5000 - 0.1) < 0.02

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.coir import read, read_all, read_task
+from corpora.coir import read, read_all
 from ncs.errors import BadInput
 from ncs.types import Query
 
@@ -77,18 +77,13 @@ def test_a_data_set_is_the_same_in_every_form(tmp_path: Path, form: object) -> N
     assert [each.qrels for each in read_all(tmp_path)] == [corpus.qrels]
 
 
-def test_a_task_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
-    as_fetched(tmp_path)
-    assert [corpus.name for corpus in read_task("cosqa", tmp_path)] == ["coir-cosqa"]
-    with pytest.raises(BadInput, match="there is no 'corpus' of CodeSearchNet-go"):
-        read_task("codesearchnet", tmp_path)
-
-
-def test_unknown_names_are_reported_with_the_known_ones(tmp_path: Path) -> None:
+def test_unknown_names_and_missing_parts_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no data set 'x'; choose from apps, cosqa"):
         read("x", tmp_path)
     with pytest.raises(BadInput, match=r"there is no data set of CoIR in .*python -m corpora fetch coir DATA"):
         read_all(tmp_path)
+    with pytest.raises(BadInput, match="there is no 'corpus' of CodeSearchNet-go"):
+        read("CodeSearchNet-go", tmp_path)
 
 
 def test_wrong_tables_are_reported_with_file_and_row(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Corpora: one shape, in and out of BEIR and TREC files, every wrong line told."""
+"""Corpora: one shape, in and out of BEIR and TREC files, every wrong line reported."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from corpora.program import read_program
 from corpora.trec import read_qrels, read_run, write_qrels, write_run
 from ncs.errors import BadInput
 from ncs.types import Document, Query
+from tests.corpora.test_codesearchnet_functions import release, url
+from tests.corpora.test_coir import as_fetched
+from tests.corpora.test_repo_search import FILES, IDS, row, write
+from tests.gitrepo import repository
 
 METHOD = 'public void hideKeyboard(View v) {\n  manager.hideSoftInput(v);\n  log("hidden");\n}'
 
@@ -31,28 +35,17 @@ def small() -> Corpus:
     return Corpus("small", queries, {"q1": {"repo/A.java:3": 2, "d": 0}, "q 2": {"b c": 1}}, documents)
 
 
-def test_a_beir_folder_gives_back_the_corpus_it_was_written_from(tmp_path: Path) -> None:
+def test_a_beir_folder_gives_back_its_corpus_whose_digest_changes_with_each_part(tmp_path: Path) -> None:
     corpus, folder = small(), tmp_path / "small"
     write_beir(corpus, folder)
     again = read_beir(folder)
     assert (again.name, again.queries, again.qrels) == (corpus.name, corpus.queries, corpus.qrels)
     assert list(again.documents()) == list(corpus.documents())
-    assert digest(again.documents(), again.queries, again.qrels) == digest(
-        corpus.documents(), corpus.queries, corpus.qrels
-    )
-
-
-def test_the_digest_changes_with_each_part_of_the_data() -> None:
-    corpus = small()
     documents, queries, qrels = list(corpus.documents()), corpus.queries, corpus.qrels
-    digests = {
-        digest(documents, queries, qrels),
-        digest(documents[:-1], queries, qrels),
-        digest(documents[::-1], queries, qrels),
-        digest(documents, queries[:1], qrels),
-        digest(documents, queries, {"q1": {"d": 1}}),
-    }
-    assert len(digests) == 5
+    assert digest(again.documents(), again.queries, again.qrels) == digest(documents, queries, qrels)
+    other_documents = digest(documents[:-1], queries, qrels), digest(documents[::-1], queries, qrels)
+    others = digest(documents, queries[:1], qrels), digest(documents, queries, {"q1": {"d": 1}})
+    assert len({digest(documents, queries, qrels), *other_documents, *others}) == 5
 
 
 def test_a_foreign_beir_folder_is_read_as_programs_of_its_language(tmp_path: Path) -> None:
@@ -124,7 +117,7 @@ def test_a_wrong_beir_file_is_an_error_of_one_line(tmp_path: Path, name: str, te
     assert "\n" not in str(caught.value)
 
 
-def test_a_truncated_gzip_file_is_told_to_be_damaged(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_reported_as_damaged(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"a": "' + bytes(range(65, 91)) * 2000 + b'"}\n')[:60])
     with pytest.raises(BadInput, match=r"rows\.jsonl\.gz is damaged"):
@@ -134,37 +127,24 @@ def test_a_truncated_gzip_file_is_told_to_be_damaged(tmp_path: Path) -> None:
 def test_a_whole_file_keeps_its_names_and_leaves_imports_out() -> None:
     file = f"import android.view.View;\n\n/** Helps. */\npublic class Keyboards {{\n  int count = 3;\n  {METHOD}\n}}\n"
     document = read_program(file, "java", id="x")
-    assert document.words["name"] == ("hideKeyboard",)
-    assert document.words["scope"] == ("Keyboards",)
+    assert (document.words["name"], document.words["scope"]) == (("hideKeyboard",), ("Keyboards",))
     assert document.qualified_name == "Keyboards.hideKeyboard"
     assert "android" not in document.words["identifiers"]
     assert document.code == file
 
 
-def test_bare_statements_are_read_as_the_body_of_a_function_without_a_name() -> None:
-    document = read_program('manager.hideSoftInput(v);\nlog("hidden");', "java", id="x")
-    assert document.words["calls"] == ("hideSoftInput", "log")
-    assert document.words["literals"] == ("hidden",)
-    assert not {"name", "scope"} & document.words.keys()
-    assert "__program__" not in str(document.words)
-    python = read_program('with open(path) as file:\n    print(file.read(), "done")', "python", id="x")
-    assert python.words["calls"] == ("open", "print", "read")
-    assert "__program__" not in str(python.words)
-
-
-def test_statements_beside_a_method_are_not_lost() -> None:
-    document = read_program(
-        f"View v = find();\nv.show();\nv.focus();\nv.grow();\nv.shrink();\n{METHOD}", "java", id="x"
-    )
-    calls = [name for name in document.words["calls"] if name != "hideKeyboard"]  # in statements it looks like one
+def test_members_and_statements_are_joined_in_source_order() -> None:
+    bare = read_program('with open(path) as file:\n    print(file.read(), "done")', "python", id="x").words
+    assert bare["calls"] == ("open", "print", "read")
+    assert not {"name", "scope"} & bare.keys()
+    assert "__program__" not in str(bare)
+    members = read_program(f"{METHOD}\nint two() {{ return twice(1); }}", "java", id="x")
+    assert members.words["name"] == ("hideKeyboard", "two")
+    assert members.words["calls"] == ("hideSoftInput", "log", "twice")
+    assert (members.start_line, members.end_line) == (1, 5)
+    mixed = read_program(f"View v = find();\nv.show();\nv.focus();\nv.grow();\nv.shrink();\n{METHOD}", "java", id="x")
+    calls = [name for name in mixed.words["calls"] if name != "hideKeyboard"]  # in statements it looks like one
     assert calls == ["find", "show", "focus", "grow", "shrink", "hideSoftInput", "log"]
-
-
-def test_the_words_of_several_members_are_joined_in_source_order() -> None:
-    document = read_program(f"{METHOD}\nint two() {{ return twice(1); }}", "java", id="x")
-    assert document.words["name"] == ("hideKeyboard", "two")
-    assert document.words["calls"] == ("hideSoftInput", "log", "twice")
-    assert (document.start_line, document.end_line) == (1, 5)
 
 
 def test_what_is_no_program_becomes_one_text() -> None:
@@ -189,42 +169,29 @@ def cosqa(folder: Path) -> set[str]:
 
 def nlp2api(folder: Path) -> set[str]:
     codes = [METHOD, "int a = b();", METHOD]
-    put(
-        folder / "eval_java_nlp2api.jsonl.gz",
-        [{"id": str(n), "query": f"how {n}", "code": code} for n, code in enumerate(codes)],
-    )
+    rows = [{"id": str(n), "query": f"how {n}", "code": code} for n, code in enumerate(codes)]
+    put(folder / "eval_java_nlp2api.jsonl.gz", rows)
     return {"0", "1", "2"}
 
 
 def codesearchnet(folder: Path) -> set[str]:
-    from tests.corpora.test_codesearchnet_challenge import release, url
-
     release(folder)
     return {url(1), url(2), url(4)}
 
 
 def coir(folder: Path) -> set[str]:
-    from tests.corpora.test_coir import as_fetched
-
     as_fetched(folder / "coir")
     return {"d1", "d2"}
 
 
 def repo_search(folder: Path) -> set[str]:
-    from tests.corpora.test_repo_search import FILES, IDS, row, write
-    from tests.gitrepo import repository
-
     repository(folder / "repositories/o+r", FILES)
     write(folder, row("o/r", 0, "main", ["core.py"]))
     return set(IDS)
 
 
 DATA: dict[str, Callable[[Path], set[str]]] = {
-    "cosqa": cosqa,
-    "nlp2api": nlp2api,
-    "codesearchnet": codesearchnet,
-    "coir": coir,
-    "repo_search": repo_search,
+    each.__name__: each for each in (cosqa, nlp2api, codesearchnet, coir, repo_search)
 }
 """name -> puts a small data set into a folder; the ids of its documents."""
 
@@ -235,27 +202,24 @@ def test_every_corpus_judges_only_documents_it_has(tmp_path: Path, name: str) ->
     (corpus,) = load_corpora(name, tmp_path)
     ids = {document.id for document in corpus.documents()}
     assert ids == expected
-    found = corpus.judged_run({query.id: dict.fromkeys(ids, 1.0) for query in corpus.queries})
-    assert all(grades.keys() <= found[query].keys() for query, grades in corpus.qrels.items())
+    run = corpus.judged_run({query.id: dict.fromkeys(ids, 1.0) for query in corpus.queries})
+    assert all(grades.keys() <= run[query].keys() for query, grades in corpus.qrels.items())
     assert corpus.name.startswith(name)
-
-
-def test_a_copy_of_the_gold_program_answers_too(tmp_path: Path) -> None:
-    nlp2api(tmp_path)
-    assert load_corpus("nlp2api", tmp_path).qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
+    if name == "nlp2api":  # a copy of the gold program answers too
+        assert corpus.qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
 
 
 def test_the_release_of_cosqa_is_read_where_it_is_all_there_is(tmp_path: Path) -> None:
     (tmp_path / "cosqa").mkdir()
     (tmp_path / "cosqa/code_idx_map.txt").write_text(json.dumps({"def f():\n    pass": 0, "def g():\n    call()": 7}))
-    asked = {"idx": "cosqa-train-3", "doc": "do g", "code": "def g():\n    call()", "retrieval_idx": 7}
-    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([asked]))
+    query = {"idx": "cosqa-train-3", "doc": "do g", "code": "def g():\n    call()", "retrieval_idx": 7}
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([query]))
     corpus = load_corpus("cosqa", tmp_path)
     assert corpus.queries == (Query("cosqa-train-3", "do g"),)
     assert corpus.qrels == {"cosqa-train-3": {"cosqa-code-7": 1}}
     assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-0", "f"), ("cosqa-code-7", "g")]
-    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**asked, "retrieval_idx": None}]))
-    with pytest.raises(BadInput, match=r"500\.json: query 1: no number in 'retrieval_idx'"):
+    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**query, "retrieval_idx": None}]))
+    with pytest.raises(BadInput, match=r"500\.json: query 1: 'retrieval_idx' is not a whole number"):
         load_corpus("cosqa", tmp_path)
 
 

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations, pairwise
-from pathlib import Path
+from itertools import combinations
 
-import numpy as np
 import pytest
 
-from corpora.__main__ import main
 from corpora.codesearchnet.duplicates import (
     EXACT,
     KEPT,
     MIN_IDENTIFIERS,
     NEAR,
     HeldOutFunctions,
-    Part,
     alike,
     duplicates,
     identifiers,
-    rows_of,
 )
 from corpora.codesearchnet.filters import read_code
 from corpora.pairs import Pair
-
-
-def write(
-    folder: Path, number: int, names: Sequence[Sequence[int]], digests: Sequence[bytes], pairs: Sequence[bool]
-) -> Part:
-    part = Part(folder / f"{number}.rows", folder / f"{number}.names")
-    part.rows.write_bytes(rows_of(names, digests, pairs).tobytes())
-    part.names.write_bytes(b"".join(np.array(each, "<u4").tobytes() for each in names))
-    return part
 
 
 def digest(number: int) -> bytes:
     return number.to_bytes(16, "little")
 
 
-def fates(
-    tmp_path: Path, names: Sequence[Sequence[int]], digests: Sequence[bytes], pairs: Sequence[bool], cut: int = 3
-) -> list[int]:
-    """Of functions that lie in several parts."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    bounds = [*range(0, len(names), cut), len(names)]
-    parts = [write(tmp_path, a, names[a:b], digests[a:b], pairs[a:b]) for a, b in pairwise(bounds)]
-    return [int(fate) for fate in duplicates(parts, scratch)]
+def fates(names: Sequence[Sequence[int]], digests: Sequence[bytes], pairs: Sequence[bool] = ()) -> list[int]:
+    return [int(fate) for fate in duplicates(names, digests, pairs or [True] * len(names))]
 
 
 def test_identifiers_are_names_without_keywords_numbers_and_strings() -> None:
@@ -68,25 +45,22 @@ def test_thresholds_are_allamanis_s_on_sets_and_on_multisets() -> None:
     assert not alike(Counter({1: 5, 2: 1}), Counter({1: 1, 2: 1}))  # sets alike, multisets 2 / 6
 
 
-def test_a_function_is_an_exact_duplicate_a_near_one_or_kept(tmp_path: Path) -> None:
+def test_a_function_is_an_exact_duplicate_a_near_one_or_kept() -> None:
     base = [*range(100, 130)]
     names = [base, base, [*base[:-1], 999], [*range(200, 230)], [1, 2, 3], [1, 2, 3], [1, 2, 4]]
     digests = [digest(n) for n in (1, 1, 2, 3, 4, 4, 5)]
-    assert fates(tmp_path, names, digests, [True] * 7) == [KEPT, EXACT, NEAR, KEPT, KEPT, EXACT, KEPT]
+    assert fates(names, digests) == [KEPT, EXACT, NEAR, KEPT, KEPT, EXACT, KEPT]
 
 
-def test_of_a_cluster_the_first_pair_is_kept_even_behind_functions_without_documentation(tmp_path: Path) -> None:
+def test_of_a_cluster_the_first_pair_is_kept_even_behind_functions_without_documentation() -> None:
     base = [*range(100, 130)]
     names = [base, [*base[:-1], 999], base]
-    assert fates(tmp_path, names, [digest(1), digest(2), digest(1)], [False, True, True]) == [NEAR, KEPT, NEAR]
+    assert fates(names, [digest(1), digest(2), digest(1)], [False, True, True]) == [NEAR, KEPT, NEAR]
 
 
-def test_fewer_identifiers_than_twenty_have_exact_duplicates_only(tmp_path: Path) -> None:
-    short = [*range(MIN_IDENTIFIERS - 1)]
-    assert fates(tmp_path, [short, short], [digest(1), digest(2)], [True, True]) == [KEPT, KEPT]
-    (tmp_path / "long").mkdir()
-    long = [*range(MIN_IDENTIFIERS)]
-    assert fates(tmp_path / "long", [long, long], [digest(1), digest(2)], [True, True]) == [KEPT, NEAR]
+def test_fewer_identifiers_than_twenty_have_exact_duplicates_only() -> None:
+    for size, fate in (MIN_IDENTIFIERS - 1, KEPT), (MIN_IDENTIFIERS, NEAR):
+        assert fates([[*range(size)]] * 2, [digest(1), digest(2)]) == [KEPT, fate]
 
 
 def random_functions(count: int, seed: int) -> list[list[int]]:
@@ -104,7 +78,7 @@ def random_functions(count: int, seed: int) -> list[list[int]]:
     return functions
 
 
-def test_clusters_are_those_of_all_pairs_that_are_alike(tmp_path: Path) -> None:
+def test_clusters_are_those_of_all_pairs_that_are_alike() -> None:
     """Counted by all pairs; MinHash may miss a pair with .2 %, which here it does not."""
     names = random_functions(160, 1)
     counted = [Counter(each) for each in names]
@@ -115,7 +89,7 @@ def test_clusters_are_those_of_all_pairs_that_are_alike(tmp_path: Path) -> None:
             cluster = [new if each == old else each for each in cluster]
     expected = [KEPT if cluster[row] == row else NEAR for row in range(len(names))]
     assert NEAR in expected
-    assert fates(tmp_path, names, [digest(n) for n in range(len(names))], [True] * len(names), 50) == expected
+    assert fates(names, [digest(n) for n in range(len(names))]) == expected
 
 
 def pair(query: str, code: str) -> Pair:
@@ -160,24 +134,3 @@ def test_every_near_duplicate_is_found() -> None:
         assert (held_out.overlap(pair("something else", function(names))) is not None) == expected or names in samples
         positives += expected
     assert 30 < positives < 270
-
-
-def test_the_command_says_how_many_pairs_were_left_out_and_why(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "corpus" / "python" / "final" / "jsonl" / "train"
-    folder.mkdir(parents=True)
-    said = [("Adds two numbers.", "def x(a):\n    return a"), ("Takes b from a.", "def sub(a, b):\n    return a - b")]
-    fields = {"repo": "r", "path": "p", "func_name": "f", "language": "python", "sha": "0", "partition": "train"}
-    rows = [
-        {**fields, "original_string": c, "code": c, "code_tokens": c.split(), "docstring": d, "url": d,
-         "docstring_tokens": d.split()}
-        for d, c in said
-    ]  # fmt: skip
-    (folder / "python_train_0.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
-    (tmp_path / "kept.jsonl").write_text(json.dumps({"code": HELD_OUT, "language": "python"}) + "\n")
-    out = tmp_path / "pairs.jsonl"
-    command = ["codesearchnet", "pairs", str(tmp_path / "corpus"), str(out), "--apart", str(tmp_path / "kept.jsonl")]
-    assert main(command) == 0
-    assert capsys.readouterr().out == "1 pairs; left out as like kept.jsonl: 1 documentation\n"
-    assert [json.loads(line)["query"] for line in out.read_text().splitlines()] == ["Takes b from a."]

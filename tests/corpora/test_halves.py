@@ -8,7 +8,6 @@ import pytest
 
 from corpora import load_corpora
 from corpora.__main__ import main
-from corpora.corpus import read_beir, write_beir
 from corpora.halves import halves
 from ncs.errors import BadInput
 
@@ -30,38 +29,26 @@ def tree(tmp_path: Path) -> Path:
 
 def test_the_first_half_asks_for_the_second_and_the_longer_one_answers(tree: Path) -> None:
     corpus = halves([tree], "python")
-    documents = {document.id: document for document in corpus.documents()}
-    asked = {query.id: query.text for query in corpus.queries}
+    answers = {document.id: document.code.split("\n") for document in corpus.documents()}
+    questions = {query.id: query.text.split("\n") for query in corpus.queries}
     # too short, too long, of another language, and twice the same function are no questions
-    assert {id.partition(":")[0] for id in documents} == {"proj/b.py"}
-    assert len(documents) == 2
-    second = next(id for id, text in asked.items() if text.startswith("def second"))
-    lines = function("second", 8).rstrip().split("\n")
-    assert asked[second].split("\n") == lines[:4]
-    assert documents[second].code.split("\n") == lines[4:]
-    first = next(id for id in asked if id != second)
-    assert (len(asked[first].split("\n")), len(documents[first].code.split("\n"))) == (4, 5)
-    assert corpus.qrels == {id: {id: 1} for id in asked}
+    assert {id.partition(":")[0] for id in answers} == {"proj/b.py"}
+    whole = {tuple(questions[id] + answers[id]): len(questions[id]) for id in answers}
+    assert whole == {tuple(function(name, n).rstrip().split("\n")): 4 for name, n in (("first", 9), ("second", 8))}
+    assert corpus.qrels == {id: {id: 1} for id in questions}
 
 
 def test_the_command_writes_a_folder_that_is_read_back(tree: Path, tmp_path: Path) -> None:
-    assert main(["halves", str(tree), str(tmp_path / "out"), "--language", "python", "--queries", "1"]) == 0
-    read = read_beir(tmp_path / "out" / "halves-python")
-    corpus = halves([tree], "python", queries=1)
-    assert list(read.queries) == list(corpus.queries)
-    assert [dict(document.words) for document in read.documents()] == [
-        dict(document.words) for document in corpus.documents()
-    ]
-
-
-def test_a_folder_of_such_folders_is_all_of_them(tree: Path, tmp_path: Path) -> None:
     for language in ("python", "javascript"):
-        write_beir(halves([tree], language), tmp_path / "all" / f"halves-{language}")
-    found = load_corpora(str(tmp_path / "all"))
-    assert [(corpus.name, len(corpus.queries)) for corpus in found] == [("halves-javascript", 1), ("halves-python", 2)]
+        assert main(["halves", str(tree), str(tmp_path / "out"), "--language", language, "--queries", "1"]) == 0
+    javascript, python = load_corpora(str(tmp_path / "out"))
+    assert (javascript.name, len(javascript.queries)) == ("halves-javascript", 1)
+    corpus = halves([tree], "python", queries=1)
+    assert list(python.queries) == list(corpus.queries)
+    assert [dict(each.words) for each in python.documents()] == [dict(each.words) for each in corpus.documents()]
 
 
-def test_a_language_that_is_not_read_and_a_tree_without_functions_are_said_in_a_line(tree: Path) -> None:
+def test_an_unknown_language_and_a_tree_without_functions_are_reported_in_a_line(tree: Path) -> None:
     with pytest.raises(BadInput, match="no language called 'klingon'; choose from "):
         halves([tree], "klingon")
     with pytest.raises(BadInput, match="no function of 8 to 80 lines of ruby in "):

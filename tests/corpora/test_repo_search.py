@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from corpora import load_corpus
 from corpora.corpus import write_beir
-from corpora.download import RemoteFile
 from corpora.jsonl import read_rows
-from corpora.repo_search import OWN_ROWS, ROWS, archives, corpora, read
+from corpora.repo_search import OWN_ROWS, ROWS, corpora, read
 from evaluation.measures import evaluate
 from ncs.errors import BadInput
 from tests.gitrepo import bare, commit, git, repository
@@ -51,91 +48,55 @@ def test_functions_below_the_root_are_read_at_the_pinned_revision(tmp_path: Path
     assert [document.id for document in documents] == IDS
     assert [document.path for document in documents] == ["core.py"] * 3 + ["sub/core.py"]
     assert {document.repository for document in documents} == {"o/r"}
-    assert task.files == {"r-0": {"core.py": 1}, "r-1": {"sub/core.py": 1}}
+    assert task.corpus.qrels == {"r-0": {"core.py": 1}, "r-1": {"sub/core.py": 1}}
     assert [query.text for query in task.corpus.queries] == ["question 0", "question 1"]
 
 
 def test_a_bare_repository_without_the_revision_is_read_at_head_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "o+r").mkdir()
     bare(tmp_path / "o+r/repo", FILES)
-    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]))
-    (task,) = read(data, tmp_path)
+    (task,) = read(write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"])), tmp_path)
     assert task.note == "o/r has no revision 000000000000; read at its HEAD."
     assert len(list(task.corpus.documents())) == 4
 
 
-def test_an_archive_of_the_revision_serves_as_well(tmp_path: Path) -> None:
-    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]))
-    (data / "repositories").mkdir()
-    with zipfile.ZipFile(data / "repositories/o+r.zip", "w") as archive:
-        for path, text in FILES.items():
-            archive.writestr(f"r-{'0' * 40}/{path}", text)
-    (task,) = read(data)
-    assert task.note == ""
-    assert [document.id for document in task.corpus.documents()] == IDS
-    assert archives(data, "http://127.0.0.1") == [RemoteFile(f"http://127.0.0.1/o/r/archive/{'0' * 40}.zip", "o+r.zip")]
-
-
 def test_a_repository_in_no_language_that_is_read_says_so_and_is_no_corpus(tmp_path: Path) -> None:
-    plain = repository(tmp_path / "repositories/o+plain", {"notes.nolanguage": "x"})
-    code = repository(tmp_path / "repositories/o+code", FILES)
-    write(
-        tmp_path,
-        row("o/plain", 0, git(plain, "rev-parse", "HEAD").strip(), ["notes.nolanguage"], root="."),
-        row("o/code", 0, git(code, "rev-parse", "HEAD").strip(), ["core.py"]),
-    )
-    first, second = read(tmp_path)
-    assert first.note == "o/plain holds nothing in a language that is read"
+    repository(tmp_path / "repositories/o+plain", {"notes.nolanguage": "x"})
+    repository(tmp_path / "repositories/o+code", FILES)
+    plain = row("o/plain", 0, "main", ["notes.nolanguage"], root=".")
+    first, second = read(write(tmp_path, plain, row("o/code", 0, "main", ["core.py"])))
+    assert (first.note, second.note) == ("o/plain holds nothing in a language that is read", "")
     assert list(first.corpus.documents()) == []
-    assert second.note == ""
     assert [corpus.name for corpus in corpora(tmp_path)] == ["repo_search-code"]
-    assert load_corpus("repo_search", tmp_path).qrels == second.files
 
 
-def test_the_corpus_folds_runs_itself_and_other_corpora_leave_them(tmp_path: Path) -> None:
-    work_tree = repository(tmp_path / "o+r", FILES)
-    data = write(tmp_path / "data", row("o/r", 0, git(work_tree, "rev-parse", "HEAD").strip(), ["sub/core.py"]))
-    (task,) = read(data, tmp_path)
+def test_a_file_has_the_rank_of_its_best_function_and_unlisted_relevant_files_count(tmp_path: Path) -> None:
+    repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, "main", ["sub/core.py"], 4))
+    (corpus,) = (task.corpus for task in read(data, tmp_path))
     run = {"r-0": {"core.py:1": 3.0, "core.py:6": 2.0, "sub/core.py:1": 1.0}}
-    judged = evaluate(task.files, task.corpus.judged_run(run), "mrr")
-    assert judged == {"r-0": 0.5}  # the second file, the third function
+    assert evaluate(corpus.qrels, corpus.judged_run(run), "mrr") == {"r-0": 0.5}  # the second file, the third function
+    assert evaluate(corpus.qrels, corpus.judged_run(run), "recall@10") == {"r-0": 0.25}
     with pytest.raises(BadInput, match="its qrels judge files"):
-        write_beir(task.corpus, tmp_path / "beir")
-
-
-def test_recall_is_divided_by_the_number_of_relevant_files_not_of_listed_ones(tmp_path: Path) -> None:
-    work_tree = repository(tmp_path / "o+r", FILES)
-    data = write(tmp_path / "data", row("o/r", 0, git(work_tree, "rev-parse", "HEAD").strip(), ["core.py"], 4))
-    (task,) = read(data, tmp_path)
-    assert task.relevant == {"r-0": 4}
-    assert len(task.files["r-0"]) == 4
-    assert evaluate(task.files, {"r-0": {"core.py": 1.0}}, "recall@10") == {"r-0": 0.25}
+        write_beir(corpus, tmp_path / "beir")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"repo": "../x"}, r":1: '\.\./x' is no owner/name"),
-        ({"relevant": "core.py"}, ":1: 'relevant' is no list of files"),
-        ({"relevant_count": 0}, ":1: 'relevant_count' is no number from 1"),
+        ({"repo": "../x"}, r":2: '\.\./x' is no owner/name"),
+        ({"relevant": "core.py"}, ":2: 'relevant' is not a list of strings"),
+        ({"relevant_count": 0}, ":2: no relevant files"),
         ({"repo": "o/gone"}, r"there is no .*o\+gone; fetch it with: python -m corpora fetch repo_search DATA"),
+        ({"revision": "dev"}, r":2: another revision of o/r than in .*:1"),
+        ({"id": "r-0"}, "two queries have the id 'r-0'"),
     ],
 )
 def test_wrong_rows_are_an_error_of_one_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
     repository(tmp_path / "o+r", FILES)
-    data = write(tmp_path / "data", {**row("o/r", 0, "0" * 40, ["core.py"]), **change})
+    rows = row("o/r", 0, "main", ["core.py"]), {**row("o/r", 1, "main", ["core.py"]), **change}
     with pytest.raises(BadInput, match=message):
-        read(data, tmp_path)
-
-
-def test_a_repository_has_one_revision_and_one_id_a_question(tmp_path: Path) -> None:
-    repository(tmp_path / "o+r", FILES)
-    data = write(tmp_path / "data", row("o/r", 0, "0" * 40, ["core.py"]), row("o/r", 1, "1" * 40, ["core.py"]))
-    with pytest.raises(BadInput, match=r":2: another revision of o/r than in .*:1"):
-        read(data, tmp_path)
-    write(data, *[row("o/r", 0, "0" * 40, ["core.py"])] * 2)
-    with pytest.raises(BadInput, match="two queries have the id 'r-0'"):
-        read(data, tmp_path)
+        read(write(tmp_path / "data", *rows), tmp_path)
 
 
 def test_the_held_out_questions_name_each_file_once_below_a_pinned_root() -> None:

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.annotating import QUERIES, Place, place
+from tests.evaluation.annotating import Place, build_index, with_queries
 
 
 @pytest.fixture(scope="session")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return place(tmp_path_factory.mktemp("annotate"))
+    root = tmp_path_factory.mktemp("annotate")
+    return with_queries(build_index(root), root)
 
 
 @pytest.fixture
 def at(standing: Place, tmp_path: Path) -> Place:
     """The same index, with a file of queries (and so a database) of the test's own."""
-    queries = tmp_path / "queries.txt"
-    queries.write_text("\n".join(QUERIES) + "\n")
-    return Place(standing.index, queries)
+    return with_queries(standing.index, tmp_path)

@@ -1,136 +1,96 @@
-"""Benchmarks: bin/benchmark lists them, and each runs on a small corpus and writes true counts."""
+"""Benchmarks: each runs on a small corpus and writes true counts."""
 
 from __future__ import annotations
 
-import ast
 import json
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from evaluation.benchmarks import build, extract, query, scale, serve, update, vectors
-from evaluation.benchmarks import ctags as bench_ctags
-from evaluation.benchmarks.ctags import KNOWN
-from evaluation.benchmarks.random_edits import KINDS, edited
-from evaluation.benchmarks.serve import Answers, Load, ask
+from evaluation.benchmarks import scale, tokens
+from evaluation.benchmarks.__main__ import NAMES, main
+from evaluation.benchmarks.ctags import COUNTERS
+from evaluation.benchmarks.serve import Load, ask
 from evaluation.experiments import all_documents
 from ncs.extract import LANGUAGES
 from ncs.index import Index
-from tests import corpus
+from ncs.serve.mcp import pages
 from tests.gitrepo import write
 from tests.webserver import serving
 
-ROOT = Path(__file__).parents[2]
-BENCHMARK = ROOT / "bin/benchmark"
-HELPERS = {"__init__", "common", "random_edits"}
-JAVA = """class A {
-  A() { }
-  int one() { return 1; }
-  void two() { one(); }
-}
-"""
+FOLDER = Path(__file__).parents[2] / "evaluation/benchmarks"
+JAVA = "class A {\n  A() { }\n  int one() { return 1; }\n  void two() { one(); }\n}\n"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sources, an index of them, and queries."""
-    home = tmp_path_factory.mktemp("benchmarks")
-    Index.build(corpus.write(home / "repos"), home / "index").close()
-    (home / "queries.txt").write_text("hide soft keyboard\n\nread text file\n")
-    return home
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    path = tmp_path / "queries.txt"
+    path.write_text("hide soft keyboard\n\nread text file\n")
+    return path
 
 
-def report_of(path: Path) -> Any:
-    return json.loads(path.read_text())
+def report_of(out: Path, *arguments: object) -> Any:
+    """The figures of a benchmark that ends well."""
+    assert main([*map(str, arguments), "--json", str(out / "report.json")]) == 0
+    return json.loads((out / "report.json").read_text())
 
 
-def test_the_script_lists_every_benchmark_with_its_first_line() -> None:
-    done = subprocess.run(["bash", BENCHMARK], capture_output=True, text=True, check=True)
-    lines = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines()]
-    files = sorted((ROOT / "evaluation/benchmarks").glob("*.py"))
-    expected = [
-        [file.stem, str(ast.get_docstring(ast.parse(file.read_text()))).split("\n")[0]]
-        for file in files
-        if file.stem not in HELPERS
-    ]
-    assert lines == expected
-
-
-def test_the_script_refuses_an_unknown_name_in_one_line_before_it_installs_anything() -> None:
-    done = subprocess.run(["bash", BENCHMARK, "extrac"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("bin/benchmark: no benchmark 'extrac'; choose one of: build ctags extract")
+def test_every_benchmark_is_listed_and_an_unknown_one_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(NAMES) == {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "__main__", "common"}
+    assert main([]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
+    assert main(["extrac"]) == 2
+    assert capsys.readouterr().err.startswith("benchmark: no benchmark 'extrac'; choose one of: build, ctags")
 
 
 def test_extraction_is_counted_by_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "sources"
-    folder.mkdir()
-    (folder / "A.java").write_text(JAVA)
-    (folder / "B.java").write_text("class B { void three() { int x = ; } void four() { } }\n")
-    (folder / "c.py").write_text("def f():\n    return 1\n\n\nclass C:\n    def g(self):\n        return f()\n")
-    assert extract.main([str(folder), "--rounds", "1", "--json", str(tmp_path / "out.json")]) == 0
-    found = report_of(tmp_path / "out.json")["languages"]
-    assert {
-        name: (each["files"], each["documents"], each["broken"], each["failed"]) for name, each in found.items()
-    } == {"java": (2, 5, 1, 0), "python": (1, 2, 0, 0)}
-    assert found["java"]["bytes"] == sum(path.stat().st_size for path in folder.glob("*.java"))
-    assert found["java"]["ratio"] == pytest.approx(found["java"]["extract"] / max(found["java"]["parse"], 1e-9))
-    assert [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()][2:] == [
-        "java",
-        "python",
-        "all",
-    ]
-    assert extract.main([str(tmp_path / "none")]) == 2
+    broken = "class B { void three() { int x = ; } void four() { } }\n"
+    python = "def f():\n    return 1\n\n\nclass C:\n    def g(self):\n        return f()\n"
+    folder = write(tmp_path / "sources", {"A.java": JAVA, "B.java": broken, "c.py": python})
+    languages = report_of(tmp_path, "extract", folder, "--rounds", 1)["languages"]
+    names = ("files", "documents", "broken", "failed", "bytes")
+    assert {language: tuple(each[name] for name in names) for language, each in languages.items()} == {
+        "java": (2, 5, 1, 0, len(JAVA) + len(broken)), "python": (1, 2, 0, 0, len(python)),
+    }  # fmt: skip
+    rows = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert rows[2:] == ["java", "python", "all"]
+    assert main(["extract", str(tmp_path / "none")]) == 2
+
+
+def contents(root: Path) -> dict[Path, tuple[bytes, int]]:
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow
-def test_a_query_is_timed_cold_and_warm(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [str(home / "index"), "--queries", str(home / "queries.txt"), "--json", str(tmp_path / "out.json")]
-    assert query.main([*command, "--rounds", "1"]) == 0
-    found = report_of(tmp_path / "out.json")
-    assert set(found["milliseconds"]) == {"hybrid", "bm25", "ncs_centred", "FAISS, brute force", "bm25s"}
-    assert all(len(times) == 2 and min(times) > 0 for times in found["milliseconds"].values())
-    assert found["cold"]["ncs query"]["cpu"] > 0
-    assert "| hybrid" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("command", "part", "names"),
+    [
+        ("query .ncs --rounds 1 --queries", "milliseconds", "hybrid, bm25, ncs_centred, FAISS, brute force, bm25s"),
+        ("build repos --workers 1", "seconds", "ncs, parse, fasttext, faiss, bm25s"),
+        ("update .ncs repos --files 1 --rounds 1", "seconds", "1 changed, nothing changed"),
+    ],
+)
+def test_a_benchmark_times_every_part_and_leaves_its_corpus_as_it_was(
+    demo: Path, queries: Path, tmp_path: Path, command: str, part: str, names: str
+) -> None:
+    before = contents(demo)
+    arguments = [demo / word if word in (".ncs", "repos") else word for word in command.split()]
+    report = report_of(tmp_path, *arguments, *[queries] * command.endswith("--queries"))
+    assert ", ".join(report[part]) == names
+    assert all(report[part].values())
+    assert contents(demo) == before
 
 
 @pytest.mark.slow
-def test_a_build_is_measured_beside_its_floors(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [str(home / "repos"), "--workers", "1", "--json", str(tmp_path / "out.json")]
-    assert build.main(command) == 0
-    found = report_of(tmp_path / "out.json")
-    assert list(found["seconds"]) == ["ncs", "parse", "fasttext", "faiss", "bm25s"]
-    with Index.load(home / "index") as index:
-        assert found["documents"] == len(index)
-    assert "| floors" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_an_update_after_edits_holds_the_documents_of_a_build(home: Path, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in (home / "repos").rglob("*") if path.is_file()}
-    options = ["--files", "1", "--rounds", "1", "--edits", "3", "--json", str(tmp_path / "out.json")]
-    assert update.main([str(home / "index"), str(home / "repos"), *options]) == 0
-    found = report_of(tmp_path / "out.json")
-    assert found["same_documents"] is True
-    assert sum(found["edits"].values()) == 3
-    assert list(found["seconds"]) == ["1 changed", "nothing changed", "3 edits", "build"]
-    assert {path: path.read_bytes() for path in (home / "repos").rglob("*") if path.is_file()} == before
-
-
-@pytest.mark.slow
-def test_kinds_of_vectors_are_measured_against_exact_search(home: Path, tmp_path: Path) -> None:
-    command = [str(home / "index"), "--queries", str(home / "queries.txt"), "--rows", "3000"]
-    assert vectors.main([*command, "--json", str(tmp_path / "out.json")]) == 0
-    found = report_of(tmp_path / "out.json")
-    assert (found["vectors"], found["queries"]) == (3_000, 2)
-    assert found["kinds"]["exact"]["at_10"]["recall"] == 1.0
-    assert found["kinds"]["pq"]["at_10"]["recall"] >= 0.5
-    assert found["kinds"]["pq"]["bytes_per_vector"] < found["kinds"]["exact"]["bytes_per_vector"]
+def test_kinds_of_vectors_are_measured_against_exact_search(demo: Path, queries: Path, tmp_path: Path) -> None:
+    report = report_of(tmp_path, "vectors", demo / ".ncs", "--queries", queries, "--rows", 3000)
+    assert (report["vectors"], report["queries"]) == (3_000, 2)
+    assert report["kinds"]["exact"]["at_10"]["recall"] == 1.0
+    assert report["kinds"]["pq"]["at_10"]["recall"] >= 0.5
+    assert report["kinds"]["pq"]["bytes_per_vector"] < report["kinds"]["exact"]["bytes_per_vector"]
 
 
 def java(folder: Path) -> Path:
@@ -142,122 +102,91 @@ def java(folder: Path) -> Path:
             for verb in ("open", "close", "read", "write", "send", "find")
             for n in range(10)
         )
-        (folder / repository).mkdir(parents=True)
-        (folder / repository / f"{noun}s.java").write_text(f"class {noun}s {{\n{functions}\n}}\n")
+        write(folder, {f"{repository}/{noun}s.java": f"class {noun}s {{\n{functions}\n}}\n"})
     return folder
 
 
+@pytest.mark.slow
 def test_synthetic_functions_keep_parsing_and_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    real = java(tmp_path / "real")
+    real, files = java(tmp_path / "real"), {}
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         scale.write_sources(real, tmp_path / name, 300, seed)
-    files = {name: {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*.java")} for name in "abc"}
+        files[name] = {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.java")}
     assert files["a"] == files["b"] != files["c"]
     with Index.build(tmp_path / "a", tmp_path / "index") as index:
-        kinds = [document.kind for document in all_documents(index)]
-        copies = sum(len(document.copies) for document in all_documents(index) if document.kind == "method")
+        methods = [document for document in all_documents(index) if document.kind == "method"]
         assert index.description.counts["broken"] == 0
-    assert kinds.count("method") + copies == 300
-    assert copies > 20
+    copies = sum(len(method.copies) for method in methods)
+    assert (len(methods) + copies, copies > 20) == (300, True)
 
 
 @pytest.mark.slow
-def test_an_index_of_any_size_is_built_and_queried(home: Path, tmp_path: Path) -> None:
-    command = [str(java(tmp_path / "real")), "--functions", "250", "--queries", str(home / "queries.txt")]
-    command += ["--build", "--embeddings lsa", "--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json")]
-    for _ in range(2):  # what is there is queried again
-        assert scale.main(command) == 0
-    (run,) = report_of(tmp_path / "out.json")["runs"]
-    assert run["functions"] == 250
-    assert 0 < run["open_s"] <= run["first_s"]
-    assert run["build_peak_bytes"] > 2**20
-    (tmp_path / "empty").mkdir()
-    command[0:3] = [str(tmp_path / "empty")]
-    assert scale.main([*command, "--out", str(tmp_path / "other")]) == 2
+def test_an_index_of_any_size_is_built_and_queried(queries: Path, tmp_path: Path) -> None:
+    command = ["scale", java(tmp_path / "real"), "--functions", 250, "--queries", queries]
+    command += ["--build", "--embeddings lsa", "--out", tmp_path / "out"]
+    first, again = report_of(tmp_path, *command), report_of(tmp_path, *command)
+    assert first["build_s"] == again["build_s"]  # the index that is there is queried again
+    assert 0 < again["open_s"] <= again["first_s"]
+    assert again["build_peak_bytes"] > 2**20
 
 
-needs_ctags = pytest.mark.skipif(shutil.which("ctags") is None, reason="apt-get install universal-ctags")
-
-
-def test_every_language_has_its_name_in_ctags() -> None:
-    assert set(KNOWN) == set(LANGUAGES)
-
-
-@needs_ctags
-def test_a_table_and_a_file_say_what_was_found_and_what_has_no_body(
+@pytest.mark.skipif(shutil.which("ctags") is None, reason="apt-get install universal-ctags")
+def test_functions_of_ctags_are_found_or_missed_or_have_no_body(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    (sources / "a.java").write_text("abstract class A {\n  void one() { }\n  A() { }\n  abstract void two();\n}\n")
-    (sources / "b.rs").write_text("fn one() {}\nmod m {\n    pub fn two() {}\n}\n")
-    assert bench_ctags.main([str(sources), "--json", str(tmp_path / "out.json")]) == 0
-    assert [line.split()[1::2] for line in capsys.readouterr().out.splitlines()[2:]] == [
+    files = {
+        "a.java": "abstract class A {\n  void one() { }\n  A() { }\n  abstract void two();\n}\n",
+        "b.rs": "fn one() {}\nmod m {\n    pub fn two() {}\n}\n",
+        "d.lua": "M = {}\nfunction M:go() return 1 end\n",  # ctags names it M:go
+        "c.scala": 'val text = """\ndef written = 1\n"""\ndef one = 2\n',
+    }
+    assert set(COUNTERS) == set(LANGUAGES)
+    report = report_of(tmp_path, "ctags", write(tmp_path / "r", files), "--examples", 3)
+    assert report["languages"]["scala"]["missed"] == ["r/c.scala:2 written (function)"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1::2] for line in lines[2:6]] == [
         ["java", "1", "2", "2", "2", "100.0%", "1"],
+        ["lua", "1", "1", "1", "1", "100.0%", "0"],
         ["rust", "1", "2", "2", "2", "100.0%", "0"],
+        ["scala", "1", "1", "2", "1", "50.0%", "0"],
     ]
-
-
-@needs_ctags
-def test_a_function_that_no_document_holds_is_missed_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "r"
-    folder.mkdir()
-    (folder / "a.scala").write_text('val text = """\ndef written = 1\n"""\ndef one = 2\n')
-    assert bench_ctags.main([str(folder), "--examples", "3"]) == 0
-    row, missed = capsys.readouterr().out.splitlines()[2:]
-    assert row.split()[1::2] == ["scala", "1", "1", "2", "1", "50.0%", "0"]
-    assert missed == "r/a.scala:2 written (function)"
+    assert lines[6] == "r/c.scala:2 written (function)"
 
 
 def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
     with serving() as site:
         site.put("/good", b"12345")
-        answers = ask(site.url, ["/good", "/none"], Load(4, 0.01, 1.0))
+        summary = ask(site.url, ["/good", "/none"], Load(4, 0.01, 0.5)).summary()
     paths = Counter(path for path, _ in site.asked)
-    assert answers.errors == {"404": paths["/none"]}
-    assert len(answers.milliseconds) == paths.total() > 4
-
-
-def test_percentiles_are_those_of_the_answers() -> None:
-    values = [0.5, 1.0, 1.1, 2.0, 3.0, 40.0]
-    summary = Answers(values, Counter({"503": 1}), 2.0).summary()
-    assert (summary["requests"], summary["requests_per_second"], summary["errors"]) == (6, 3.0, {"503": 1})
-    assert summary["ms"]["p95"] == pytest.approx(np.percentile(values, 95), abs=0.01)
-    assert summary["ms"]["p100"] == 40
+    assert (summary["errors"], summary["requests"]) == ({"404": paths["/none"]}, paths.total())
+    assert paths.total() > 4
 
 
 @pytest.mark.slow
-def test_an_index_is_served_and_asked_without_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Index.build(corpus.write(tmp_path / "repos"), tmp_path / "index").close()
-    queries, report = tmp_path / "queries.txt", tmp_path / "report.json"
-    queries.write_text("hide soft keyboard\nread text file\n")
-    options = ["--queries", str(queries), "--clients", "3", "--think", "0.05", "--seconds", "3", "--workers", "1"]
-    assert serve.main([str(tmp_path / "index"), *options, "--json", str(report)]) == 0
-    phases = json.loads(report.read_text())["phases"]
-    assert len(phases) == 5
-    assert all(phase["requests"] > 0 for phase in phases.values())
-    assert "| search " in capsys.readouterr().out
+def test_an_index_is_served_and_searched_without_errors(demo: Path, queries: Path, tmp_path: Path) -> None:
+    options = ["--clients", 3, "--think", 0.05, "--seconds", 3, "--workers", 1]
+    report = report_of(tmp_path, "serve", demo / ".ncs", "--queries", queries, *options)
+    assert len(report["phases"]) == 4
+    assert all(phase["requests"] > 0 for phase in report["phases"].values())
 
 
-def contents(root: Path) -> dict[str, tuple[bytes, int]]:
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_files_are_edited_in_every_way_and_come_back_as_they_were(tmp_path: Path, fails: bool) -> None:
-    root = write(tmp_path, {f"a{n}.py": f"def f{n}():\n    return get({n})\n" for n in range(60)} | {"empty.py": ""})
-    before = contents(root)
-    try:
-        with edited(sorted(root.iterdir())) as made:
-            assert sum(made.values()) == 61
-            assert all(made[kind] for kind in KINDS)
-            during = contents(root)
-            assert len(during) == 61 + made["copy"] - made["delete"]
-            assert sum(during.get(name) == kept for name, kept in before.items()) <= made["copy"] + 1
-            if fails:
-                raise InterruptedError
-    except InterruptedError:
-        assert fails
-    assert contents(root) == before
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+def test_each_side_costs_the_tokens_before_the_first_relevant_file(tmp_path: Path) -> None:
+    files = {
+        "often.py": "# keyboard keyboard\n# Keyboard\n",  # 3 matches
+        "right.py": "def hide_keyboard():\n    pass\n",  # 1 match of keyboard, 1 of hide
+        "never.py": "def other():\n    pass\n",
+    }
+    lines = ["often.py:1:# keyboard keyboard\n", "often.py:2:# Keyboard\n", "right.py:1:def hide_keyboard():"]
+    hit = "1. right.py:1-2 hide_keyboard (function, 0.00)\ndef hide_keyboard():\n    pass"
+    sides = tokens.sides(write(tmp_path, files))
+    cost = {
+        name: {file: side("how to hide the keyboard", frozenset({file})) for file in files}
+        for name, side in sides.items()
+    }
+    assert cost["read"] == {"often.py": 0, "right.py": pages.tokens(files["often.py"]), "never.py": float("inf")}
+    assert cost["lines"]["right.py"] == sum(map(pages.tokens, lines))
+    assert abs(cost["search"]["right.py"] - pages.tokens(hit)) <= 1
+    assert cost["search"]["never.py"] == float("inf")
+    assert cost["answers"]["right.py"] >= cost["search"]["right.py"]
+    assert cost["answers"]["often.py"] == cost["search"]["often.py"]  # it is the last hit

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +17,8 @@ import pytest
 
 from corpora.corpus import read_beir
 from evaluation.experiments import System, run_experiment
-from evaluation.mteb_adapter import NOTHING, RankerModel, falling
+from evaluation.mteb_adapter import NOTHING, RankerModel
+from tests.gitrepo import write
 
 CODE = {
     "keyboard": "void hideKeyboard(View v) { manager.hideSoftInput(v.getToken()); }",
@@ -26,73 +29,42 @@ CODE = {
 }
 QUERIES = {"q1": "hide keyboard", "q2": "network connected", "q3": "qqqq", "q4": "read file archive"}
 QRELS = {"q1": {"keyboard": 1}, "q2": {"same": 1}, "q3": {"zip": 1}, "q4": {"file": 2, "zip": 1}}
-JAVA = SimpleNamespace(eval_langs=["java-Code"])
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A BEIR folder as others write it: an id and a text, no metadata."""
-    folder = tmp_path / "tiny-task"
-    (folder / "qrels").mkdir(parents=True)
-    rows = [json.dumps({"_id": id, "title": "", "text": code}) for id, code in CODE.items()]
-    (folder / "corpus.jsonl").write_text("\n".join(rows) + "\n")
-    (folder / "queries.jsonl").write_text("".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in QUERIES.items()))
-    lines = [f"{query}\t{id}\t{grade}" for query, grades in QRELS.items() for id, grade in grades.items()]
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
-    return folder
-
-
-@pytest.fixture
-def model() -> RankerModel:
-    model = RankerModel("bm25")
-    model.index(
-        [{"id": id, "text": code} for id, code in CODE.items()],
-        task_metadata=JAVA,
-        hf_subset="default",
-        hf_split="test",
+    corpus = "".join(json.dumps({"_id": id, "title": "", "text": code}) + "\n" for id, code in CODE.items())
+    queries = "".join(json.dumps({"_id": id, "text": text}) + "\n" for id, text in QUERIES.items())
+    rows = [(query, id, str(grade)) for query, grades in QRELS.items() for id, grade in grades.items()]
+    qrels = "\n".join("\t".join(row) for row in [("query-id", "corpus-id", "score"), *rows])
+    return write(
+        tmp_path / "tiny-task", {"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels + "\n"}
     )
+
+
+def indexed(texts: Mapping[str, str], languages: Mapping[str, list[str]] | list[str], subset: str) -> RankerModel:
+    model = RankerModel("bm25")
+    rows = [{"id": id, "text": text} for id, text in texts.items()]
+    model.index(rows, task_metadata=SimpleNamespace(eval_langs=languages), hf_subset=subset)
     return model
 
 
-def test_the_answers_are_those_of_the_ranker_in_its_order_and_scores_fall(model: RankerModel) -> None:
-    queries = [{"id": id, "text": text} for id, text in QUERIES.items()]
-    found = model.search(queries, top_k=3)
-    assert list(found["q1"]) == ["keyboard"]
-    assert list(found["q2"])[:2] == ["network", "same"]  # equal scores: the lower row first
-    scores = np.array(list(found["q2"].values()), np.float32)
-    assert (np.diff(scores) < 0).all()
-    assert found["q3"] == {NOTHING: 0.0}
-    model.close()
+def test_the_answers_are_those_of_the_ranker_in_its_order_and_scores_fall() -> None:
+    with closing(indexed(CODE, ["java-Code"], "default")) as model:
+        answers = model.search([{"id": id, "text": text} for id, text in QUERIES.items()], top_k=3)
+        again = model.search([{"id": "q2", "text": QUERIES["q2"]}], top_k=3, top_ranked={"q2": ["same", "zip", "none"]})
+    assert (list(answers["q1"]), list(again["q2"]), answers["q3"]) == (["keyboard"], ["same"], {NOTHING: 0.0})
+    assert list(answers["q2"])[:2] == ["network", "same"]  # equal scores: the lower row first
+    assert (np.diff(np.array(list(answers["q2"].values()), np.float32)) < 0).all()
 
 
-def test_only_the_documents_of_a_reranking_task_are_ranked(model: RankerModel) -> None:
-    found = model.search(
-        [{"id": "q2", "text": "network connected"}], top_k=3, top_ranked={"q2": ["same", "zip", "not there"]}
-    )
-    assert list(found["q2"]) == ["same"]
-    model.close()
-
-
-def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(tmp_path: Path) -> None:
-    rows = [{"id": "a", "text": "void sendMail(String to) { }"}, {"id": "b", "text": "How one sends mail"}]
-    by_subset = SimpleNamespace(eval_langs={"java": ["java-Code"], "text": ["eng-Latn"]})
-    names = {}
-    for subset in ("java", "text"):
-        model = RankerModel("bm25")
-        model.index(rows, task_metadata=by_subset, hf_subset=subset)
+@pytest.mark.parametrize(("subset", "names"), [("java", ["sendMail", ""]), ("text", ["", ""])])
+def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(subset: str, names: list[str]) -> None:
+    texts = {"a": "void sendMail(String to) { }", "b": "How one sends mail"}
+    with closing(indexed(texts, {"java": ["java-Code"], "text": ["eng-Latn"]}, subset)) as model:
         assert model._index is not None
-        names[subset] = [document.name for document in model._index.documents.documents([0, 1])]
-        model.close()
-    assert names == {"java": ["sendMail", ""], "text": ["", ""]}
-
-
-def test_falling_scores_keep_their_order_as_float32_and_change_by_a_few_bits_only() -> None:
-    rng = np.random.default_rng(0)
-    scores = sorted(rng.choice([0.1, 0.5, 2.0, 2.0 + 1e-12, -3.0], 200).tolist(), reverse=True)
-    strict = np.array(falling(scores))
-    assert (strict.astype(np.float32) == strict).all()
-    assert (np.diff(strict) < 0).all()
-    assert np.abs(strict - scores).max() < 1e-4
+        assert [document.name for document in model._index.documents.documents([0, 1])] == names
 
 
 @pytest.mark.slow
@@ -103,9 +75,8 @@ def test_mteb_itself_finds_our_ndcg_offline_with_ties_and_a_query_without_hits(f
     done = subprocess.run(command, env=offline, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["bm25"]
-    (bm25,) = (
-        run_experiment(read_beir(folder, language="java"), [System("bm25")], measures=["ndcg@10"]).builds[0].systems
-    )
+    corpus = read_beir(folder, language="java")
+    (bm25,) = run_experiment(corpus, [System("bm25")], measures=["ndcg@10"]).builds[0].systems
     assert bm25.values["ndcg@10"][2] == 0.0
     assert bm25.means["ndcg@10"] == pytest.approx(figures["ours"], abs=1e-6)
     assert figures["mteb"] == pytest.approx(figures["ours"], abs=1e-5)  # mteb gives five decimals

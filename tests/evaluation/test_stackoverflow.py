@@ -9,32 +9,31 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evaluation import experiments
-from evaluation.judges.aroma import features, similarity
 from evaluation.measures import compare
-from evaluation.stackoverflow import Journal, main
+from evaluation.stackoverflow import Journal, judge, main
+from ncs.cli.main import app
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests import corpus
 
+HIDE = """InputMethodManager imm = (InputMethodManager) getSystemService(Activity.INPUT_METHOD_SERVICE);
+imm.hideSoftInputFromWindow(view.getWindowToken(), 0);"""
+HALF = "InputMethodManager imm = get(); imm.hideSoftInputFromWindow(view.getWindowToken(), 0); log(imm, view);"
+"""hideSoftKeyboard has .47 of it."""
 QUESTIONS: list[dict[str, Any]] = [
-    {
-        "stackoverflow_id": "1",
-        "question": "How to hide the soft keyboard?",
-        "answer": "InputMethodManager imm = (InputMethodManager) getSystemService(Activity.INPUT_METHOD_SERVICE);\n"
-        "imm.hideSoftInputFromWindow(view.getWindowToken(), 0);",
-        "examples_url": ["x"],
-    },
-    {"stackoverflow_id": 2, "question": "keyboard", "answer": "byte[] b = MessageDigest.getInstance(s).digest();"},
+    {"stackoverflow_id": "1", "question": "How to hide the soft keyboard?", "answer": HIDE, "examples_url": ["x"]},
+    {"stackoverflow_id": 2, "question": "keyboard", "answer": HALF},
     {"stackoverflow_id": "3", "question": "zzzz", "answer": "int x = 1;"},
 ]
-HIDE = QUESTIONS[0]["answer"]
 
 
 @pytest.fixture(scope="module")
@@ -48,78 +47,62 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_values_are_those_of_hits_judged_by_hand(folder: Path) -> None:
-    out = folder / "hand.json"
-    assert main([str(folder / "questions.json"), str(folder / "idx"), "-q", "--json", str(out)]) == 0
-    with Index.load(folder / "idx") as index:
-        for system in experiments.read(out).builds[0].systems:
-            for threshold in (0.6, 0.25):
-                for row, value in zip(QUESTIONS, system.values[f"mrr@10 at {threshold}"], strict=True):
-                    wanted = features(str(row["answer"]).encode(), "java")
-                    hits = index.search(str(row["question"]), 10, ranker=system.system)
-                    passed = [
-                        similarity(features(hit.document.code.encode(), "java"), wanted) >= threshold for hit in hits
-                    ]
-                    assert value == (1 / (passed.index(True) + 1) if any(passed) else 0)
-
-
-def test_two_indexes_are_two_groups_of_rows_and_each_is_compared_with_its_own_bm25(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+def test_table_json_csv_and_score_sheet_have_the_values_of_hits_judged_by_hand(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = folder / "two.csv"
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("json", "csv", "sheet")}
+    options = [part for kind, path in files.items() for part in (f"--{kind}", str(path))]
     indexes = [str(folder / name) for name in ("idx", "tools")]
-    arguments = [str(folder / "questions.json"), *indexes, "--ranker", "ncs", "-q"]
-    assert main([*arguments, "--csv", str(out), "--json", str(folder / "two.json")]) == 0
+    assert main([str(folder / "questions.json"), *indexes, "--ranker", "ncs", "-q", *options]) == 0
     table = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    assert [[cell.strip() for cell in row] for row in table[1:]] == [
-        ["idx", "bm25"], ["idx", "ncs"], ["tools", "bm25"], ["tools", "ncs"],
-    ]  # fmt: skip
-    with out.open(newline="") as file:
+    systems = [("idx", "bm25"), ("idx", "ncs"), ("tools", "bm25"), ("tools", "ncs")]
+    assert [tuple(cell.strip() for cell in row) for row in table[1:]] == systems
+    result = experiments.read(files["json"])
+    for build, path in zip(result.builds, indexes, strict=True):
+        with Index.load(path) as index:
+            assert build.documents == len(index)
+            for system, (n, question) in product(build.systems, enumerate(QUESTIONS)):
+                hits = index.search(question["question"], 10, ranker=system.system, functions_only=True)
+                similarities = [judge(question["answer"], hit.document.code, hit.document.language) for hit in hits]
+                for threshold in (0.6, 0.25):
+                    ranks = [rank for rank, value in enumerate(similarities, 1) if value >= threshold]
+                    assert system.values[f"mrr@10 at {threshold}"][n] == (1 / ranks[0] if ranks else 0)
+    with files["csv"].open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["index"], row["ranker"], row["threshold"]) for row in rows[:3]] == [
-        ("idx", "bm25", "0.6"), ("idx", "bm25", "0.25"), ("idx", "ncs", "0.6"),
-    ]  # fmt: skip
-    found = experiments.read(folder / "two.json")
-    bm25, ncs = (found.values(system, "mrr@10 at 0.6") for system in found.builds[0].systems)
+    assert [(row["index"], row["ranker"], row["threshold"]) for row in rows] == [
+        (*system, threshold) for system in systems for threshold in ("0.6", "0.25")
+    ]
+    bm25, ncs = (result.values(system, "mrr@10 at 0.6") for system in result.builds[0].systems)
     expected = compare(ncs, bm25)
     assert [float(rows[2][name]) for name in ("difference to bm25", "difference low", "difference high", "p")] == (
         pytest.approx([expected.difference, expected.low, expected.high, expected.p], abs=1e-6)
     )
     assert (rows[0]["answered@10"], rows[0]["answered@10 count"], rows[0]["questions"]) == ("0.333333", "1", "3")
-    assert [build.documents for build in found.builds] == [len(Index.load(path)) for path in indexes]
+    for sheet, places in ((files["sheet"], "11N"), (tmp_path / "out.strict.sheet", "1NN")):
+        lines = sheet.read_bytes().replace(b"NF", b"N").split(b"\r\n")
+        assert lines[0].startswith(b"No.,StackOverflow ID,idx/bm25 FRank,idx/ncs FRank,")
+        assert [line[:5].decode() for line in lines[1:4]] == [f"{n},{n},{place}" for n, place in enumerate(places, 1)]
 
 
-def test_the_score_sheet_has_the_published_form(folder: Path) -> None:
-    sheet = folder / "sheet.csv"
-    arguments = [str(folder / "questions.json"), str(folder / "idx"), "--ranker", "bm25", "-q", "--sheet", str(sheet)]
-    assert main(arguments) == 0
-    assert sheet.read_bytes().startswith(b"No.,StackOverflow ID,bm25 FRank\r\n1,1,1\r\n2,2,")
-    assert (folder / "sheet.strict.csv").read_bytes() == (
-        b"No.,StackOverflow ID,bm25 FRank\r\n1,1,1\r\n2,2,NF\r\n3,3,NF\r\n"
-    )
-
-
-def many(folder: Path, n: int = 40) -> Path:
-    """Questions enough to be killed between."""
+def many(folder: Path) -> Path:
+    """40 questions: enough to be killed between."""
     texts = ["hide keyboard", "network connected", "read a file", "write lines", "show input", "zip"]
-    rows = [
-        {"stackoverflow_id": str(i), "question": f"{texts[i % 6]} {texts[i * 7 % 5]}", "answer": HIDE} for i in range(n)
-    ]
-    path = folder / f"many{n}.json"
-    path.write_text(json.dumps(rows))
-    return path
+    pairs = [f"{texts[i % 6]} {texts[i * 7 % 5]}" for i in range(40)]
+    rows = [{"stackoverflow_id": str(i), "question": pair, "answer": HIDE} for i, pair in enumerate(pairs)]
+    (folder / "many.json").write_text(json.dumps(rows))
+    return folder / "many.json"
 
 
 def without_time(path: Path) -> Mapping[str, Any]:
-    """The result without what a clock said and without the state of the working tree."""
-    found = asdict(experiments.read(path))
-    found.pop("commit")
-    for build in found["builds"]:
-        for ranked in build["systems"]:
-            for name in list(ranked):
-                if "ms" in name.split("_"):
-                    ranked.pop(name)
-    return found
+    """The result without times and without the state of the working tree."""
+    result = asdict(experiments.read(path))
+    del result["commit"]
+    for build in result["builds"]:
+        build["systems"] = [
+            {name: value for name, value in system.items() if "ms" not in name.split("_")}
+            for system in build["systems"]
+        ]
+    return result
 
 
 KILLED = """
@@ -163,52 +146,48 @@ def test_killed_in_the_middle_and_started_again_it_gives_the_identical_result(fo
     assert not state.exists()
 
 
-def answers(state: Path) -> int:
-    return len(state.read_text().splitlines()) - 1
-
-
 def test_a_state_with_a_wrong_line_is_refused_by_its_number_and_left_as_it_is(folder: Path, tmp_path: Path) -> None:
     state = tmp_path / "state.jsonl"
     command = [str(folder / "questions.json"), str(folder / "idx"), "--ranker", "bm25", "-q", "--state", str(state)]
     assert main(command) == 0
-    lines = state.read_bytes().splitlines(keepends=True)
-    for wrong in (b"{}\n", b"[1]\n", lines[1].replace(b'"k": 10', b'"k": "x"')):
-        state.write_bytes(lines[0] + lines[1] + wrong + lines[2])
+    header, first, *rest = state.read_bytes().splitlines(keepends=True)
+    for wrong in (b"{}\n", b"[1]\n", first.replace(b'"k": 10', b'"k": "x"')):
+        content = b"".join([header, first, wrong, *rest])
+        state.write_bytes(content)
         with pytest.raises(BadInput, match=r"state\.jsonl:3 is not a line of a state file"), Journal(state):
             pass
-        assert state.read_bytes() == lines[0] + lines[1] + wrong + lines[2]
+        assert state.read_bytes() == content
 
 
-def test_answers_of_another_index_or_question_or_depth_are_not_taken_from_the_state(
+def test_answers_of_another_index_question_answer_or_depth_are_not_taken_from_the_state(
     folder: Path, tmp_path: Path
 ) -> None:
-    """A state that no output follows is kept; each change must ask again."""
-    state = tmp_path / "state.jsonl"
-    base = [str(many(folder)), str(folder / "idx"), "--ranker", "bm25", "-q", "--state", str(state)]
-    assert main(base) == 0
-    assert answers(state) == 40
-    assert main(base) == 0
-    assert answers(state) == 40
-    assert main([*base, "-k", "3"]) == 0
-    assert answers(state) == 80
-    assert main([base[0], str(folder / "tools"), *base[2:]]) == 0
-    assert answers(state) == 120
-    changed = folder / "changed.json"
-    changed.write_text(many(folder).read_text().replace("read a file", "read the file"))
-    assert main([str(changed), *base[1:]]) == 0
-    assert 120 < answers(state) < 160
+    state, index, questions = tmp_path / "state.jsonl", folder / "idx", many(folder)
+    renamed, edited = tmp_path / "renamed.json", tmp_path / "edited.json"
+    renamed.write_text(questions.read_text().replace("read a file", "read the file"))
+    edited.write_text(questions.read_text().replace("getWindowToken", "getToken"))  # in every answer
+    n_renamed = sum("read the file" in row["question"] for row in json.loads(renamed.read_text()))
+    runs: list[tuple[Path, Path, tuple[str, ...], int]] = [
+        (questions, index, (), 40), (questions, index, (), 0), (questions, index, ("-k", "3"), 40),
+        (questions, folder / "tools", (), 40), (renamed, index, (), n_renamed), (edited, index, (), 40),
+    ]  # fmt: skip
+    answers = 0
+    for file, searched, options, more in runs:
+        assert main([str(file), str(searched), *options, "--ranker", "bm25", "-q", "--state", str(state)]) == 0
+        answers += more
+        assert len(state.read_text().splitlines()) == 1 + answers
+    hits = [hit[0] for line in state.read_text().splitlines()[1:41] for hit in json.loads(line)["hits"]]
+    with Index.load(index) as opened:
+        rows = [row for id in hits if (row := opened.documents.row_of(id)) is not None]
+        assert opened.functions()[rows].all()  # no classes, no top-level code
 
 
 def test_ncs_evaluate_gives_the_values_of_the_command_of_evaluation(folder: Path, tmp_path: Path) -> None:
-    both = [str(folder / "questions.json"), "-i", str(folder / "idx"), "--ranker", "ncs"]
-    command = [sys.executable, "-m", "ncs.cli", "evaluate", *both, "--csv", str(tmp_path / "x.csv"), "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "x.csv").read_text().startswith("corpus,index,ranker,")
-    assert main([both[0], *both[2:], "-q", "--json", str(tmp_path / "x.json")]) == 0
-    here = asdict(experiments.read(tmp_path / "x.json"))["builds"][0]["systems"]
-    there = json.loads(done.stdout)["builds"][0]["systems"]
-    assert [system["values"] for system in there] == [system["values"] for system in here]
+    questions, index = str(folder / "questions.json"), str(folder / "idx")
+    ran = CliRunner().invoke(app, ["evaluate", questions, "-i", index, "--ranker", "ncs", "--json"])
+    assert main([questions, index, "--ranker", "ncs", "-q", "--json", str(tmp_path / "x.json")]) == 0
+    systems = experiments.read(tmp_path / "x.json").builds[0].systems
+    assert [each["values"] for each in json.loads(ran.stdout)["builds"][0]["systems"]] == [s.values for s in systems]
 
 
 @pytest.mark.parametrize(
@@ -227,9 +206,8 @@ def test_wrong_input_is_one_line_and_exit_status_2(
 ) -> None:
     paths = [str(folder / part) if (folder / part).exists() or "no" in part else part for part in arguments]
     assert main([*paths, "-q"]) == 2
-    said = capsys.readouterr()
-    assert said.err.startswith("evaluate-stackoverflow: ")
-    assert message in said.err
-    assert said.err.count("\n") == 1
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.err.startswith("evaluate-stackoverflow: ")
+    assert message in printed.err
+    assert (printed.err.count("\n"), printed.out) == (1, "")
     assert json.loads((folder / "questions.json").read_text()) == QUESTIONS

@@ -1,73 +1,100 @@
-"""tree-sitter and javalang on the same Java: where they agree, and the ways in which they do not."""
+"""tree-sitter against other parsers: javalang on Java, Python's own on the standard library."""
 
 from __future__ import annotations
 
+import ast
+import sysconfig
+import warnings
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ncs.errors import SourceError
 from ncs.extract import extract
-from ncs.sources import walk
-from ncs.types import FIELDS, Document
+from ncs.types import FIELDS
 
 DATA = Path(__file__).parents[1] / "data"
 
 
-def both(code: str) -> tuple[list[Document], list[Document]]:
-    source = code.encode()
-    return list(extract(source, "java")), list(extract(source, "java", frontend="javalang"))
+SAMPLES = [path.read_text("utf-8") for path in sorted(DATA.glob("demo/**/*.java"))]
+SNIPPETS = [
+    "class A { class B { void f() { new Runnable() { public void run() { g(); } }; } } }",
+    "enum E { ONE { void m() { a(); } }, TWO; void n() { b(); } E() { c(); } }",
+    "interface I { default int k() { return 1; } void abs(); static void s() { t(); } }",
+    "class A { static { init(); } A(int x) throws E { this.x = x; } }",
+    'class A { @Override @B({1, 2}) public String f(final String a, int... b) { return a + "ü" + b; } }',
+    'class Ä { void größe() { länge("x"); } void next() { y(); } }',
+]
 
 
-def words(document: Document, field: str) -> Counter[str]:
-    return Counter(document.words.get(field, ()))  # type: ignore[call-overload]
+@pytest.mark.parametrize("code", SAMPLES + SNIPPETS)
+def test_on_java_8_both_give_the_same_documents_but_for_the_order_of_words(code: str) -> None:
+    fields = FIELDS if code in SAMPLES else ("calls", "literals", "parameters", "scope")
+    ours, theirs = (
+        [(replace(d, words={}), [sorted(d.words.get(field, ())) for field in fields]) for d in documents]
+        for documents in (extract(code.encode(), "java"), extract(code.encode(), "java", frontend="javalang"))
+    )
+    assert ours == theirs != []
 
 
-def test_on_java_8_both_find_the_same_functions_lines_digests_and_words() -> None:
-    files = list(walk([DATA / "demo"], wanted=lambda path: path.endswith(".java")))
-    assert len(files) == 2
-    for file in files:
-        first, second = both(file.data.decode())
-        assert [d.id for d in first] == [d.id for d in second]
-        assert [(d.qualified_name, d.kind, d.location, d.digest, d.code) for d in first] == [
-            (d.qualified_name, d.kind, d.location, d.digest, d.code) for d in second
-        ]
-        for ours, theirs in zip(first, second, strict=True):
-            for field in FIELDS:
-                assert words(ours, field) == words(theirs, field), (ours.id, field)
+def test_javalang_refuses_newer_java_and_errors_whole_where_tree_sitter_reads_on() -> None:
+    for code in ("record P(int x) { int f() { return x; } }", "class A { void f( { }", "class A { void f() { if ("):
+        with pytest.raises(SourceError, match="javalang"):
+            list(extract(code.encode(), "java", frontend="javalang"))
+        list(extract(code.encode(), "java"))
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "class A { class B { void f() { new Runnable() { public void run() { g(); } }; } } }",
-        "enum E { ONE { void m() { a(); } }, TWO; void n() { b(); } E() { c(); } }",
-        "interface I { default int k() { return 1; } void abs(); static void s() { t(); } }",
-        "class A { static { init(); } A(int x) throws E { this.x = x; } }",
-        'class A { @Override @B({1, 2}) public String f(final String a, int... b) { return a + "ü" + b; } }',
-        'class Ä { void größe() { länge("x"); } void next() { y(); } }',
-    ],
-)
-def test_nested_anonymous_and_annotated_code_has_the_same_names_lines_and_calls(code: str) -> None:
-    first, second = both(code)
-    assert [(d.qualified_name, d.kind, d.code) for d in first] == [(d.qualified_name, d.kind, d.code) for d in second]
-    assert first
-    for ours, theirs in zip(first, second, strict=True):
-        for field in ("calls", "literals", "parameters", "scope"):
-            assert words(ours, field) == words(theirs, field)
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
+Place = tuple[str, int, int]
 
 
-@pytest.mark.parametrize(
-    "code", ["record P(int x) { int f() { return x; } }", "class A { void f( { }", "class A { void f() { if ("]
-)
-def test_javalang_refuses_newer_java_and_errors_whole_where_tree_sitter_reads_on(code: str) -> None:
-    with pytest.raises(SourceError, match="javalang"):
-        list(extract(code.encode(), "java", frontend="javalang"))
-    list(extract(code.encode(), "java"))
+def by_ast(tree: ast.Module) -> Iterator[Place]:
+    """Qualified name without `<locals>`, line of the first decorator, last line."""
+    todo: list[tuple[ast.AST, str]] = [(tree, "")]
+    while todo:
+        node, scope = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope = f"{scope}.{node.name}" if scope else node.name
+            if not isinstance(node, ast.ClassDef):
+                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                yield scope, start, node.end_lineno or 0
+        todo += [(child, scope) for child in ast.iter_child_nodes(node)]
 
 
-def test_the_order_within_a_field_differs_javalang_puts_arguments_before_the_chain() -> None:
-    first, second = both("class A { void f() { a(b()).c(); } }")
-    assert first[0].words["calls"] == ("a", "b", "c")
-    assert words(first[0], "calls") == words(second[0], "calls")
+def parsed_files() -> Iterator[tuple[bytes, ast.Module]]:
+    """Every second file of the standard library that Python itself parses, in UTF-8."""
+    for path in sorted(STDLIB.rglob("*.py"))[::2]:
+        if {"site-packages", "test", "tests"} & set(path.parts):
+            continue
+        data = path.read_bytes()
+        try:
+            data.decode()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield data, ast.parse(data)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+
+
+def without_last_comments(data: bytes, places: Iterator[Place], ends: dict[tuple[str, int], int]) -> Iterator[Place]:
+    """Python's last line where only comments follow it: these belong to the block they are indented like."""
+    lines = data.splitlines()
+    for name, start, end in places:
+        last = ends.get((name, start), end)
+        rest = [line.strip() for line in lines[last:end]]
+        yield name, start, last if all(not line or line.startswith(b"#") for line in rest) else end
+
+
+@pytest.mark.slow
+def test_functions_names_and_lines_are_those_of_pythons_own_parser() -> None:
+    functions = 0
+    for data, tree in parsed_files():
+        expected = list(by_ast(tree))
+        functions += len(expected)
+        ends = {(name, start): end for name, start, end in expected}
+        places = ((d.qualified_name, d.start_line, d.end_line) for d in extract(data, "python"))
+        assert Counter(without_last_comments(data, places, ends)) == Counter(expected)
+    assert functions > 5_000

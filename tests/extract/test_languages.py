@@ -1,4 +1,4 @@
-"""Every row of LANGUAGES: what a person reads in its sample, and what any file may do to it.
+"""Every row of LANGUAGES: what a person reads in its sample, and what any bytes of a file may do to it.
 
 tests/data/expected/<language>.txt, checked by hand: the sample's name, then a line `first-last kind qualified_name` for
 every document, and below some of them all their fields, as `field: word | word`.
@@ -6,119 +6,163 @@ every document, and below some of them all their fields, as `field: word | word`
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tree_sitter import Language as Grammar
-from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.config import BuildConfig
-from ncs.errors import BadInput, MissingExtra
-from ncs.extract import LANGUAGES, extract, readers
-from ncs.extract import languages as rows
+from ncs.errors import BadInput, MissingExtra, SourceError
+from ncs.extract import LANGUAGES, Language, extract, readers
 from ncs.index import Index
-from ncs.types import Document
+from ncs.types import FIELDS, Document
 
 DATA = Path(__file__).parents[1] / "data"
-EXPECTED = DATA / "expected"
+NESTED_CODE = {"java": ("class A { void f() { new B() { void g() { ", "} }; "), "python": ("f(lambda x: ", ")")}
 
 every_language = pytest.mark.parametrize("language", sorted(LANGUAGES))
 
 
-def sample(language: str) -> tuple[str, bytes]:
-    name = (EXPECTED / f"{language}.txt").read_text("utf-8").split("\n")[0]
-    return name, (DATA / language / name).read_bytes()
+def expected(language: str) -> list[str]:
+    return (DATA / "expected" / f"{language}.txt").read_text("utf-8").splitlines()
 
 
-def read(source: bytes, language: str) -> list[Document]:
-    return list(extract(source, language, repository="r", path=sample(language)[0]))
+def sample(language: str) -> bytes:
+    return (DATA / language / expected(language)[0]).read_bytes()
 
 
-def expected(language: str) -> list[tuple[str, dict[str, str]]]:
-    """Place lines, and the fields that stand below them."""
-    places: list[tuple[str, dict[str, str]]] = []
-    for line in (EXPECTED / f"{language}.txt").read_text("utf-8").splitlines()[1:]:
+def assert_sound(documents: list[Document], source: bytes, language: str) -> None:
+    """What every reader of documents relies on."""
+    assert len({document.id for document in documents}) == len(documents)
+    assert [d.start_line for d in documents] == sorted(d.start_line for d in documents)
+    for document in documents:
+        assert 1 <= document.start_line <= document.end_line <= source.count(b"\n") + source.count(b"\r") + 1
+        assert document.language == language
+        assert document.kind
+        assert document.name
+        assert document.qualified_name.endswith(document.name)
+        assert document.code
+        assert len(document.digest) == 16
+        assert set(document.words) <= set(FIELDS)
+        for words in document.words.values():
+            assert isinstance(words, tuple)
+            assert words
+            assert all(isinstance(word, str) for word in words)
+
+
+def checked(source: bytes, language: str) -> list[Document]:
+    documents = list(extract(source, language, repository="r", path="p"))
+    assert_sound(documents, source.replace(b"\r", b""), language)
+    return documents
+
+
+@every_language
+def test_every_function_of_the_sample_stands_where_a_person_sees_it_with_its_words_in_their_fields(
+    language: str,
+) -> None:
+    documents = {
+        f"{d.start_line}-{d.end_line} {d.kind} {d.qualified_name}": d for d in checked(sample(language), language)
+    }
+    by_place: dict[str, dict[str, str]] = {}
+    for line in expected(language)[1:]:
         if line[0] == " ":
-            field, _, words = line.strip().partition(": ")
-            places[-1][1][field] = words
+            field, _, text = line.strip().partition(": ")
+            by_place[list(by_place)[-1]][field] = text
         else:
-            places.append((line, {}))
-    return places
-
-
-def place(document: Document) -> str:
-    return f"{document.start_line}-{document.end_line} {document.kind} {document.qualified_name}"
-
-
-@every_language
-def test_every_function_of_the_sample_stands_where_a_person_sees_it(language: str) -> None:
-    assert [place(document) for document in read(sample(language)[1], language)] == [
-        line for line, _ in expected(language)
-    ]
+            by_place[line] = {}
+    assert list(documents) == list(by_place)
+    assert len(list(filter(None, by_place.values()))) > 1
+    for place, fields in by_place.items():
+        words = {field: words for field, words in documents[place].words.items() if field not in ("name", "path")}
+        joined = {field: " | ".join(words).replace("\n", "\\n").strip() for field, words in words.items()}
+        assert fields in ({}, joined), place
 
 
 @every_language
-def test_the_words_of_some_functions_are_in_their_fields(language: str) -> None:
-    looked_at = 0
-    for document, (_, fields) in zip(read(sample(language)[1], language), expected(language), strict=True):
-        if fields:
-            looked_at += 1
-            words = {
-                field: " | ".join(words) for field, words in document.words.items() if field not in ("name", "path")
-            }
-            assert {field: text.replace("\n", "\\n").strip() for field, text in words.items()} == fields, document.name
-    assert looked_at > 1
+def test_line_ends_byte_order_marks_and_encodings_change_nothing(language: str) -> None:
+    source = sample(language)
+    documents = checked(source, language)
+    for same in (source.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + source):
+        assert list(extract(same, language, repository="r", path="p")) == documents
+    latin = checked(source.decode().encode("latin-1", "replace"), language)
+    assert {d.name for d in documents if d.name.isascii()} - {d.name for d in latin} <= {"höhe"}
 
 
 @every_language
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing(language: str) -> None:
-    source = sample(language)[1]
-    unix = read(source, language)
-    for other in (source.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + source):
-        assert read(other, language) == unix
-
-
-@every_language
-def test_latin_1_keeps_names_in_ascii(language: str) -> None:
-    name, source = sample(language)
-    latin = source.decode().encode("latin-1", "replace")
-    wanted = [document.name for document in read(source, language) if document.name.isascii()]
-    assert set(wanted) - {document.name for document in read(latin, language)} <= {"höhe"}, name
-
-
-@every_language
-def test_an_error_in_the_middle_loses_its_neighbours_at_most(language: str) -> None:
-    lines = sample(language)[1].split(b"\n")
-    whole = {document.name for document in read(sample(language)[1], language)}
-    documents = read(sample(language)[1], language)
+def test_an_error_in_the_middle_loses_its_neighbors_at_most(language: str) -> None:
+    lines = sample(language).split(b"\n")
+    documents = checked(sample(language), language)
     middle = documents[len(documents) // 2].end_line  # 1-based: the line below it
     broken = b"\n".join([*lines[:middle], b"", b") = ] , ;; @@ (", b"", *lines[middle:]])
-    left = {document.name for document in read(broken, language)}
-    assert len(whole & left) >= len(whole) / 2
+    names = {document.name for document in documents}
+    assert len(names & {document.name for document in checked(broken, language)}) >= len(names) / 2
 
 
 @every_language
-def test_captures_are_those_of_whole_matches(language: str) -> None:
-    """tree-sitter may give away captures of a pattern that fails later on; names would slip to other functions."""
-    row = LANGUAGES[language]
-    grammar = Grammar(row.load())
-    folder = Path(rows.__file__).parent
-    query = Query(grammar, "\n".join((folder / f"{name}.scm").read_text("utf-8") for name in row.queries))
-    root = Parser(grammar).parse(sample(language)[1]).root_node
-    captures = {
-        what: sorted(node.byte_range for node in nodes) for what, nodes in QueryCursor(query).captures(root).items()
-    }
-    matches: dict[str, list[tuple[int, int]]] = {}
-    for _, found in QueryCursor(query).matches(root):
-        for what, nodes in found.items():
-            matches.setdefault(what, []).extend(node.byte_range for node in nodes)
-    for what in captures.keys() | matches.keys():
-        assert sorted(set(captures.get(what, []))) == sorted(set(matches.get(what, []))), what
-    for kind in (*row.kinds, "class", "scope"):
-        assert captures.get(kind, []) == sorted(matches.get(kind, [])), kind
-        assert len(captures.get(kind, [])) == len(set(captures.get(kind, []))), kind
+def test_next_to_nothing_gives_no_documents(language: str) -> None:
+    for source in (b"", b"\n", b" ", b"\0", b"\0" * 5000, b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\x80"):
+        assert checked(source, language) == [], source
+
+
+@every_language
+def test_samples_with_random_bytes_within_or_cut_off_anywhere_do_no_harm(language: str) -> None:
+    random_ = random.Random(3)
+    for path in sorted((DATA / language).iterdir()):
+        source = path.read_bytes()
+        for _ in range(25):
+            broken = bytearray(source)
+            for _ in range(random_.randrange(1, 20)):
+                broken[random_.randrange(len(broken))] = random_.choice((0, random_.randrange(256)))
+            if bytes(broken[:2]) not in (b"\xff\xfe", b"\xfe\xff"):
+                checked(bytes(broken), language)
+        for at in range(0, len(source), 97):
+            checked(source[:at], language)
+            checked(source[at:], language)
+
+
+@pytest.mark.slow
+@every_language
+def test_twenty_thousand_lines_give_every_function(language: str) -> None:
+    source = sample(language) + b"\n"
+    times = 20_000 // source.count(b"\n") + 1
+    assert len(checked(source * times, language)) == times * len(checked(source, language))
+
+
+@pytest.mark.slow
+@every_language
+@pytest.mark.parametrize("unit", [b"x", b"x ", b"1", b'"', b"'", b"#", b"/*", b"@", b"\\", b"\xc3"])
+def test_a_line_of_a_megabyte_is_read(language: str, unit: bytes) -> None:
+    checked(unit * (1_000_000 // len(unit)), language)
+
+
+@pytest.mark.slow
+@every_language
+@pytest.mark.parametrize("closed", [True, False])
+def test_brackets_two_thousand_deep_and_code_five_thousand_deep_are_read(language: str, closed: bool) -> None:
+    nested = NESTED_CODE.get(language, ("{", "}"))
+    for opening, closing, depth in (
+        *((*pair, 2000) for pair in (("(", ")"), ("[", "]"), ("{", "}"), ("a(", ")"), ("-", ""))),
+        (*nested, 5000),
+    ):
+        deep = (opening * depth + "1" + closing * depth * closed).encode()
+        checked(deep, language)
+        checked(b"\n".join((sample(language), deep)), language)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(unit * (1_000_000 // len(unit)) for unit in (b"(", b"{", b"[", b")", b"{ (")),
+        b"{(" * 250_000 + b")}" * 250_000,
+    ],
+    ids=["(", "{", "[", ")", "{ (", "{()}"],
+)
+def test_brackets_so_deep_that_the_parser_would_hang_or_crash_are_refused(source: bytes) -> None:
+    with pytest.raises(SourceError, match=r"x\.java is no program: over 20,000 brackets are open"):
+        list(extract(source, "java", path="x.java"))
+    assert len(checked(b"class A { void f() { " + b"g(); " * 20_001 + b"} }", "java")) == 1  # side by side
 
 
 def test_reading_java_imports_no_other_grammar() -> None:
@@ -131,8 +175,8 @@ def test_reading_java_imports_no_other_grammar() -> None:
 
 
 def test_a_grammar_that_is_not_installed_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = rows._row("cobol", ".cob", "tree_sitter_cobol", "function", ("*",))
-    monkeypatch.setattr(rows, "LANGUAGES", {**LANGUAGES, "cobol": missing})
+    missing = Language("cobol", (".cob",), "tree_sitter_cobol", ("function",), ("*",))
+    monkeypatch.setitem(LANGUAGES, "cobol", missing)
     with pytest.raises(
         MissingExtra, match=r"cobol .* tree_sitter_cobol: pip install 'neural-code-search\[languages\]'"
     ):
@@ -145,35 +189,23 @@ def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
 ) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()
-    (sources / "a.rs").write_text("fn hide() { show(); }\n")
-    (sources / "b.rs").write_text("fn show() { hide(); }\n")
-    (sources / "c.zig").write_text("fn show() void { hide(); }\n")
+    (sources / "a.rs").write_text("/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n")
+    (sources / "b.zig").write_text("fn show() void { hide(); }\n")
     monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "zig"))
-    with pytest.raises(
-        BadInput, match=r"2 rust without a grammar, 1 zig .*; files \(2 of rust, 1 of zig\) were left out"
-    ):
+    install = "pip install 'neural-code-search[languages]'"
+    with pytest.raises(BadInput, match=r"1 rust without a grammar, 1 zig .*; files \(1 of rust, 1 of zig\) were left"):
         Index.build(sources, tmp_path / "none", config=BuildConfig(texts=False), workers=1)
-    (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
-    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).description
-    assert about.counts["skipped"] == {"rust without a grammar": 2, "zig without a grammar": 1}
-    assert [note for note in about.notes if "languages" in note] == [
-        "files (2 of rust, 1 of zig) were left out; to read them, pip install 'neural-code-search[languages]'"
-    ]
-
-
-@pytest.mark.slow
-def test_without_their_grammar_files_are_read_as_text_and_one_note_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.rs").write_text("/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n")
-    (tmp_path / "b.kt").write_text("fun show(view: View) {\n    view.open()\n    view.draw()\n}\n")
-    monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "kotlin"))
-    with Index.build(tmp_path, tmp_path / "index", config=BuildConfig(), workers=1) as built:
-        assert built.description.counts["text_files"] == {"kotlin": 1, "rust": 1}
-        assert [note for note in built.description.notes if "languages" in note] == [
-            "files (1 of kotlin, 1 of rust) were read as plain text; to read their functions,"
-            " pip install 'neural-code-search[languages]'"
+    with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as as_text:
+        assert as_text.description.counts["text_files"] == {"rust": 1, "zig": 1}
+        assert [note for note in as_text.description.notes if "languages" in note] == [
+            f"files (1 of rust, 1 of zig) were read as plain text; to read their functions, {install}"
         ]
-        hit = built.search("hide", 1)[0].document
+        hit = as_text.search("hide", 1)[0].document
     assert (hit.name, hit.kind, hit.language, hit.start_line, hit.end_line) == ("hide", "definition", "rust", 2, 4)
     assert hit.words["doc"] == ("Hides it.",)
+    (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
+    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).description
+    assert about.counts["skipped"] == {"rust without a grammar": 1, "zig without a grammar": 1}
+    assert [note for note in about.notes if "languages" in note] == [
+        f"files (1 of rust, 1 of zig) were left out; to read them, {install}"
+    ]

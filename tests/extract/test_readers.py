@@ -1,4 +1,4 @@
-"""What reads a file: its extension, its name, or the first line of a script; scripts in PHP pages."""
+"""What reads a file: its extension, its name, or the first line of a script."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ncs.extract import LANGUAGES
-from ncs.extract.readers import read, readable, readable_code, reader_of, text_kind_of
-from ncs.extract.scripts import LANGUAGE_OF, script_language
-from ncs.extract.text_kinds import TEXT_KINDS
+from ncs.extract.readers import LANGUAGE_OF, count_text_files, read, readable, readable_code, reader_of, script_language
+from ncs.extract.text_files import TEXT_KINDS
 from ncs.sources import Skipped, walk
+from tests.gitrepo import write
 
 # the first line, and the rest, of which a function is read
 SCRIPTS = [
@@ -18,15 +18,11 @@ SCRIPTS = [
     ("bash", b"#! /usr/bin/env bash", b"hide() {\n  g\n}"),
     ("python", b"#!/usr/bin/python3.11 -u", b"def hide():\n    g()"),
     ("python", b"#!/usr/bin/env -S uv run --script", b"def hide():\n    g()"),
-    ("ruby", b"#!/usr/bin/env ruby", b"def hide\n  g\nend"),
     ("javascript", b"#!/usr/bin/env NODE_ENV=test node --no-warnings", b"function hide() {\n  g();\n}"),
     ("typescript", b"#!/usr/bin/env -S deno run", b"function hide(n: number) {\n  g();\n}"),
     ("php", b"#!/usr/bin/php8.2", b"<?php\nfunction hide() {\n  g();\n}"),
-    ("lua", b"#!/usr/bin/lua5.4", b"function hide()\n  g()\nend"),
-    ("elixir", b"#!/usr/bin/env elixir", b"defmodule A do\n  def hide(), do: g()\nend"),
     ("haskell", b"#!/usr/bin/env runhaskell", b"hide n = g n"),
     ("perl", b"#!/usr/bin/perl -w", b"sub hide {\n  g();\n}"),
-    ("tcl", b"#!/usr/bin/tclsh", b"proc hide {} {\n  g\n}"),
     ("r", b"#!/usr/bin/env Rscript", b"hide <- function(n) {\n  g(n)\n}"),
 ]
 
@@ -34,101 +30,49 @@ SCRIPTS = [
 @pytest.mark.parametrize(("language", "first", "rest"), SCRIPTS, ids=[first.decode() for _, first, _ in SCRIPTS])
 def test_the_first_line_says_the_language(language: str, first: bytes, rest: bytes) -> None:
     for end in (b"\n", b"\r\n"):
-        found, broken = read(first + end + rest, "r", "bin/tool")
-        assert [(document.language, document.name) for document in found] == [(language, "hide")]
-        assert found[0].start_line == 2 + rest.startswith(b"<?php") + rest.startswith(b"defmodule")
+        ((hide,), broken) = read(first + end + rest, "r", "bin/tool")
+        assert (hide.language, hide.name, hide.start_line) == (language, "hide", 2 + rest.startswith(b"<?php"))
         assert not broken
 
 
-@pytest.mark.parametrize(
-    "first", [b"", b"MIT License", b"#!", b"#!/bin/sed -f", b"#!/usr/bin/env", b" #!/bin/sh", b"#!\xff"]
-)
-def test_a_file_without_a_known_first_line_is_no_script(first: bytes) -> None:
-    assert script_language(first + b"\nhide() { g; }\n") is None
-    assert read(first + b"\nhide() { g; }\n", "r", "tool") == ([], False)
-
-
-def test_every_language_of_a_first_line_is_read() -> None:
+def test_a_file_without_a_program_in_its_first_line_is_no_script_and_every_program_has_a_language() -> None:
+    for first in (b"", b"MIT License", b"#!", b"#!/bin/sed -f", b"#!/usr/bin/env", b" #!/bin/sh"):
+        assert script_language(first + b"\nhide() { g; }\n") is None
+        assert read(first + b"\nhide() { g; }\n", "r", "tool") == ([], False)
     assert set(LANGUAGE_OF.values()) <= set(LANGUAGES) | set(TEXT_KINDS)
 
 
 @pytest.mark.parametrize(
-    ("name", "reader"),
+    ("names", "reader"),
     [
-        ("Makefile", "make"),
-        ("GNUmakefile", "make"),
-        ("Dockerfile", "dockerfile"),
-        ("Containerfile", "dockerfile"),
-        ("Rakefile", "ruby"),
-        ("Gemfile", "ruby"),
-        ("Vagrantfile", "ruby"),
-        ("Dangerfile", "ruby"),
-        ("SConstruct", "python"),
-        ("Snakefile", "python"),
+        ("Makefile GNUmakefile", "make"),
+        ("Dockerfile Containerfile", "dockerfile"),
+        ("Rakefile Gemfile Vagrantfile Dangerfile", "ruby"),
+        ("SConstruct Snakefile", "python"),
         ("Jenkinsfile", "jenkinsfile"),
         ("justfile", "just"),
-        ("PKGBUILD", "bash"),
-        (".bashrc", "bash"),
-        ("deploy", "script"),
-        ("a.b/deploy", "script"),
-        (".hidden", None),
-        ("deploy.txt", None),
+        ("PKGBUILD .bashrc", "bash"),
+        ("deploy a.b/deploy", "script"),
+        (".hidden deploy.txt README.md notes.rst data.csv data.json a.log a.svg strings.xml .env", None),
+        ("package-lock.json pnpm-lock.yaml yarn.lock locales/de.yml i18n/fr.properties", None),
+        ("messages_de.properties tests/fixtures/a.yaml", None),
     ],
 )
-def test_what_reads_a_file_without_an_extension(name: str, reader: str | None) -> None:
-    assert reader_of(f"x/{name}") == reader
-    assert bool(readable(f"x/{name}")) == (reader is not None)
-    assert text_kind_of(f"x/{name}") == (reader if reader in TEXT_KINDS and reader not in LANGUAGES else None)
+def test_the_name_says_what_reads_a_file_and_prose_data_lock_files_and_secrets_are_not_read(
+    names: str, reader: str | None
+) -> None:
+    for name in names.split():
+        assert reader_of(f"x/{name}") == reader, name
+        assert bool(readable(f"x/{name}")) == (reader is not None)
+        assert bool(count_text_files([name])) == (reader in TEXT_KINDS and reader not in LANGUAGES)
 
 
 def test_of_files_without_an_extension_a_walk_gives_scripts_and_counts_the_others(tmp_path: Path) -> None:
-    files = {
-        "bin/deploy": b"#!/bin/bash\nhide() { g; }\n",
-        "bin/report": b"#!/usr/bin/perl\nsub hide { g(); }\n",
-        "bin/program": b"\x7fELF\0\0",
-        "gradlew": b"#!/bin/sh\nwarn() { g; }\n",
-        "LICENSE": b"MIT License\n",
-        "Makefile": b"all:\n\tg\n",
-        "src/a.py": b"def f(): pass\n",
-    }
-    for name, data in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(data)
+    scripts = {"bin/deploy": "#!/bin/bash\nhide() { g; }\n", "bin/report": "#!/usr/bin/perl\nsub hide { g(); }\n"}
+    others = {"bin/program": "\x7fELF\0\0", "gradlew": "#!/bin/sh\nwarn() { g; }\n", "LICENSE": "MIT License\n"}
+    write(tmp_path, {**scripts, **others, "Makefile": "all:\n\tg\n", "src/a.py": "def f(): pass\n"})
     skipped = Skipped()
-    assert [file.path for file in walk([tmp_path], wanted=readable, skipped=skipped)] == [
-        "Makefile",
-        "bin/deploy",
-        "bin/report",
-        "src/a.py",
-    ]
+    paths = [file.path for file in walk([tmp_path], readable=readable, skipped=skipped)]
+    assert paths == ["Makefile", "bin/deploy", "bin/report", "src/a.py"]
     assert skipped.counts == {"other language": 2, "generated": 1}
-    assert [file.path for file in walk([tmp_path], wanted=readable_code)] == ["bin/deploy", "src/a.py"]
-
-
-PAGE = b"""<?php
-function hide($view) { return '?><script>'; }
-?>
-<html><script type="text/template"><b></b></script>
-<script>
-  // <?php echo "no end here"; ?>
-  const url = <?= $url ?>;
-  function show(view) { open(view, "<?= $x ?>"); }
-</script>
-<?php foreach ($a as $b): /* ?> <script> */ ?>
-<script lang="ts">const draw = (n: number) => n;</script>
-<?php endforeach ?>
-"""
-
-
-def test_scripts_in_the_html_around_php_are_read() -> None:
-    found, broken = read(PAGE, "r", "page.php")
-    assert [(d.language, d.name, d.start_line, d.end_line) for d in found] == [
-        ("php", "hide", 2, 2),
-        ("javascript", "show", 8, 8),
-        ("typescript", "draw", 11, 11),
-    ]
-    assert not broken
-    assert found[1].words["calls"] == ("open",)
-    whole, _ = read(PAGE, "r", "page.php", outside=True)
-    assert len({document.id for document in whole}) == len(whole)
-    assert any("url" in d.words.get("identifiers", ()) for d in whole if d.language == "javascript")
+    assert [file.path for file in walk([tmp_path], readable=readable_code)] == ["bin/deploy", "src/a.py"]

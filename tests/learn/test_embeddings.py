@@ -1,4 +1,4 @@
-"""Word vectors: what is learnt from, how, and what happens where it cannot be."""
+"""Word vectors: what they are learned from, how, and what happens where that fails."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pytest
 
 from ncs.config import FastTextConfig, LsaConfig
 from ncs.errors import BadInput, IndexDamaged
-from ncs.learn import fasttext, fasttext_worker
+from ncs.learn import fasttext
 from ncs.learn.embeddings import (
     CROSSOVER,
     Choice,
     Embeddings,
-    carried_over,
     choose,
     retraining_advice,
+    reuse_embeddings,
     share_without_vector,
 )
 from ncs.learn.tfidf import unit_rows
@@ -30,6 +30,9 @@ from ncs.storage.snapshot import Description
 from ncs.storage.words import WordTable
 from tests.waiting import until
 from tests.words import id_of, table, topics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 LINUX = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for processes in /proc")
@@ -42,20 +45,15 @@ def cosine(embeddings: Embeddings, words: WordTable, a: str, b: str) -> float:
 
 
 @pytest.mark.slow
-def test_words_of_one_topic_are_nearer_than_words_of_two() -> None:
+def test_words_of_one_topic_are_nearer_than_words_of_two_and_only_the_seed_changes_the_vectors() -> None:
     words = topics()
     embeddings = Embeddings.train(words, FastTextConfig(dim=16))
     assert (embeddings.method, len(embeddings.vectors)) == ("fasttext", len(words.vocabulary))
     within = [cosine(embeddings, words, "file", other) for other in ("read", "folder", "disk")]
     across = [cosine(embeddings, words, "file", other) for other in ("socket", "port", "packet")]
     assert min(within) > max(across)
-
-
-@pytest.mark.slow
-def test_two_trainings_give_the_same_bytes_and_another_seed_gives_others() -> None:
     words = topics(100)
-    first, second = Embeddings.train(words, QUICK), Embeddings.train(words, QUICK)
-    other = Embeddings.train(words, replace(QUICK, seed=1))
+    first, second, other = (Embeddings.train(words, each) for each in (QUICK, QUICK, replace(QUICK, seed=1)))
     assert first.vectors.tobytes() == second.vectors.tobytes() != other.vectors.tobytes()
 
 
@@ -66,35 +64,21 @@ def test_the_text_is_a_document_a_line_in_field_order_without_numbers_and_repeti
         "name: héllo",
     )
     everything = np.array([not word.isnumeric() for word in words.vocabulary])
-    fasttext._write_text(tmp_path / "text", words, everything)
+    fasttext._write_text(tmp_path / "text", words, everything, [word.encode() for word in words.vocabulary])
     assert (tmp_path / "text").read_text(encoding="utf-8") == "loads the page load page get url not found\nhéllo\n"
 
 
 @pytest.mark.slow
-def test_words_after_the_first_1024_of_a_document_are_learnt_from() -> None:
-    draw = np.random.default_rng(0)
-    start = " ".join(draw.choice(["alpha", "beta", "gamma", "delta"], 6000))
-    end = " ".join(draw.choice(["red", "green", "blue", "grey"], 6000))
-    words = table(start + " " + end)
-    embeddings = Embeddings.train(words, FastTextConfig(dim=8))
-    assert cosine(embeddings, words, "red", "green") > cosine(embeddings, words, "red", "alpha") + 0.3
-
-
-@pytest.mark.slow
-def test_rare_words_and_numbers_have_no_vector() -> None:
+def test_rare_words_and_numbers_have_no_vector_unless_the_corpus_is_small() -> None:
     words = table(*["open file 404", "read file", "open read 404"] * 10_000, "once twice")
     embeddings = Embeddings.train(words, FastTextConfig(dim=8, epochs=1, least_words=0, min_count=3))
-    has = {word: bool(embeddings.vectors[id].any()) for id, word in enumerate(words.vocabulary)}
-    assert has == {"open": True, "file": True, "read": True, "404": False, "once": False, "twice": False}
+    assert {words.vocabulary.word(int(id)) for id in np.flatnonzero(embeddings.vectors.any(axis=1))} == {
+        "open", "file", "read"
+    }  # fmt: skip
     assert embeddings.notes == ()
-
-
-@pytest.mark.slow
-def test_a_small_corpus_is_read_more_often_with_a_lower_least_count_and_says_so() -> None:
-    words = table("open file", "read file once")
-    embeddings = Embeddings.train(words, FastTextConfig(dim=8, epochs=4, min_count=5))
-    assert embeddings.vectors.any(axis=1).all()
-    assert embeddings.notes == (
+    small = Embeddings.train(table("open file", "read file once"), FastTextConfig(dim=8, epochs=4, min_count=5))
+    assert small.vectors.any(axis=1).all()
+    assert small.notes == (
         "The corpus is small: fastText read it 100 times, not 4.",
         "The corpus is small: words in 1 or more places were learned, not 5.",
     )
@@ -111,22 +95,20 @@ def test_with_sub_words_rare_words_have_vectors_near_words_spelt_alike() -> None
 
 
 @pytest.mark.slow
-def test_training_that_diverges_is_repeated_slower_and_noted() -> None:
-    embeddings = Embeddings.train(
-        topics(100), FastTextConfig(dim=8, epochs=5, least_words=0, min_count=1, learning_rate=100)
-    )
+@pytest.mark.parametrize(
+    ("rate", "method", "note"),
+    [
+        (100, "fasttext", "fastText diverged; it learned with the rate 20 instead."),
+        (1e30, "lsa", "FastText diverged at every learning rate: word vectors are from LSA instead."),
+    ],
+)
+def test_training_that_diverges_is_repeated_slower_and_left_to_lsa_if_it_always_does(
+    rate: float, method: str, note: str
+) -> None:
+    embeddings = Embeddings.train(topics(100), replace(QUICK, learning_rate=rate))
     assert np.isfinite(embeddings.vectors).all()
-    assert "fastText diverged" in " ".join(embeddings.notes)
-
-
-@pytest.mark.slow
-def test_training_that_always_diverges_leaves_it_to_lsa() -> None:
-    embeddings = Embeddings.train(
-        topics(100), FastTextConfig(dim=8, epochs=5, least_words=0, min_count=1, learning_rate=1e30)
-    )
-    assert embeddings.method == "lsa"
     assert embeddings.vectors.any(axis=1).all()
-    assert embeddings.notes == ("FastText diverged at every learning rate: word vectors are from LSA instead.",)
+    assert (embeddings.method, embeddings.notes) == (method, (note,))
 
 
 @pytest.mark.slow
@@ -205,34 +187,23 @@ def test_pretrained_vectors_that_do_not_fit_are_refused(tmp_path: Path, content:
 
 
 def test_missing_and_foreign_pretrained_files_are_refused(tmp_path: Path) -> None:
-    words = table("read file", "open file")
-    with pytest.raises(BadInput, match="no pretrained vectors at"):
-        Embeddings.train(words, FastTextConfig(pretrained=str(tmp_path / "none.vec")))
     (tmp_path / "model.bin").write_bytes(b"no model")
-    with pytest.raises(BadInput, match="is no fastText model"):
-        Embeddings.train(words, FastTextConfig(pretrained=str(tmp_path / "model.bin")))
+    for name, message in (("none.vec", "no pretrained vectors at"), ("model.bin", "is no fastText model")):
+        with pytest.raises(BadInput, match=message):
+            Embeddings.train(table("read file", "open file"), FastTextConfig(pretrained=str(tmp_path / name)))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"dim": 0},
-        {"epochs": 0},
-        {"min_count": 0},
-        {"threads": 0},
-        {"min_n": 3},
-        {"learning_rate": 0.0},
-        {"sample": 0.0},
-    ],
-)
-def test_values_that_fasttext_cannot_run_with_are_refused(values: dict[str, float]) -> None:
-    with pytest.raises(BadInput, match=r"fastText needs|sub-words need"):
-        FastTextConfig(**values)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["dim", "epochs", "min_count", "threads", "learning_rate", "sample"])
+def test_settings_of_zero_that_fasttext_cannot_run_with_are_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="fastText needs"):
+        FastTextConfig(**{name: 0})  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="sub-words need"):
+        FastTextConfig(min_n=3)
 
 
 @pytest.mark.slow
 def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fasttext_worker, "JOB", "elsewhere.json")  # what the worker looks for is not there
+    monkeypatch.setattr(fasttext, "JOB", "elsewhere.json")  # what the worker looks for is not there
     embeddings = Embeddings.train(topics(100), QUICK)
     assert embeddings.method == "lsa"
     assert "FileNotFoundError" in embeddings.notes[0]
@@ -266,13 +237,14 @@ def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path)
         "from ncs.config import FastTextConfig; from ncs.learn.embeddings import Embeddings\n"
         "def kill(items, stage, **more):\n"
         "    for item in items: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "config = FastTextConfig(epochs=1000, least_words=0)\n"
+        "config = FastTextConfig(epochs=2_000, least_words=0)\n"
         "Embeddings.train(topics(2000), config, track=kill, folder=pathlib.Path(sys.argv[1]))"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
     assert done.returncode == -signal.SIGKILL
     (room,) = tmp_path.iterdir()
     until(lambda: not working_in(room))
+    assert not (room / fasttext.VECTORS).exists()  # it did not go on to the end
 
 
 def working_in(folder: Path) -> list[str]:
@@ -289,16 +261,16 @@ def leads_to(link: Path, folder: Path) -> bool:
 
 @pytest.mark.slow
 def test_progress_counts_each_percent_once_to_a_hundred(tmp_path: Path) -> None:
-    told: list[int] = []
+    percents: list[int] = []
 
     def track(items: Iterable[int], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[int]:
         assert (stage, total, unit) == ("training embeddings", 100, "%")
         for item in items:
-            told.append(item)
+            percents.append(item)
             yield item
 
     Embeddings.train(topics(2_000), FastTextConfig(epochs=30, least_words=0), track=track)  # type: ignore[arg-type]
-    assert told == list(range(1, 101))
+    assert percents == list(range(1, 101))
 
 
 @pytest.mark.parametrize("power", [0, 0.5])
@@ -317,15 +289,6 @@ def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix_times_their_v
     vectors = embeddings.vectors.astype(np.float64)
     np.testing.assert_allclose(np.abs(vectors), np.abs(right), atol=1e-4)
     assert embeddings.method == "lsa"
-
-
-def test_saved_embeddings_come_back_memory_mapped(tmp_path: Path) -> None:
-    vectors = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    Embeddings(vectors, "fasttext", ("It was so.",)).save(tmp_path)
-    loaded = Embeddings.load(tmp_path)
-    assert isinstance(loaded.vectors, np.memmap)
-    assert loaded.vectors.tobytes() == vectors.tobytes()
-    assert (loaded.method, loaded.notes) == ("fasttext", ("It was so.",))
 
 
 @pytest.mark.parametrize("name", ["embeddings.npy", "embeddings.json"])
@@ -349,54 +312,53 @@ def test_nearest_words_are_those_of_highest_cosine_without_itself_and_words_with
     assert Embeddings(vectors, "fasttext").nearest(words.vocabulary, 2, 10) is None
 
 
+TINY_BESIDE_LARGE = np.concatenate([np.zeros(900, np.int32), np.arange(1, 31, dtype=np.int32)])
+
+
 @pytest.mark.parametrize(
-    ("choice", "documents", "repositories", "config", "method"),
+    ("choice", "owners", "config", "method"),
     [
-        ("auto", CROSSOVER - 1, 5, FastTextConfig(), LsaConfig),
-        ("auto", CROSSOVER, 1, FastTextConfig(), FastTextConfig),
-        ("auto", 700, 7, FastTextConfig(), FastTextConfig),
-        ("auto", 10, 1, FastTextConfig(seed=1), FastTextConfig),
-        ("lsa", CROSSOVER, 9, FastTextConfig(seed=1), LsaConfig),
-        ("fasttext", 10, 1, FastTextConfig(), FastTextConfig),
+        ("auto", np.arange(CROSSOVER - 1) % 5, FastTextConfig(), LsaConfig),
+        ("auto", np.zeros(CROSSOVER, np.int32), FastTextConfig(), FastTextConfig),
+        ("auto", np.arange(700) % 7, FastTextConfig(), FastTextConfig),
+        ("auto", TINY_BESIDE_LARGE, FastTextConfig(), LsaConfig),  # counts as one repository
+        ("auto", np.zeros(10, np.int32), FastTextConfig(seed=1), FastTextConfig),
+        ("lsa", np.arange(CROSSOVER) % 9, FastTextConfig(seed=1), LsaConfig),
+        ("fasttext", np.zeros(10, np.int32), FastTextConfig(), FastTextConfig),
     ],
 )
-def test_size_and_repositories_of_a_corpus_choose_what_learns_unless_it_is_said(
-    choice: Choice, documents: int, repositories: int, config: FastTextConfig, method: type
+def test_size_and_repositories_of_a_corpus_choose_the_method_unless_it_is_set(
+    choice: Choice, owners: NDArray[np.int32], config: FastTextConfig, method: type
 ) -> None:
-    owners = np.arange(documents, dtype=np.int32) % repositories
     assert isinstance(choose(choice, owners, config, LsaConfig()), method)
 
 
-def test_a_corpus_of_one_large_and_many_tiny_repositories_counts_as_one() -> None:
-    owners = np.concatenate([np.zeros(900, np.int32), np.arange(1, 31, dtype=np.int32)])
-    assert isinstance(choose("auto", owners, FastTextConfig(), LsaConfig()), LsaConfig)
-
-
-def test_vectors_are_carried_over_by_word_and_new_words_have_none(tmp_path: Path) -> None:
+def test_saved_vectors_come_back_memory_mapped_and_are_reused_by_word(tmp_path: Path) -> None:
     old, new = table("open read file"), table("file open write write")
     vectors = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
     old.save(tmp_path)
-    Embeddings(vectors, "lsa").save(tmp_path)
-    carried = carried_over(tmp_path, new)
-    assert carried.method == "lsa"
-    assert carried.vectors[id_of(new, "file")].tolist() == vectors[id_of(old, "file")].tolist()
-    assert not carried.vectors[id_of(new, "write")].any()
-    assert share_without_vector(new, carried) == 0.5
+    Embeddings(vectors, "lsa", ("It was so.",)).save(tmp_path)
+    loaded = Embeddings.load(tmp_path)
+    assert isinstance(loaded.vectors, np.memmap)
+    assert loaded.vectors.tobytes() == vectors.tobytes()
+    reused = reuse_embeddings(tmp_path, new)
+    assert (reused.method, reused.notes) == (loaded.method, loaded.notes) == ("lsa", ("It was so.",))
+    assert reused.vectors[id_of(new, "file")].tolist() == vectors[id_of(old, "file")].tolist()
+    assert not reused.vectors[id_of(new, "write")].any()
+    assert share_without_vector(new, reused) == 0.5
 
 
-def test_training_anew_is_advised_where_words_or_documents_are_new() -> None:
-    def advice(documents: int, now: float) -> str | None:
-        training = {"documents": 100, "without_vector": 0.01, "without_vector_now": now}
-        return retraining_advice(Description(1, "", "", (), counts={"documents": documents, "training": training}))
-
-    assert advice(150, 0.03) is None
-    assert (
-        advice(100, 0.04) == "3.0% of the words are newer than the word vectors; learn them with: ncs update --retrain"
-    )
-    assert advice(151, 0.01) == "word vectors were learned from 100 documents of 151; learn again: ncs update --retrain"
-
-
-def test_the_distribution_that_provides_fasttext_is_named() -> None:
-    name, version = fasttext.distribution() or ("", "")
-    assert name.startswith("fasttext")
-    assert version[0].isdigit()
+@pytest.mark.parametrize(
+    ("documents", "without_vector", "advice"),
+    [
+        (150, 0.03, None),
+        (100, 0.04, "3.0% of the words are newer than the word vectors; learn them with: ncs update --retrain"),
+        (151, 0.01, "word vectors were learned from 100 documents of 151; learn again: ncs update --retrain"),
+    ],
+)
+def test_training_again_is_advised_where_words_or_documents_are_new(
+    documents: int, without_vector: float, advice: str | None
+) -> None:
+    training = {"documents": 100, "without_vector": 0.01, "without_vector_now": without_vector}
+    counts = {"documents": documents, "training": training}
+    assert retraining_advice(Description(1, "", "", (), counts=counts)) == advice

@@ -3,45 +3,87 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
-import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ncs.build.batches import CollectedDocuments
-from ncs.build.ingest import ingest
 from ncs.build.pipeline import build
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import skip_reason
 from ncs.index import Index
-from ncs.scale.dask.client import LOCAL, Tasks, _open, connected, ingest_on_cluster
-from ncs.scale.dask.jobs import Job, Part, run
+from ncs.scale.dask import LOCAL, Tasks, connected, ingest_on_cluster, job_settings
+from ncs.scale.dask_worker import Part, run
 from ncs.sources import Skipped
 from tests import gitrepo
-from tests.scale import dask_processes
-from tests.scale.dask_processes import Cluster
 from tests.waiting import LONG, processes, until
 
 LSA = BuildConfig(embeddings="lsa")
 
 
+@dataclass
+class Cluster:
+    """A Dask scheduler and its workers, each a process on loopback."""
+
+    address: str
+    room: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_worker(self, memory: str = "0") -> None:
+        """One more, with one thread and no nanny that would start it again."""
+        options = ["--no-nanny", "--nthreads", "1", "--memory-limit", memory, "--no-dashboard", "--host", "127.0.0.1"]
+        self.workers.append(dask("worker", self.address, "--local-directory", str(self.room), *options))
+
+
+def dask(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    path, quiet = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path), subprocess.DEVNULL
+    environment = {"DASK_LOGGING__DISTRIBUTED": "critical", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-W", "ignore", "-m", f"distributed.cli.dask_{program}", *arguments]
+    return subprocess.Popen(command, env={**os.environ, **environment}, stdin=quiet, stdout=quiet, stderr=quiet)
+
+
+@contextmanager
+def running(workers: int) -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as room:
+        file = Path(room, "scheduler.json")
+        options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        scheduler, cluster = dask("scheduler", *options), Cluster("", Path(room))
+
+        def started() -> bool:
+            assert scheduler.poll() is None
+            with suppress(OSError, ValueError):  # not written yet, or not to its end
+                cluster.address = json.loads(file.read_text())["address"]
+            return bool(cluster.address)
+
+        try:
+            until(started)
+            for _ in range(workers):
+                cluster.start_worker()
+            yield cluster
+        finally:
+            for process in (*cluster.workers, scheduler):
+                process.kill()
+                process.wait()
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 2) as found:
-        yield found
+    with running(2) as cluster:
+        yield cluster
 
 
 def functions(rng: random.Random) -> str:
@@ -77,60 +119,42 @@ def request(*roots: Path, ingest: object = None) -> Request:
 
 def read(cluster: Cluster, *roots: Path, seconds: float = 4 * LONG) -> tuple[list[str], Skipped]:
     """Repositories that have documents, and what was skipped."""
-    skipped = Skipped(unwanted=skip_reason)
+    skipped = Skipped(reason_of=skip_reason)
     with tempfile.TemporaryDirectory() as folder:
         collected = ingest_on_cluster(
             request(*roots), skipped, Path(folder), scheduler=cluster.address, give_up=seconds
         )
-    return sorted(collected.tally["repositories"]), skipped
-
-
-def content(segment: Path, collected: CollectedDocuments) -> dict[str, object]:
-    """All that a segment holds of its documents."""
-    with sqlite3.connect(segment / "documents.sqlite") as database:
-        documents = list(database.iterdump())
-    database.close()
-    table, uses = collected.files_read, collected.uses
-    return {
-        "documents": documents,
-        "words": (list(collected.words.vocabulary), collected.words.ids.tolist(), collected.words.offsets.tolist()),
-        "files": (list(table.entries), table.rows.tolist(), table.copies.tolist()),
-        "uses": (list(uses.names), uses.ids.tolist(), uses.offsets.tolist()),
-        "counts": collected.counts(),
-    }
+    return sorted(collected.counts["repositories"]), skipped
 
 
 @pytest.mark.slow
-def test_the_segment_of_a_cluster_equals_that_of_a_single_machine(cluster: Cluster, tmp_path: Path) -> None:
-    asked, found = request(*sources(tmp_path)), {}
-    for name in ("alone", "together"):
-        segment, skipped = tmp_path / name, Skipped(unwanted=skip_reason)
-        segment.mkdir()
-        if name == "alone":
-            collected = ingest(asked.files(skipped), segment, asked.config, 1)
-        else:
-            collected = ingest_on_cluster(asked, skipped, segment, scheduler=cluster.address)
-        found[name] = content(segment, collected), skipped.counts, skipped.unreadable, skipped.notes
-    assert found["together"] == found["alone"]
-    assert len(collected.tally["repositories"]) == 8
-    assert collected.copies == 1
-
-
-@pytest.mark.slow
-def test_an_index_that_a_cluster_read_answers_and_is_updated_as_any_other(tmp_path: Path) -> None:
+def test_an_index_that_a_cluster_read_is_that_of_one_machine_and_is_updated_as_any_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     roots = sources(tmp_path)
-    build(
-        replace(request(*roots, ingest=partial(ingest_on_cluster, scheduler=LOCAL)), workers=2), tmp_path / "together"
-    )
-    build(request(*roots), tmp_path / "alone")
-    with Index.load(tmp_path / "together") as ours, Index.load(tmp_path / "alone") as theirs:
-        for text in ("open a file", "hide window", "parse record"):
-            assert ours.search(text) == theirs.search(text)
+    indexes = []
+    for name, ingest in (("alone", None), ("together", partial(ingest_on_cluster, scheduler=cluster.address))):
+        build(request(*roots, ingest=ingest), tmp_path / name)
+        with Index.load(tmp_path / name) as index:
+            counts, files = dict(index.description.counts), dict(index.description.files)
+        assert (len(counts["repositories"]), counts["copies"]) == (8, 1)
+        del counts["seconds"], counts["peak_memory_bytes"], files["segments/000001/files/began.npy"]
+        indexes.append((counts, files))
+    assert indexes[0] == indexes[1]
     (roots[0] / "app" / "new.py").write_text("def novel_function(x):\n    return novel(x)\n")
     index, changes = Index.update(tmp_path / "together")
     with index:
         assert changes.added == ("one/app/new.py",)
         assert index.search("novel function")[0].document.name == "novel_function"
+
+
+@pytest.mark.slow
+def test_a_cluster_of_this_machine_reads_as_well(tmp_path: Path) -> None:
+    gitrepo.repository(tmp_path / "repos", {"a.py": "def good(x):\n    return x\n"})
+    ingest = partial(ingest_on_cluster, scheduler=LOCAL)
+    build(replace(request(tmp_path / "repos", ingest=ingest), workers=2), tmp_path / "index")
+    with Index.load(tmp_path / "index") as index:
+        assert index.search("good")[0].document.name == "good"
 
 
 def blocked(root: Path, name: str) -> Path:
@@ -169,19 +193,17 @@ def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deaths", [1, 4])
-def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path, deaths: int) -> None:
-    """After four Dask gives a job up; then it is tried once more."""
+def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path) -> None:
     root = tmp_path / "repos"
     gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
     pipe = blocked(root, "slow.git")
-    found: list[list[str]] = []
-    thread = threading.Thread(target=lambda: found.append(read(cluster, root)[0]))
+    names: list[str] = []
+    thread = threading.Thread(target=lambda: names.extend(read(cluster, root)[0]))
     thread.start()
     dead = []
-    for _ in range(deaths):
+    for _ in range(4):  # then Dask gives the job up, and it is tried once more
         victim = at_work(cluster)
-        dead.append(f"ncs.scale.dask.worker\0{0}\0{victim.pid}")
+        dead.append(f"ncs.scale.dask_worker\0{0}\0{victim.pid}")
         victim.kill()
         victim.wait()
         cluster.workers.remove(victim)
@@ -191,7 +213,7 @@ def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path
     os.link(pipe, tmp_path / "pipe")
     head.replace(pipe)
     thread.join()
-    assert found == [["good", "slow"]]
+    assert names == ["good", "slow"]
     until(lambda: not any(map(processes, (str(root), *dead))))  # the processes of dead workers notice
     assert not is_read(tmp_path / "pipe")
 
@@ -224,7 +246,7 @@ def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_a
     root = tmp_path / "repos"
     gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
     gitrepo.git(too_large(root / "large"), "init", "--quiet")
-    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 0) as small:
+    with running(0) as small:
         small.start_worker(memory="150MB")
         names, skipped = read(small, root)
     assert names == ["good"]
@@ -234,11 +256,11 @@ def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_a
 
 @pytest.mark.slow
 def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as room, dask_processes.cluster(Path(room), 0) as small:
+    with running(0) as small:
         small.start_worker(memory="150MB")
         with connected(small.address) as client:
-            tasks, part = Tasks(client, 4 * LONG), Part(str(too_large(tmp_path / "large")), (0,))
-            tasks.submit(Job.of(part, [], LSA))
+            tasks = Tasks(client, job_settings(request(), []), 4 * LONG)
+            tasks.submit(Part(str(too_large(tmp_path / "large")), (0,)))
             until(lambda: any(client.processing().values()))
             small.start_worker(memory="3GB")
             client.wait_for_workers(2)
@@ -275,15 +297,7 @@ def test_a_missing_root_is_reported_as_without_a_cluster(tmp_path: Path) -> None
         ingest_on_cluster(request(tmp_path / "nowhere"), Skipped(), tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
-def test_a_worker_with_other_code_refuses_and_garbage_is_no_segment(tmp_path: Path) -> None:
-    job = Job.from_json(Job.of(Part(str(tmp_path), (0,)), [], LSA).to_json())
+def test_a_worker_with_other_code_refuses(tmp_path: Path) -> None:
+    job = {"part": {"root": str(tmp_path), "number": [0]}, **job_settings(request(), [])}
     with pytest.raises(NcsError, match="another version of ncs"):
-        run(replace(job, made_by="another"))
-    assert _open(run(job))[0]["below"] == []
-    with pytest.raises(NcsError, match="a worker sent no segment"):
-        _open(b"nothing of the kind")
-
-
-def test_the_order_of_parts_is_that_of_walk() -> None:
-    parts = [Part("/r", (0,), prefix) for prefix in ("app/", "app-b/", "app/inner/", "")]
-    assert [part.prefix for part in sorted(parts, key=lambda part: part.key)] == ["", "app/", "app-b/", "app/inner/"]
+        run({**job, "made_by": "another"})

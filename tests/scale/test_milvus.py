@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +20,15 @@ import pytest
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLost
 from ncs.index import Index
-from ncs.scale.milvus import index as milvus_index
-from ncs.scale.milvus import publish as publishing
-from ncs.scale.milvus.index import MilvusIndex
-from ncs.scale.milvus.publish import Publication, Published, publish, sparse_vectors
-from ncs.scale.milvus.store import Target, connected, dimension, key_range
+from ncs.scale import milvus as store
+from ncs.scale import publish
+from ncs.scale.milvus import MilvusIndex, Target, connected, dimension, key_range
+from ncs.scale.publish import Publication, sparse_vectors
 from ncs.storage.commit import open_writer
 from ncs.storage.postings import PostingTable
 from ncs.text.vocabulary import Vocabulary
 from tests import gitrepo
-from tests.milvus_lite import server
+from tests.command import ncs
 from tests.serving import own_port, served
 from tests.waiting import LONG, until
 
@@ -37,6 +37,7 @@ QUERIES = (
     "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
     "read_socket", "clse header", "write", "nothing of this kind zzz", "fetch window record and hide it",
 )  # fmt: skip
+FILTERS = ({"language": "java"}, {"repository": "r[3-6]"}, {"path": "*file_*"}, {"kind": "function"})
 VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
 THINGS = ("file", "keyboard", "socket", "image", "record", "cache", "token", "window", "header", "buffer")
 
@@ -59,6 +60,26 @@ def sources(root: Path, seed: int, repositories: int = 9) -> Path:
     return root
 
 
+@contextmanager
+def server(folder: Path, port: int) -> Iterator[None]:
+    """Milvus Lite as a process that answers on loopback; killed at the end."""
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
+
+    def answers() -> bool:
+        assert process.poll() is None, "Milvus Lite does not start"
+        with socket.socket() as attempt:
+            return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        until(answers)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="module")
 def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = own_port()
@@ -69,14 +90,22 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 class Stored:
     """An index of some repositories, and a store that holds it."""
 
-    def __init__(self, room: Path, store: str, seed: int = 1, repositories: int = 9) -> None:
+    def __init__(self, room: Path, address: str, seed: int = 1, repositories: int = 9) -> None:
         self.src, self.folder = sources(room / "src", seed, repositories), room / "index"
-        self.target = Target.of(f"{store}/t{seed}_{random.Random(str(room)).randrange(10**9)}")
+        self.target = Target.of(f"{address}/t{seed}_{random.Random(str(room)).randrange(10**9)}")
         Index.build(self.src, self.folder, config=LSA).close()
-        self.first = publish(self.folder, self.target)
+        self.sent = Publication(self.folder, self.target).finish()
+        (self.collection,) = self.collections()
 
-    def update(self, **options: bool) -> Published:
-        """The index and its store."""
+    def collections(self) -> list[str]:
+        with connected(self.target) as client:
+            return [name for name in client.list_collections() if name.startswith(f"{self.target.name}_3_")]
+
+    def add_function(self) -> None:
+        (self.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+
+    def update(self, **options: bool) -> int:
+        """Update the index and its store; how many documents were sent."""
         publication = Publication(self.folder, self.target)
         Index.update(self.folder, before_commit=publication.before_commit, **options)[0].close()
         return publication.finish()
@@ -85,63 +114,55 @@ class Stored:
         """What the collection holds of the segments of the index, by ids."""
         with connected(self.target) as client, Index.load(self.folder) as index:
             ranges = " or ".join(key_range(segment.name) for segment in index.snapshot.segments)
-            found = client.query(self.first.collection, filter=ranges, output_fields=["id"], limit=10_000)
-            return sorted(each["id"] for each in found)
+            documents = client.query(self.collection, filter=ranges, output_fields=["id"], limit=10_000)
+            return sorted(each["id"] for each in documents)
 
     def check(self) -> None:
         """The store holds the documents of the folder, and readers find what the folder finds."""
         with Index.load(self.folder) as ours, MilvusIndex.open(self.folder, self.target) as theirs:
-            assert self.ids() == sorted(ours.documents.ids(np.flatnonzero(live(ours)).tolist()))
+            live = np.arange(len(ours.snapshot)) if ours.snapshot.live is None else np.flatnonzero(ours.snapshot.live)
+            assert self.ids() == sorted(ours.documents.ids(live.tolist()))
             for text in QUERIES:
                 assert theirs.search(text) == ours.search(text), text
                 assert theirs.search(text, ranker="bm25") == ours.search(text, ranker="bm25")
                 near, expected = (each.search(text, ranker="ncs_centred") for each in (theirs, ours))
                 assert [hit.document.id for hit in near] == [hit.document.id for hit in expected]
                 assert [hit.score for hit in near] == pytest.approx([hit.score for hit in expected], abs=1e-6)
-            for some in ({"language": "java"}, {"repository": "r[3-6]"}, {"path": "*file_*"}, {"kind": "function"}):
+            for some in FILTERS:
                 hits = ours.search("open file size", **some)  # type: ignore[arg-type]
                 assert theirs.search("open file size", **some) == hits  # type: ignore[arg-type]
 
 
-def live(index: Index) -> np.ndarray:
-    mask = index.snapshot.live
-    return np.ones(len(index.snapshot), np.bool_) if mask is None else mask
-
-
 @pytest.mark.slow
-def test_hits_scores_and_reasons_equal_those_of_the_folder(milvus: str, tmp_path: Path) -> None:
+def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_alone(
+    milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored = Stored(tmp_path, milvus)
     stored.check()
     with Index.load(stored.folder) as ours, MilvusIndex.open(stored.folder, stored.target) as theirs:
+        assert stored.sent == len(ours)
         for text in QUERIES[:4]:
-            expected, found = (index.results(text, explain=True).explanation for index in (ours, theirs))
+            expected, explanation = (index.results(text, explain=True).explanation for index in (ours, theirs))
             assert expected is not None
-            assert found == expected
-        assert stored.first == Published(stored.first.collection, len(ours), 0)
+            assert explanation == expected
     with connected(stored.target) as client:
-        asked = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
-        (found_,) = client.query(stored.first.collection, filter=asked, output_fields=["id", "payload"])
-        assert (found_["id"], found_["payload"]["lines"]) == ("r3/A.java:1", [1, 1])
-
-
-@pytest.mark.slow
-def test_where_a_filter_leaves_more_than_a_query_can_name_the_folder_answers(
-    milvus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(milvus_index, "LISTED", 3)
-    monkeypatch.setattr(milvus_index, "MOST", 20)
-    Stored(tmp_path, milvus).check()
+        expression = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
+        (method,) = client.query(stored.collection, filter=expression, output_fields=["id", "payload"])
+        assert (method["id"], method["payload"]["lines"]) == ("r3/A.java:1", [1, 1])
+    monkeypatch.setattr(store, "LISTED", 3)  # filters leave more documents than a query can name
+    monkeypatch.setattr(store, "MOST", 20)
+    stored.check()
 
 
 @pytest.mark.slow
 def test_an_update_sends_the_segment_that_it_wrote_and_deletes_tombstones(milvus: str, tmp_path: Path) -> None:
     stored = Stored(tmp_path, milvus, repositories=30)
-    assert stored.update().sent == 0
-    (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    assert stored.update() == 0
+    stored.add_function()
     (stored.src / "r2" / "A.java").unlink()  # two documents: the class and its method
-    assert stored.update() == Published(stored.first.collection, 1, stored.first.sent)
+    assert stored.update() == 1
     stored.check()
-    assert len(stored.ids()) == stored.first.sent + 1 - 2
+    assert len(stored.ids()) == stored.sent + 1 - 2
     with Index.load(stored.folder) as index:
         assert index.search("open every file at once")[0].document.name == "open_every_file_at_once"
 
@@ -161,37 +182,32 @@ def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_
 
 
 @pytest.mark.slow
-def test_a_reader_keeps_its_snapshot_when_the_index_is_built_anew_and_its_segment_goes_with_the_build_after(
+def test_a_reader_keeps_its_snapshot_when_the_index_is_built_again_and_its_segment_goes_with_the_build_after(
     milvus: str, tmp_path: Path
 ) -> None:
     stored = Stored(tmp_path, milvus)
-    with Index.load(stored.folder) as standing, MilvusIndex.open(stored.folder, stored.target) as before:
-        expected = [standing.search(text) for text in QUERIES]
-        (stored.src / "r4" / "new.py").write_text("def open_file(x):\n    return file.open(x)\n")
-        assert stored.update(compact=True).sent == stored.first.sent + 1
+    with Index.load(stored.folder) as folder, MilvusIndex.open(stored.folder, stored.target) as before:
+        expected = [folder.search(text) for text in QUERIES]
+        (stored.src / "r4" / "new.py").write_text("def open_file(x):\n    return file.open(x)\n")  # no new word
+        assert stored.update(compact=True) == stored.sent + 1
         stored.check()
         assert [before.search(text) for text in QUERIES] == expected
     stored.update(compact=True)
     stored.check()
     with connected(stored.target) as client:
-        held = client.query(stored.first.collection, filter="key >= 0", output_fields=["count(*)"])
-        assert held[0]["count(*)"] == 2 * (stored.first.sent + 1)
+        count = client.query(stored.collection, filter="key >= 0", output_fields=["count(*)"])
+        assert count[0]["count(*)"] == 2 * (stored.sent + 1)
 
 
 @pytest.mark.slow
 def test_collections_of_other_dimensions_are_dropped_and_those_of_other_names_stay(milvus: str, tmp_path: Path) -> None:
     stored = Stored(tmp_path, milvus)
-    other = Target.of(f"{milvus}/{stored.target.name}_3")
-    theirs = publish(stored.folder, other).collection
+    Publication(stored.folder, Target.of(f"{milvus}/{stored.target.name}_3")).finish()  # of another name
     for dim in (8, 6):
-        config = replace(LSA, lsa=replace(LSA.lsa, dim=dim))
-        Index.build(stored.src, stored.folder, config=config).close()
-        now = publish(stored.folder, stored.target).collection
-        assert f"_{dim}_" in now
-    with connected(stored.target) as client:
-        names = set(client.list_collections())
-    assert {theirs, now} <= names
-    assert stored.first.collection not in names
+        Index.build(stored.src, stored.folder, config=replace(LSA, lsa=replace(LSA.lsa, dim=dim))).close()
+        Publication(stored.folder, stored.target).finish()
+    names = {name.removeprefix(stored.target.name) for name in stored.collections()}
+    assert names == {"_3_8_flat", "_3_6_flat", f"_3{stored.collection.removeprefix(stored.target.name)}"}
 
 
 @pytest.mark.slow
@@ -199,11 +215,22 @@ def test_an_index_that_was_updated_without_its_store_is_refused_until_the_rest_i
     milvus: str, tmp_path: Path
 ) -> None:
     stored = Stored(tmp_path, milvus, repositories=30)
-    (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    stored.add_function()
     Index.update(stored.folder)[0].close()
     with pytest.raises(IndexVersion, match="holds another build than this folder; put the index there with: ncs build"):
         MilvusIndex.open(stored.folder, stored.target)
-    assert publish(stored.folder, stored.target).sent == 1
+    assert Publication(stored.folder, stored.target).finish() == 1
+    stored.check()
+
+
+@pytest.mark.slow
+def test_a_segment_of_another_index_with_the_same_number_is_replaced(milvus: str, tmp_path: Path) -> None:
+    stored = Stored(tmp_path, milvus)
+    shutil.rmtree(stored.folder)
+    (stored.src / "r4" / "new.py").write_text("def open_file(x):\n    return file.open(x)\n")  # no new word
+    Index.build(stored.src, stored.folder, config=LSA).close()
+    assert Publication(stored.folder, stored.target).finish() == stored.sent + 1
+    assert len(stored.collections()) == 1
     stored.check()
 
 
@@ -212,17 +239,17 @@ import os, signal, sys
 from pathlib import Path
 from pymilvus import MilvusClient
 from ncs.index import Index
-from ncs.scale.milvus import publish
-from ncs.scale.milvus.store import Target
+from ncs.scale import publish
+from ncs.scale.milvus import Target
 
 folder, target, name, number = Path(sys.argv[1]), Target.of(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 call, publish.BATCH = getattr(MilvusClient, name), 5
-def killed(self, *what, **more):
+def killed(self, *arguments, **options):
     global number
     number -= 1
     if number < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return call(self, *what, **more)
+    return call(self, *arguments, **options)
 setattr(MilvusClient, name, killed)
 publication = publish.Publication(folder, target)
 Index.update(folder, before_commit=publication.before_commit)[0].close()
@@ -236,7 +263,7 @@ publication.finish()
 def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
     milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "BATCH", 5)
+    monkeypatch.setattr(publish, "BATCH", 5)
     stored = Stored(tmp_path, milvus, repositories=40)
     shutil.rmtree(stored.src / "r2")
     sources(tmp_path / "more", 7, 3)
@@ -247,23 +274,17 @@ def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
         assert [theirs.search(text) for text in QUERIES] == [ours.search(text) for text in QUERIES]
     stored.update()
     stored.check()
-    assert stored.update().sent == 0
+    assert stored.update() == 0
 
 
 @pytest.mark.slow
 def test_a_milvus_that_is_lost_is_waited_for_and_refused_in_one_line(tmp_path: Path) -> None:
     port = own_port()
-    target = Target.of(f"milvus://127.0.0.1:{port}/code")
-    src, folder = sources(tmp_path / "src", 4, 9), tmp_path / "index"
-    Index.build(src, folder, config=LSA).close()
-    with Index.load(folder) as standing:
-        expected = standing.search("open a file")
     with server(tmp_path / "lite", port):
-        publish(folder, target)
-        reader = MilvusIndex.open(folder, target)
-        impatient = MilvusIndex.open(folder, replace(target, seconds=1))
-        assert reader.search("open a file") == expected
-    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+        stored = Stored(tmp_path, f"milvus://127.0.0.1:{port}")
+        reader = MilvusIndex.open(stored.folder, stored.target)
+        impatient = MilvusIndex.open(stored.folder, replace(stored.target, seconds=1))
+        expected = reader.search("open a file")
     with impatient, pytest.raises(StoreLost):
         impatient.search("hide keyboard")
     with server(tmp_path / "lite", port), reader:
@@ -274,23 +295,24 @@ def test_a_milvus_that_is_lost_is_waited_for_and_refused_in_one_line(tmp_path: P
 def test_a_server_answers_from_the_store_before_and_after_an_update(milvus: str, tmp_path: Path) -> None:
     stored = Stored(tmp_path, milvus, repositories=30)
 
-    def found(url: str) -> str:
+    def first_hit(url: str) -> str:
         answer = httpx.get(f"{url}/api/search", params={"query": "open every file at once"}, timeout=LONG)
         return str(answer.raise_for_status().json()["hits"][0]["id"])
 
     with served("-i", stored.folder, "--store", stored.target.text, "--workers", "1") as site:
         with Index.load(stored.folder) as index:
-            assert found(site.url) == index.search("open every file at once")[0].document.id
-        (stored.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+            assert first_hit(site.url) == index.search("open every file at once")[0].document.id
+        stored.add_function()
         stored.update()
-        until(lambda: found(site.url) == "r0/new.py:1")
+        until(lambda: first_hit(site.url) == "r0/new.py:1")
 
 
+@pytest.mark.slow
 def test_a_store_that_is_lost_does_not_undo_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     src, folder = sources(tmp_path / "src", 1, 20), tmp_path / "index"
     Index.build(src, folder, config=LSA).close()
     (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
-    monkeypatch.setattr("ncs.scale.milvus.store.TIMEOUT", 1.0)
+    monkeypatch.setattr(store, "TIMEOUT", 1.0)
     publication = Publication(folder, Target.of("milvus://127.0.0.1:9/code"))
     Index.update(folder, before_commit=publication.before_commit)[0].close()
     with pytest.raises(StoreLost, match=r"no Milvus answers at milvus://127\.0\.0\.1:9/code; is it running"):
@@ -314,22 +336,14 @@ def test_a_missing_collection_and_a_missing_file_are_one_line_with_the_remedy(mi
 @pytest.mark.slow
 def test_a_local_file_is_a_store_of_build_update_and_query(tmp_path: Path) -> None:
     src = sources(tmp_path / "src", 1, 30)
-
-    def ncs(*arguments: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
-        return subprocess.run(
-            [sys.executable, "-m", "ncs.cli", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
-
-    built = ncs("build", "src", "--embeddings", "lsa", "--store", "./code.db")
+    built = ncs("build", "src", "--embeddings", "lsa", "--store", "./code.db", cwd=tmp_path)
     assert "documents sent to ./code.db" in built.stderr
     (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
-    assert "1 document sent to ./code.db" in ncs("update", "--store", "./code.db").stderr
-    answers = [ncs("query", "open a file", "--json", *more).stdout for more in ((), ("--store", "./code.db"))]
-    plain, stored = (json.loads(answer)["hits"] for answer in answers)
-    assert stored == plain
-    assert len(plain) == 10
+    assert "1 document sent to ./code.db" in ncs("update", "--store", "./code.db", cwd=tmp_path).stderr
+    commands = (["query", "open a file", "--json", *more] for more in ((), ("--store", "./code.db")))
+    ours, theirs = (json.loads(ncs(*command, cwd=tmp_path).stdout)["hits"] for command in commands)
+    assert theirs == ours
+    assert len(ours) == 10
 
 
 def test_transposed_postings_are_each_documents_own() -> None:

@@ -13,11 +13,9 @@ import pytest
 from ncs.extract import extract
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.storage.words import WordTable
-from ncs.storage.words_builder import WordTableBuilder, batch_words
+from ncs.storage.words import WordTable, WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import field_tokens, tokenize
+from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
 
 QUESTIONS = (
@@ -98,23 +96,6 @@ def test_the_default_finds_functions_by_what_they_do(documents: list[Document], 
         ("shuffle a list in place", "shuffle"),
     ):
         assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
-
-
-def test_the_same_words_give_the_same_bytes(words: WordTable, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        fitted(words).save(tmp_path / name / "statistics", tmp_path / name / "segment")
-    files = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*.*")]
-    assert len(files) > 5
-    for file in files:
-        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-
-
-def test_a_mask_gives_what_is_left_of_the_full_ranking(words: WordTable) -> None:
-    ranker = fitted(words)
-    allowed = np.random.default_rng(1).random(len(words)) < 0.1
-    for text in QUESTIONS:
-        every = [hit for hit in ranker.search(text, len(words)) if allowed[hit[0]]]
-        assert ranker.search(text, 20, allowed=allowed) == every[:20]
 
 
 def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:

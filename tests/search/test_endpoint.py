@@ -18,7 +18,7 @@ from ncs.index import Index
 from ncs.search.baselines.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
 from ncs.search.rankers import create_ranker
 from ncs.types import Document, Hit
-from tests.embeddings_server import Server, serving, vector
+from tests.search.embeddings_server import Server, serving, vector
 
 pytest.importorskip("openai", reason="needs the extra endpoint")
 
@@ -75,22 +75,6 @@ def test_hits_are_by_the_cosine_of_the_servers_vectors(server: Server, index: In
     ranker.model.close()  # type: ignore[attr-defined]
 
 
-def test_a_busy_server_is_asked_again(server: Server) -> None:
-    busy = {"error": {"message": "slow down", "type": "rate_limit", "code": "429"}}
-    server.answers = [(429, busy, {"retry-after-ms": "1"}), (503, {}, {"retry-after-ms": "1"})]
-    with closing(model(server)) as opened:
-        np.testing.assert_allclose(opened.queries(["file"])[0], vector("file"))
-    assert len(server.requests) == 3
-
-
-def test_a_server_that_stays_busy_is_given_up_in_one_line(server: Server) -> None:
-    server.answers = [(429, {"error": {"message": "slow\ndown"}}, {"retry-after-ms": "1"})] * 6
-    with closing(model(server)) as opened, pytest.raises(NcsError, match="answered 429") as caught:
-        opened.queries(["file"])
-    assert len(server.requests) == 6
-    assert "\n" not in str(caught.value)
-
-
 def test_the_key_comes_from_its_variable_only_and_is_stored_nowhere(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -139,35 +123,6 @@ def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], 
     assert server.url in str(caught.value)
 
 
-def test_dimensions_that_change_from_one_answer_to_the_next_are_refused(server: Server) -> None:
-    server.answers = [answer([1.0, 2.0]), answer([1.0, 2.0, 3.0])]
-    with closing(model(server, batch=1)) as opened, pytest.raises(NcsError, match="of 3 numbers, not 2"):
-        opened.documents(["a", "b"])
-
-
-def test_numbers_that_are_none_are_refused(server: Server, index: Index) -> None:
-    server.answers = [
-        (200, b'{"data": [' + b",".join([b'{"index": %d, "embedding": [NaN]}' % i for i in range(7)]) + b"]}", {})
-    ]
-    ranker = endpoint_ranker(url=server.url)
-    with closing(ranker.model), pytest.raises(NcsError, match="gave no vectors of numbers"):  # type: ignore[type-var]
-        ranker.fit_documents(index.documents.tables[0])
-
-
-def test_fewer_dimensions_are_asked_for_and_checked(server: Server) -> None:
-    with closing(model(server, dimensions=5)) as opened:
-        assert opened.queries(["abc"]).tolist() == [vector("abc", 5)]
-        server.answers = [answer([1.0] * 26)]
-        with pytest.raises(NcsError, match="of 26 numbers, not 5"):
-            opened.queries(["abc"])
-
-
-def test_long_texts_are_cut_by_characters(server: Server) -> None:
-    with closing(model(server, max_characters=10)) as opened:
-        opened.documents(["x" * 50])
-    assert server.requests[0][2]["input"] == ["x" * 10]
-
-
 def test_an_index_built_with_a_server_asks_it_for_the_question_only(server: Server, tmp_path: Path) -> None:
     config = BuildConfig(rankers=(f"endpoint:url={server.url},batch=4",), deduplicate=False)
 
@@ -195,17 +150,42 @@ def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch)
         opened.queries(["file"])
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "ftp://host/v1", "http://", "file:///etc"])
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(BadInput, match="is no address"):
+def test_a_busy_server_is_asked_again_until_it_is_given_up_in_one_line(server: Server) -> None:
+    server.answers = [(429, {}, {"retry-after-ms": "1"}), (503, {}, {"retry-after-ms": "1"})]
+    with closing(model(server)) as opened:
+        np.testing.assert_allclose(opened.queries(["file"])[0], vector("file"))
+        assert len(server.requests) == 3
+        server.answers = [(429, {"error": {"message": "slow\ndown"}}, {"retry-after-ms": "1"})] * 6
+        with pytest.raises(NcsError, match="answered 429") as error:
+            opened.queries(["file"])
+    assert len(server.requests) == 9
+    assert "\n" not in str(error.value)
+
+
+def test_texts_are_cut_and_the_dimensions_are_those_asked_for_and_of_the_first_answer(server: Server) -> None:
+    with closing(model(server, dimensions=5, max_characters=10)) as opened:
+        assert opened.queries(["abc" + "x" * 50]).tolist() == [vector("abcxxxxxxx", 5)]
+        server.answers = [answer([1.0] * 26)]
+        with pytest.raises(NcsError, match="of 26 numbers, not 5"):
+            opened.queries(["abc"])
+    server.answers = [answer([1.0, 2.0]), answer([1.0, 2.0, 3.0])]
+    with closing(model(server, batch=1)) as opened, pytest.raises(NcsError, match="of 3 numbers, not 2"):
+        opened.documents(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        *((url, "is no address") for url in ("localhost:8080", "ftp://host/v1", "http://", "file:///etc")),
+        ("http://me:sesame@localhost/v1", "a password in it, which would be stored"),
+    ],
+)
+def test_what_is_no_address_or_has_a_password_is_refused(url: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         create_ranker("endpoint", url=url)
 
 
-def test_wrong_use_is_told_in_one_line(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="a password in it, which would be stored"):
-        create_ranker("endpoint", url="http://me:sesame@localhost/v1")
-    with pytest.raises(BadInput, match="'endpoint' needs a url; name it: endpoint:url="):
-        index.fitted("endpoint")
+def test_without_the_library_the_command_to_type_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(NcsError, match=r"pip install 'neural-code-search\[endpoint\]'"):
         EndpointModel(endpoint_ranker(url="http://localhost/v1").config)

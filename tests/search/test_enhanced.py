@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from ncs.config import BuildConfig
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker
-from ncs.search.pairs import code_words, normalized, read_pairs
+from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker, code_words, normalized, read_pairs
 from ncs.search.rankers import create_ranker
 from ncs.types import Document
-from tests.search.saving import save
 
 PAIRS = [
     ("hide soft keyboard", "void f() { imm.hideSoftInput(view); }"),
@@ -70,11 +68,6 @@ def test_with_idf_a_word_that_all_code_holds_weighs_nothing() -> None:
     assert found.best("nothing") is None
 
 
-def test_no_pairs_make_an_empty_matrix() -> None:
-    found = Cooccurrence.of([])
-    assert (len(found.questions), len(found.code), found.best("hide")) == (0, 0, None)
-
-
 @pytest.mark.parametrize(
     ("code", "language", "words"),
     [
@@ -119,21 +112,6 @@ def test_the_best_code_word_of_each_word_is_added_once_where_it_is_new(index: In
     assert ranker.added("read") == ["all"]
 
 
-def test_a_question_is_asked_with_its_added_words(index: Index, tmp_path: Path) -> None:
-    ranker = fitted(index, write(tmp_path / "pairs.jsonl"))
-    assert ranker.search("keyboard", 9) == index.ranker("ncs").search("keyboard input", 9)
-    lexical = fitted(index, tmp_path / "pairs.jsonl", part="bm25")
-    assert lexical.search("keyboard", 9) == index.ranker("bm25").search("keyboard input", 9)
-
-
-def test_a_weight_below_the_least_one_adds_nothing(index: Index, tmp_path: Path) -> None:
-    path = write(tmp_path / "pairs.jsonl")
-    weight = Cooccurrence.of([(["keyboard"], code_words(code, "java")) for _, code in PAIRS[:2]]).best("keyboard")
-    assert weight is not None
-    assert fitted(index, path, least_weight=weight[1] - 0.01).added("keyboard") == ["input"]
-    assert fitted(index, path, least_weight=weight[1] + 0.01).added("keyboard") == []
-
-
 def test_questions_of_an_evaluation_are_not_learnt_from_however_they_are_written(index: Index, tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.jsonl")
     questions = tmp_path / "evaluation.jsonl"
@@ -158,45 +136,42 @@ def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(inde
     assert files == {"config.json", "offsets.npy", "ids.npy", "weights.npy", "vocabulary.txt", "vocabulary.npy"}
 
 
-def test_damaged_files_are_refused(index: Index, tmp_path: Path) -> None:
-    ranker = fitted(index, write(tmp_path / "pairs.jsonl"))
-    snapshot = save(ranker, index, tmp_path / "copy")
-    np.save(snapshot.statistics / "ncs_enhanced" / "ids.npy", np.zeros(2, np.int32))
-    with pytest.raises(IndexDamaged, match=r"do not fit each other.*build the index again"):
-        create_ranker("ncs_enhanced").load(snapshot)
-    (snapshot.statistics / "ncs_enhanced" / "ids.npy").unlink()
-    with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("ncs_enhanced").load(snapshot)
+def test_a_query_is_searched_with_its_added_words_of_enough_weight(index: Index, tmp_path: Path) -> None:
+    path = write(tmp_path / "pairs.jsonl")
+    for part in ("ncs", "bm25"):
+        enhanced = fitted(index, path, part=part)
+        assert enhanced.search("keyboard", 9) == index.ranker(part).search("keyboard input", 9)
+    weight = Cooccurrence.of([(["keyboard"], code_words(code, "java")) for _, code in PAIRS[:2]]).best("keyboard")
+    assert weight is not None
+    assert fitted(index, path, least_weight=weight[1] - 0.01).added("keyboard") == ["input"]
+    assert fitted(index, path, least_weight=weight[1] + 0.01).added("keyboard") == []
+    assert Cooccurrence.of([]).best("keyboard") is None
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("name", "content", "message"),
     [
-        (b'{"query": "a", "code": "b"}\n{"query": "a"}\n', "pairs.jsonl:2: a pair is an object with"),
-        (b'\n{"query": "a", "code": 5}\n', "pairs.jsonl:2: a pair"),
-        (b"[1]\n", "pairs.jsonl:1: a pair"),
-        (b"{nonsense\n", "pairs.jsonl:1: not JSON"),
-        (b"\xff\xfe\n", "is damaged"),
+        ("a.jsonl", b'{"query": "a", "code": "b"}\n{"query": "a"}\n', "a.jsonl:2: a pair is an object with"),
+        ("a.jsonl", b'\n{"query": "a", "code": 5}\n', "a.jsonl:2: a pair"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: a pair"),
+        ("a.jsonl", b"{nonsense\n", "a.jsonl:1: not JSON"),
+        ("a.jsonl", b"\xff\xfe\n", "is damaged"),
+        ("cut.jsonl.gz", gzip.compress(b"{}" * 999)[:20], "is damaged"),
+        ("plain.jsonl.gz", b"{}", "cannot read"),
+        ("none.jsonl", None, "cannot read"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, content: bytes, said: str) -> None:
-    path = tmp_path / "pairs.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(BadInput, match=said) as caught:
-        list(read_pairs(path))
-    assert "\n" not in str(caught.value)
+def test_a_bad_line_or_file_is_named_in_one_line(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=message) as error:
+        list(read_pairs(tmp_path / name))
+    assert "\n" not in str(error.value)
 
 
-def test_files_that_cannot_be_read_are_told_in_one_line(index: Index, tmp_path: Path) -> None:
-    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}" * 999)[:20])
-    (tmp_path / "plain.jsonl.gz").write_bytes(b"{}")
-    for name, said in (
-        ("none.jsonl", "cannot read"),
-        ("cut.jsonl.gz", "damaged"),
-        ("plain.jsonl.gz", "cannot read|damaged"),
-    ):
-        with pytest.raises(BadInput, match=said):
-            list(read_pairs(tmp_path / name))
+def test_wrong_settings_are_refused_with_the_remedy(index: Index, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"learns from \(question, code\) pairs; name a file: ncs_enhanced:pairs=FILE"):
         index.fitted("ncs_enhanced")
     (tmp_path / "q.jsonl").write_text('{"text": "x"}\n')

@@ -16,21 +16,17 @@ from ncs.types import Field
 from tests.words import table
 
 
-def test_scores_are_sums_of_reciprocal_ranks() -> None:
-    found = fuse([[(8, 3.0), (2, 2.0), (5, 1.0)], [(5, 0.9), (8, 0.1)]], 10)
-    assert [row for row, _ in found] == [8, 5, 2]
-    assert [score for _, score in found] == pytest.approx([1 / 61 + 1 / 62, 1 / 63 + 1 / 61, 1 / 62], abs=1e-15)
-
-
 @given(st.lists(st.permutations(range(9)), min_size=1, max_size=4), st.integers(1, 12))
 def test_any_rankings_are_fused_as_with_exact_fractions(rankings: list[list[int]], k: int) -> None:
     cut = [ranking[: 3 + 2 * number] for number, ranking in enumerate(rankings)]
-    want: dict[int, Fraction] = {}
+    scores: dict[int, Fraction] = {}
     for ranking in cut:
         for rank, row in enumerate(ranking, 1):
-            want[row] = want.get(row, Fraction(0)) + Fraction(1, 60 + rank)
-    found = fuse([[(row, -float(rank)) for rank, row in enumerate(ranking)] for ranking in cut], k)
-    assert [row for row, _ in found] == sorted(want, key=lambda row: (-want[row], row))[:k]
+            scores[row] = scores.get(row, Fraction(0)) + Fraction(1, 60 + rank)
+    fused = fuse([[(row, -float(rank)) for rank, row in enumerate(ranking)] for ranking in cut], k)
+    rows = sorted(scores, key=lambda row: (-scores[row], row))[:k]
+    assert [row for row, _ in fused] == rows
+    assert [score for _, score in fused] == pytest.approx([float(scores[row]) for row in rows], abs=1e-15)
 
 
 @pytest.mark.parametrize("rankings", [[], [[]], [[], []]])
@@ -53,7 +49,7 @@ def fitted(name: str, field: Field) -> Bm25Ranker:
 
 def test_one_part_alone_keeps_its_order() -> None:
     part, fused = fitted("bm25", "name"), RrfRanker(parts=("bm25",))
-    fused.rankers = (part,)
+    fused.compose([part])
     for allowed in (None, np.array([True, False, True, True])):
         want = [row for row, _ in part.search("open file", 3, allowed=allowed)]
         assert [row for row, _ in fused.search("open file", 3, allowed=allowed)] == want
@@ -64,7 +60,8 @@ def test_depth_cuts_the_lists_of_parts() -> None:
     parts = fitted("by_name", "name"), fitted("by_doc", "doc")
     assert [part.search("file", 1)[0][0] for part in parts] == [1, 3]
     shallow, deep = RrfRanker(depth=1), RrfRanker(depth=100)
-    shallow.rankers = deep.rankers = parts
+    shallow.compose(parts)
+    deep.compose(parts)
     # a list of one row each, or all rows: 1 and 3 stand first and third, 0 second
     assert shallow.search("file", 1) == [(1, 1 / 61)]
     assert [row for row, _ in deep.search("file", 4)] == [1, 3, 0]

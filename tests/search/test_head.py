@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from ncs.build import tune
-from ncs.build.add_ranker import add_rankers
-from ncs.build.calibration import LEAST, head_summary
+from ncs.build.calibration import MIN_QUERIES, head_summary
+from ncs.build.pipeline import add_rankers
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.confidence import save_weights
 from ncs.search.feedback import Feedback
-from ncs.search.hybrid import HybridRanker
-from ncs.search.signals.head import FAR, HeadSignal, save_weight, weight_of
+from ncs.search.hybrid import FAR, HybridRanker, save_weight, weight_of
+from ncs.search.rankers import load_ranker
 from ncs.search.unif import UnifRanker
 from ncs.storage.words import WordTable
 from tests.heads import head
@@ -53,25 +53,22 @@ def index(folder: Path) -> Iterator[Index]:
 
 
 def hybrid(index: Index, **options: float) -> HybridRanker:
-    ranker = HybridRanker(**options)  # type: ignore[arg-type]
-    ranker.load(index.snapshot)
-    return ranker
+    return cast(HybridRanker, load_ranker("hybrid", index.snapshot, **options))
 
 
 def table(index: Index) -> WordTable:
     return cast(WordTable, index.words().table())
 
 
-def test_values_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
+def test_z_scores_are_standard_deviations_above_the_mean_of_all_documents(index: Index) -> None:
     ranker = cast(UnifRanker, index.ranker("unif"))
-    signal, query = HeadSignal.of(ranker), ranker.query_vector(QUERY)
+    query = ranker.query_vector(QUERY)
     rows = ranker.vectors.nonzero_rows()
     cosines = (ranker.vectors.vectors(rows) @ query).astype(np.float64)
     assert len(rows) < 2_048  # the sample is all of them
-    expected = np.maximum(0, (cosines - cosines.mean()) / cosines.std()) / FAR
-    np.testing.assert_allclose(signal.values(query, rows), expected, atol=1e-4)
-    assert not signal.values(np.zeros_like(query), rows).any()
-    assert signal.near(np.zeros_like(query), 5) == []
+    expected = (cosines - cosines.mean()) / cosines.std()
+    np.testing.assert_allclose(ranker.z_scores(query, rows, QUERY), expected, atol=1e-4)
+    assert not ranker.z_scores(np.zeros_like(query), rows, "").any()
 
 
 def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Index) -> None:
@@ -80,8 +77,9 @@ def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Inde
     factors = np.prod(list(ranking.factors.values()), axis=0)
     np.testing.assert_allclose(sum(ranking.signals.values()) * factors, ranking.scores)
     unif = cast(UnifRanker, index.ranker("unif"))
-    values = HeadSignal.of(unif).values(unif.query_vector("close socket file"), np.array(ranking.rows))
-    np.testing.assert_allclose(ranking.signals["learnt"], 5 * values, atol=1e-6)
+    words = "close socket file"
+    z_scores = unif.z_scores(unif.query_vector(words), np.array(ranking.rows), words)
+    np.testing.assert_allclose(ranking.signals["learnt"], 5 * np.maximum(z_scores, 0) / FAR, atol=1e-6)
     assert unif.search("close socket file", 1)[0][0] in ranker.rank(QUERY, 200).rows
     assert hybrid(index, head=0.0).search(QUERY, 10) != ranker.search(QUERY, 10)
 
@@ -89,7 +87,7 @@ def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Inde
 def test_a_head_of_noise_is_not_used(index: Index) -> None:
     figures = index.description.counts["calibration"]["head"]
     over = figures["stands"]["all"]
-    assert over["questions"] >= LEAST
+    assert over["questions"] >= MIN_QUERIES
     assert over["high"] < 0
     assert abs(over["after"]) < 1
     assert figures["weight"] == 0 == weight_of(index.snapshot)
@@ -101,11 +99,12 @@ def test_a_head_of_noise_is_not_used(index: Index) -> None:
 def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
     ranker, words = cast(UnifRanker, index.ranker("unif")), table(index)
     empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:20]
-    rest = ranker.ablated_vectors(words, empty, index.documents.documents(empty), "doc")
-    np.testing.assert_allclose(rest, ranker.vectors.vectors(np.array(empty)), atol=1e-5)
-    full = [row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5][:1]
-    rest = ranker.ablated_vectors(words, full, index.documents.documents(full), "doc")
-    assert not np.allclose(rest, ranker.vectors.vectors(np.array(full)), atol=1e-3)
+    for row in empty:
+        vector = ranker.ablated_vector(words, row, index.documents.document(row), "doc")
+        np.testing.assert_allclose(vector, ranker.vectors.vectors(np.array([row]))[0], atol=1e-5)
+    full = next(row for row in range(len(words)) if len(words.ids_of(row, "doc")) > 5)
+    vector = ranker.ablated_vector(words, full, index.documents.document(full), "doc")
+    assert not np.allclose(vector, ranker.vectors.vectors(np.array([full]))[0], atol=1e-3)
 
 
 def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Path, tmp_path: Path) -> None:
@@ -119,13 +118,13 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Pat
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     add_rankers(copy, [f"unif:head={tmp_path / 'head'},centre=true"])
     with Index.load(copy) as index:
-        centred = cast(UnifRanker, index.ranker("unif"))
-        np.testing.assert_allclose(centred.vectors.vectors(filled), expected[filled], atol=1e-5)
-        assert centred.search(QUERY, 5) != before
+        centered = cast(UnifRanker, index.ranker("unif"))
+        np.testing.assert_allclose(centered.vectors.vectors(filled), expected[filled], atol=1e-5)
+        assert centered.search(QUERY, 5) != before
         words = table(index)
-        empty = [row for row in range(len(words)) if not len(words.ids_of(row, "doc"))][:5]
-        rest = centred.ablated_vectors(words, empty, index.documents.documents(empty), "doc")
-        np.testing.assert_allclose(rest, centred.vectors.vectors(np.array(empty)), atol=1e-5)
+        empty = next(row for row in range(len(words)) if not len(words.ids_of(row, "doc")))
+        vector = centered.ablated_vector(words, empty, index.documents.document(empty), "doc")
+        np.testing.assert_allclose(vector, centered.vectors.vectors(np.array([empty]))[0], atol=1e-5)
 
 
 def test_the_weight_is_that_of_tune_else_that_of_the_build_and_damage_is_refused(folder: Path, tmp_path: Path) -> None:

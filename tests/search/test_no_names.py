@@ -1,4 +1,4 @@
-"""Ranking knows no benchmark: no data set, repository or question of one stands in its code, not even in a comment."""
+"""Ranking knows no benchmark: no data set, repository or query of one is in its code, not even in a comment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2] / "ncs"
 RANKING = ("search", "learn", "storage", "build", "text", "index.py", "answer.py")
 """Rooms and modules that take part in ranking."""
 BENCHMARKS = {*CORPORA, "ncs287", "codesearchnet", "conala", "staqc", "codenn", "tlcodesum", "deepcs", "semble", "beir"}
-LEAST = 3  # words; shorter questions are words that anybody may write
+MIN_WORDS = 3
+"""Shorter queries are words that anybody may write."""
 
 
 def sources() -> dict[str, str]:
@@ -28,79 +29,59 @@ def sources() -> dict[str, str]:
 
 
 def words(text: str) -> str:
-    """Lower-case words between single blanks, so that marks and line ends do not hide a sentence."""
+    """Lower-case words between single blanks, so that punctuation and line ends do not hide a sentence."""
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
 
 
 def literals(source: str) -> set[str]:
     """The words of all strings that are no documentation."""
-    tree = ast.parse(source)
-    documentation = {
-        node.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    }
-    strings = {
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    } - documentation
-    return {word for string in strings for word in words(string).split()}
+    tree = ast.walk(ast.parse(source))
+    strings = [node for node in tree if isinstance(node, (ast.Expr, ast.Constant))]
+    docs = {id(node.value) for node in strings if isinstance(node, ast.Expr)}
+    constants = [node.value for node in strings if isinstance(node, ast.Constant) and id(node) not in docs]
+    return {word for value in constants if isinstance(value, str) for word in words(value).split()}
 
 
-def named(
-    source: str, *, benchmarks: set[str], repositories: set[str], projects: set[str], questions: set[str]
-) -> set[str]:
-    """What of these stands in a source; projects, whose names are words too, in its strings only."""
+def named(source: str, phrases: set[str], repositories: set[str], projects: set[str]) -> set[str]:
+    """Which of these are in a source; projects, whose names are words too, in its strings only."""
     text = words(source)
-    found = {name for name in benchmarks if f" {words(name).strip()} " in text}
-    found |= {name for name in repositories if name.lower() in source.lower()}
-    found |= {name for name in projects if name.lower() in literals(source)}
-    return found | {question for question in questions if words(question) in text}
+    names = {phrase for phrase in phrases if words(phrase) in text}
+    names |= {name for name in repositories if name.lower() in source.lower()}
+    return names | {name for name in projects if name.lower() in literals(source)}
 
 
-def rows(path: Path) -> Iterator[dict[str, object]]:
-    if path.suffix == ".json":
-        yield from json.loads(path.read_text("utf-8"))
-    else:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            yield from map(json.loads, file)
-
-
-def test_scanner_finds_what_is_planted_and_nothing_else() -> None:
-    wanted = {
-        "benchmarks": {"repo_search", "cosqa"},
-        "repositories": {"owner/project"},
-        "projects": {"flask", "gson"},
-        "questions": {"How to close the door?", "open a file"},
-    }
+def test_the_scanner_finds_what_is_planted_and_nothing_else() -> None:
+    planted = ({"repo_search", "cosqa", "How to close the door?", "open a file"}, {"owner/project"}, {"flask", "gson"})
     clean = '"""A flask of doors; repo-searching."""\nUP = {"flasks"}  # close a door\n'
-    assert named(clean, **wanted) == set()
-    planted = '"""Measured on Repo_Search."""\nX = {"gson"}  # owner/Project: how to\nclose = 1\n'
-    assert named(planted, **wanted) == {"repo_search", "gson", "owner/project"}
-    assert named("# how to\n# close  the door\n", **wanted) == {"How to close the door?"}
+    assert named(clean, *planted) == set()
+    dirty = '"""Measured on Repo_Search."""\nX = {"gson"}  # owner/Project: how to\nclose = 1\n'
+    assert named(dirty, *planted) == {"repo_search", "gson", "owner/project"}
+    assert named("# how to\n# close  the door\n", *planted) == {"How to close the door?"}
 
 
 def test_no_benchmark_is_named_in_ranking_code() -> None:
-    nothing: set[str] = set()
-    known = {"repositories": nothing, "projects": nothing, "questions": nothing}
-    found = {path: named(text, benchmarks=BENCHMARKS, **known) for path, text in sources().items()}
-    assert {path: names for path, names in found.items() if names} == {}
+    names = {path: named(text, BENCHMARKS, set(), set()) for path, text in sources().items()}
+    assert {path: found for path, found in names.items() if found} == {}
 
 
-def test_no_repository_or_question_of_the_data_sets_is_named_in_ranking_code() -> None:
+def test_no_repository_or_query_of_the_data_sets_is_named_in_ranking_code() -> None:
     try:
         data = data_folder()
     except BadInput:
         pytest.skip("the data sets are not here")
-    repositories = {line for path in data.glob("*_repos.txt") for line in path.read_text("utf-8").split()}
-    projects, questions = set(), set()
-    for path in [*data.glob("eval_*.jsonl.gz"), *data.glob("ncs287*.json")]:
-        for row in rows(path):
-            if repository := str(row.get("repo", "")):
-                repositories.add(repository)
-                projects.add(repository.rpartition("/")[2])
-            questions.add(str(row.get("query") or row.get("question") or ""))
-    asked = {question for question in questions if len(words(question).split()) >= LEAST}
-    assert len(asked) > 100
-    wanted = {"repositories": repositories, "projects": projects, "questions": asked}
-    found = {path: named(text, benchmarks=set(), **wanted) for path, text in sources().items()}
-    assert {path: names for path, names in found.items() if names} == {}
+    rows: list[dict[str, Any]] = []
+    for path in data.glob("eval_*.jsonl.gz"):
+        rows += map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    for path in data.glob("ncs287*.json"):
+        rows += json.loads(path.read_text("utf-8"))
+    repositories = {str(row["repo"]) for row in rows if row.get("repo")}
+    projects = {repository.rpartition("/")[2] for repository in repositories}
+    repositories |= {line for path in data.glob("*_repos.txt") for line in path.read_text("utf-8").split()}
+    queries = {words(str(row.get("query") or row.get("question") or "")) for row in rows}
+    queries = {query for query in queries if len(query.split()) >= MIN_WORDS}
+    assert len(queries) > 100
+    for name_of_file, source in sources().items():
+        text, strings = words(source), literals(source)
+        assert not [query for query in queries if query in text], name_of_file
+        assert not [name for name in repositories if name.lower() in source.lower()], name_of_file
+        assert not [name for name in projects if name.lower() in strings], name_of_file

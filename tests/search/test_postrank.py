@@ -14,53 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.config import BuildConfig
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.search.baselines.postrank import Facts, grades, postrank
+from ncs.search.baselines.postrank import grades
 from ncs.search.rankers import create_ranker
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import field_tokens, tokenize
+from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import NCS_FIELDS, Document
-from tests.search.saving import save
-
-
-def facts(*documents: tuple[int, int, int, int]) -> Facts:
-    """(lines, tokens, words, spellings) of each document."""
-    columns = np.array(documents, np.int64).reshape(-1, 4).T
-    return Facts(*columns)
-
-
-@pytest.mark.parametrize(
-    ("document", "grade"),
-    [
-        ((2, 9, 0, 0), 0b000000),
-        ((3, 9, 0, 0), 0b000001),
-        ((2, 10, 0, 0), 0b000010),
-        ((2, 9, 3, 0), 0b000100),
-        ((2, 9, 4, 0), 0b001100),
-        ((2, 9, 0, 2), 0b010000),
-        ((2, 9, 0, 3), 0b110000),
-        ((30, 99, 4, 3), 0b111111),
-    ],
-)
-def test_each_key_is_a_bit_from_the_least_important_one(document: tuple[int, int, int, int], grade: int) -> None:
-    assert grades(facts(document), n=4, m=3).tolist() == [grade]
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 4), max_size=30), st.integers(0, 4), st.integers(0, 4))
-def test_the_order_is_that_of_a_stable_sort_by_the_tuple_of_keys(
-    documents: list[tuple[int, int, int, int]], n: int, m: int
-) -> None:
-    rows = np.random.default_rng(len(documents)).permutation(len(documents))
-
-    def keys(position: int) -> tuple[bool, ...]:
-        lines, tokens, words, typed = documents[position]
-        return (typed >= m, typed >= m - 1, words >= n, words >= n - 1, tokens >= 10, lines >= 3)
-
-    want = sorted(range(len(documents)), key=lambda position: tuple(not key for key in keys(position)))
-    found = postrank(rows, grades(facts(*documents), n, m))
-    assert found.tolist() == [rows[position] for position in want]
+def test_grades_order_as_the_tuple_of_keys_does(documents: list[tuple[int, int, int, int]], n: int, m: int) -> None:
+    columns = np.array(documents, np.int64).reshape(-1, 4).T
+    keys = [
+        (typed >= m, typed >= m - 1, words >= n, words >= n - 1, tokens >= 10, lines >= 3)
+        for lines, tokens, words, typed in documents
+    ]
+    expected = [int("".join("01"[key] for key in each), 2) for each in keys]
+    assert grades(columns[0], columns[1], columns[2], columns[3], n, m).tolist() == expected
 
 
 QUICK = BuildConfig(deduplicate=False, fasttext=replace(BuildConfig().fasttext, dim=16, least_words=50_000))
@@ -141,16 +112,6 @@ def test_without_code_the_typed_tokens_tell_nothing_and_the_rest_holds(
     assert max(score for _, score in found) < 16
     whole = dict(index.fitted("ncs_postrank").search("copy a file", 500))
     assert low == [divmod(whole[row], 1)[0] % 16 for row, _ in found]
-
-
-def test_settings_are_saved_and_files_that_do_not_fit_are_refused(index: Index, tmp_path: Path) -> None:
-    snapshot = save(index.fitted("ncs_postrank", part="bm25", depth=9), index, tmp_path / "copy")
-    loaded = create_ranker("ncs_postrank")
-    loaded.load(snapshot)
-    assert (loaded.config["part"], loaded.config["depth"]) == ("bm25", 9)
-    (snapshot.statistics / "ncs_postrank" / "config.json").write_text("{}")
-    with pytest.raises(IndexDamaged, match="build the index again"):
-        create_ranker("ncs_postrank").load(snapshot)
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,16 @@ import numpy as np
 import pytest
 
 from ncs.config import BuildConfig
-from ncs.errors import BadInput
+from ncs.errors import BadInput, IndexDamaged
 from ncs.extract import extract
 from ncs.index import Index
-from ncs.search.rankers import ON_REQUEST, RANKERS, Ranker, create_ranker
-from tests import embeddings_server, heads, tinybert
-from tests.search.saving import saved_and_loaded
+from ncs.search.rankers import FITTED, ON_REQUEST, RANKERS, Ranker, create_ranker, load_ranker
+from ncs.storage.snapshot import Snapshot
+from tests import heads
+from tests.search import embeddings_server, tinybert
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
-Fitted = Callable[[str], Ranker]
+Fitted = Callable[..., Ranker]
 Settings = dict[str, Any]
 
 
@@ -73,31 +76,38 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, 
 
 @pytest.fixture(scope="module")
 def fitted(index: Index, settings: Mapping[str, Callable[[], Settings]]) -> Iterator[Fitted]:
-    """A ranker by name, fitted over the index, or opened from it where it is made of others."""
-    known: dict[str, Ranker] = {}
+    """A ranker by name, fitted over the index, or composed of rankers that are."""
+    rankers: dict[str, Ranker] = {}
 
-    def get(name: str) -> Ranker:
-        if name not in known:
-            needs = ON_REQUEST.get(name, "")
-            given = settings[name]() if needs else {}
-            known[name] = index.ranker(name) if is_composed(name) else index.fitted(name, **given)
-        return known[name]
+    def get(name: str, *, again: bool = False) -> Ranker:
+        if name not in rankers or again:
+            rankers[name] = index.fitted(name, **(settings[name]() if ON_REQUEST.get(name) else {}))
+            stack.callback(close, rankers[name])
+        return rankers[name]
 
-    yield get
-    for ranker in known.values():
-        close(ranker)
-
-
-def is_composed(name: str) -> bool:
-    """Whether the index fits its parts, not itself."""
-    return name not in ON_REQUEST and "parts" in create_ranker(name).config
+    with ExitStack() as stack:
+        yield get
 
 
 def close(ranker: Ranker) -> None:
-    """Let go of the connections of one that has some."""
-    closing = getattr(getattr(ranker, "_model", None), "close", None)
-    if closing:
+    """Close the connections of one that has some."""
+    if closing := getattr(getattr(ranker, "_model", None), "close", None):
         closing()
+
+
+@pytest.fixture(scope="module")
+def saved(index: Index, fitted: Fitted, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Snapshot]:
+    """A copy of the index with what a ranker on request saves."""
+
+    def save(name: str) -> Snapshot:
+        folder = tmp_path_factory.mktemp(name) / "copy"
+        with Index.load(shutil.copytree(index.folder, folder)) as copy:
+            snapshot = Snapshot(folder, copy.description)
+        if name in ON_REQUEST:
+            fitted(name).save(snapshot.statistics, snapshot.segments[0].path)
+        return snapshot
+
+    return save
 
 
 pytestmark = pytest.mark.parametrize("name", RANKERS)
@@ -118,6 +128,14 @@ def test_fewer_hits_are_the_first_of_more(name: str, fitted: Fitted) -> None:
         assert fitted(name).search(text, 5) == fitted(name).search(text, 30)[:5]
 
 
+@pytest.mark.parametrize("k", [4, 5, 6])
+def test_a_confidence_does_not_depend_on_the_number_of_hits(name: str, fitted: Fitted, k: int) -> None:
+    for text in QUESTIONS:
+        few, many = (list(fitted(name).rank(text, n, confidences=True).confidences or ()) for n in (k, 30))
+        assert few == pytest.approx(many[:k])
+        assert len(few) == (k if name == "hybrid" else 0)
+
+
 def test_only_allowed_rows_are_found(name: str, index: Index, fitted: Fitted) -> None:
     allowed = np.random.default_rng(2).random(len(index)) < 0.3
     for text in QUESTIONS:
@@ -130,32 +148,36 @@ def test_only_allowed_rows_are_found(name: str, index: Index, fitted: Fitted) ->
         assert fitted(name).search(text, 5, allowed=np.ones(len(index), np.bool_)) == fitted(name).search(text, 5)
 
 
-def test_what_was_saved_answers_as_before(name: str, index: Index, fitted: Fitted, tmp_path: Path) -> None:
-    ranker = fitted(name)
-    loaded = saved_and_loaded(ranker, index, tmp_path / "copy")
+def test_what_was_saved_answers_as_before(name: str, fitted: Fitted, saved: Callable[[str], Snapshot]) -> None:
+    ranker, loaded = fitted(name), load_ranker(name, saved(name))
     for text in QUESTIONS:
         assert loaded.search(text, 20) == ranker.search(text, 20)
     assert json.loads(json.dumps(dict(loaded.config))) == json.loads(json.dumps(dict(ranker.config)))
     close(loaded)
 
 
-def test_fitting_again_gives_the_same_answers(
-    name: str, index: Index, fitted: Fitted, settings: Mapping[str, Callable[[], Settings]]
-) -> None:
-    needs = ON_REQUEST.get(name, "")
-    if is_composed(name):
-        again = create_ranker(name)
-        again.load(index.snapshot)
-    else:
-        again = index.fitted(name, **(settings[name]() if needs else {}))
-    for text in QUESTIONS:
-        assert again.search(text, 20) == fitted(name).search(text, 20)
-    close(again)
+def test_damaged_files_are_refused_with_the_remedy(name: str, saved: Callable[[str], Snapshot]) -> None:
+    snapshot = saved(name)
+    paths = [path for path in snapshot.folder.rglob("*") if name in path.parts[:-1] and path.is_file()]
+    assert bool(paths) == (name in (*FITTED, *ON_REQUEST))
+    for path in paths:
+        content = path.read_bytes()
+        replacements = [b"", content[:-2], b"[]"] if path.name == "config.json" else [b"", content[:-2]]
+        for damaged in replacements:
+            path.write_bytes(damaged)
+            with pytest.raises(IndexDamaged, match="build the index again"):
+                load_ranker(name, snapshot).search("read a file", 3)
+        path.write_bytes(content)
+
+
+def test_fitting_again_gives_the_same_answers(name: str, fitted: Fitted) -> None:
+    answers = [fitted(name).search(text, 20) for text in QUESTIONS]
+    assert [fitted(name, again=True).search(text, 20) for text in QUESTIONS] == answers
 
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_fewer_than_one_hit_is_refused(name: str, fitted: Fitted, k: int) -> None:
-    with pytest.raises(BadInput, match=f"{k} hits; ask for 1 or more"):
+    with pytest.raises(BadInput, match=f"k is {k}; it must be at least 1"):
         fitted(name).search("read a file", k)
 
 

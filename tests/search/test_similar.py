@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, SourceError
 from ncs.index import Index
 from ncs.search.aroma import features, similarity
-from ncs.search.similar import SHARED, candidates, function_at, parse_place, similar, without
+from ncs.search.similar import SHARED, candidates, function_at, parse_place, without
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
 from tests import corpus
@@ -50,34 +52,34 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def names(index: Index, function: Document, k: int = 10) -> list[str]:
-    return [f"{hit.document.repository}/{hit.document.name}" for hit in index.similar(function, k)]
+@pytest.fixture(scope="module")
+def index(home: Path) -> Iterator[Index]:
+    with Index.load(home / ".ncs") as opened:
+        yield opened
 
 
-def test_the_innermost_function_at_a_line_is_meant(home: Path) -> None:
+def test_the_innermost_function_at_a_line_is_meant_and_else_the_nearest_is_named(home: Path) -> None:
     file = home / "Own.java"
-    assert [function_at(file, line).name for line in (3, 6, 9, 10, 11, 12, 15)] == [
-        "closeIt", "closeIt", "outer", "outer", "run", "run", "outer",
-    ]  # fmt: skip
+    names = {3: "closeIt", 6: "closeIt", 9: "outer", 10: "outer", 11: "run", 12: "run", 15: "outer"}
+    assert {line: function_at(file, line).name for line in names} == names
     assert function_at(file, 3).path == file.as_posix()
-
-
-def test_where_no_function_stands_the_nearest_is_named(home: Path) -> None:
     with pytest.raises(BadInput, match=r"no function at line 8 of .*; the nearest is outer, lines 9-15"):
-        function_at(home / "Own.java", 8)
+        function_at(file, 8)
     with pytest.raises(BadInput, match="in no language"):
         function_at(home / "notes.txt", 1)
     with pytest.raises(SourceError, match="No such file"):
         function_at(home / "None.java", 1)
-    for place in ("Own.java", "Own.java:", ":3", "Own.java:0", "Own.java:x", "Own.java:-1"):
-        with pytest.raises(BadInput, match="is not FILE:LINE"):
-            parse_place(place)
 
 
-def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(home: Path) -> None:
+@pytest.mark.parametrize("place", ["Own.java", "Own.java:", ":3", "Own.java:0", "Own.java:x", "Own.java:-1"])
+def test_a_place_without_a_line_is_refused(place: str) -> None:
+    with pytest.raises(BadInput, match="is not FILE:LINE"):
+        parse_place(place)
+
+
+def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(home: Path, index: Index) -> None:
     function = function_at(home / "Own.java", 4)
-    with Index.load(home / ".ncs") as index:
-        first, second = index.similar(function, 2)
+    first, second = index.similar(function, 2)
     assert (first.document.name, second.document.name) == ("hideSoftKeyboard", "showSoftKeyboard")
     own = features(function.code, "java")
     for hit in (first, second):
@@ -85,10 +87,9 @@ def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(ho
     assert first.score > 0.9 > second.score > 0.3
 
 
-def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(home: Path) -> None:
+def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(home: Path, index: Index) -> None:
     function = function_at(home / "repos" / HIDE, 12)
-    with Index.load(home / ".ncs") as index:
-        first, second = index.similar(function, 2)
+    first, second = index.similar(function, 2)
     assert (first.document.repository, first.document.name, first.score) == ("copy", "hideSoftKeyboard", 1.0)
     assert first.document.digest == function.digest
     assert first.document.copies == ()
@@ -96,39 +97,38 @@ def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(home: Pat
     assert [copy.repository for copy in second.document.copies] == ["copy"]
 
 
-def test_a_function_whose_lines_moved_is_still_itself(home: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "app" / "src" / "Keyboards.java"
-    moved.parent.mkdir(parents=True)
-    moved.write_text("\n\n" + (home / "repos" / HIDE).read_text())
-    with Index.load(home / ".ncs") as index:
-        assert names(index, function_at(moved, 14), 1) == ["copy/hideSoftKeyboard"]
+@pytest.mark.parametrize(
+    ("path", "before", "repository", "copies"),
+    [(HIDE, "\n\n", "copy", []), ("Keyboards.java", "", "app", ["copy"])],
+    ids=["moved lines", "another path"],
+)
+def test_a_function_whose_lines_moved_is_itself_and_one_of_another_path_is_a_copy(
+    home: Path, index: Index, tmp_path: Path, path: str, before: str, repository: str, copies: list[str]
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(before + (home / "repos" / HIDE).read_text())
+    (hit,) = index.similar(function_at(file, 12 + len(before)), 1)
+    assert (hit.document.repository, hit.document.name) == (repository, "hideSoftKeyboard")
+    assert [copy.repository for copy in hit.document.copies] == copies
 
 
-def test_the_same_code_under_another_path_is_a_copy(home: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "Keyboards.java"
-    elsewhere.write_bytes((home / "repos" / HIDE).read_bytes())
-    with Index.load(home / ".ncs") as index:
-        (hit,) = index.similar(function_at(elsewhere, 12), 1)
-    assert (hit.document.repository, [copy.repository for copy in hit.document.copies]) == ("app", ["copy"])
-
-
-def test_filters_hold_for_the_place_that_is_shown(home: Path) -> None:
+def test_filters_hold_for_the_place_that_is_shown(home: Path, index: Index) -> None:
     function = function_at(home / "repos" / HIDE, 12)
-    with Index.load(home / ".ncs") as index:
-        found = index.similar(function, repository="app")
-        assert [(hit.document.repository, hit.document.name) for hit in found][:1] == [("app", "showSoftKeyboard")]
-        assert "hideSoftKeyboard" not in [hit.document.name for hit in found]
-        copies = index.similar(function, repository="copy")
-        assert {hit.document.repository for hit in copies} == {"copy"}
-        assert {hit.document.name for hit in copies} >= {"hideSoftKeyboard", "showSoftKeyboard"}
-        assert {hit.document.language for hit in index.similar(function, language="python")} <= {"python"}
-        assert index.similar(function, path="nowhere") == []
-        every = [(hit.document.kind, hit.document.qualified_name) for hit in index.similar(function, 50)]
-        assert len({kind for kind, _ in every}) > 1
-        for kind in {kind for kind, _ in every}:
-            of_kind = [hit.document.qualified_name for hit in index.similar(function, 50, kind=kind)]
-            assert of_kind == [name for is_kind, name in every if is_kind == kind]
-        assert index.similar(function, kind="class") == []  # an outline is no function
+    in_app = [(hit.document.repository, hit.document.name) for hit in index.similar(function, repository="app")]
+    assert in_app[0] == ("app", "showSoftKeyboard")
+    assert ("app", "hideSoftKeyboard") not in in_app
+    copies = [hit.document for hit in index.similar(function, repository="copy")]
+    assert {document.repository for document in copies} == {"copy"}
+    assert {document.name for document in copies} >= {"hideSoftKeyboard", "showSoftKeyboard"}
+    assert {hit.document.language for hit in index.similar(function, language="python")} <= {"python"}
+    assert index.similar(function, path="nowhere") == index.similar(function, kind="class") == []
+    every = [hit.document for hit in index.similar(function, 50)]
+    kinds = {document.kind for document in every}
+    assert len(kinds) > 1
+    for kind in kinds:
+        same = [hit.document for hit in index.similar(function, 50, kind=kind)]
+        assert same == [document for document in every if document.kind == kind]
 
 
 def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
@@ -138,64 +138,50 @@ def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
     less = f"class B {{ void f() {{ if (q) {body} }} }}"
     (tmp_path / "r" / "A.java").write_text(f"{more}\n{less}\n")
     (tmp_path / "Q.java").write_text(f"class Q {{ void f() {body} }}")
-    function = function_at(tmp_path / "Q.java", 1)
     with Index.build(tmp_path / "r", tmp_path / "i") as index:
-        first, second = similar(function, index.ranker("bm25").postings, index.documents, 3)  # type: ignore[attr-defined]
-    assert first.share == second.share > 0.7
+        first, second = index.similar(function_at(tmp_path / "Q.java", 1), 3)
+    assert first.score == second.score > 0.7
     assert [first.document.qualified_name, second.document.qualified_name] == ["B.f", "A.f"]
-    assert first.reverse > second.reverse
 
 
-def test_candidates_share_most_words_by_idf_whatever_their_length(home: Path) -> None:
-    function = function_at(home / "Own.java", 4)
-    with Index.load(home / ".ncs") as index:
-        postings = index.ranker("bm25").postings  # type: ignore[attr-defined]
-        found = candidates(function, postings, 10)
-        words = {word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))}
-        terms = {term.stem: term.documents for term in postings.terms(sorted(words)) if term.documents}
-        shared = {}
-        for row in range(len(index)):
-            held = index.documents.document(row)
-            stems = {
-                term.stem for f, s in held.words.items() if f != "path" for term in postings.terms(field_tokens(f, s))
-            }
-            shared[row] = sum(math.log(1 + len(index) / n) for stem, n in terms.items() if stem in stems)
-        assert found == sorted((row for row in shared if shared[row]), key=lambda row: (-shared[row], row))
-        mask = np.arange(len(index)) != found[0]
-        assert candidates(function, postings, 10, mask) == found[1:]
-        assert candidates(function, postings, 1) == found[:1]
+def test_candidates_share_most_words_by_idf_whatever_their_length(home: Path, index: Index) -> None:
+    function, postings = function_at(home / "Own.java", 4), index.ranker("bm25").postings  # type: ignore[attr-defined]
+    words = {word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))}
+    idf = {
+        term.stem: math.log(1 + len(index) / term.documents) for term in postings.terms(sorted(words)) if term.documents
+    }
+    shared = {}
+    for row in range(len(index)):
+        fields = index.documents.document(row).words.items()
+        tokens = [token for field, spellings in fields if field != "path" for token in field_tokens(field, spellings)]
+        shared[row] = sum(idf.get(stem, 0) for stem in {term.stem for term in postings.terms(tokens)})
+    rows = candidates(function, postings, 10)
+    assert rows == sorted((row for row in shared if shared[row]), key=lambda row: (-shared[row], row))[:10]
+    assert candidates(function, postings, 9, np.arange(len(index)) != rows[0]) == rows[1:]
 
 
 def test_only_the_place_of_the_function_itself_is_taken_away() -> None:
-    here, there = Location("r", "a/A.java", 3, 5, "A.f"), Location("s", "B.java", 1, 3, "B.f")
+    there = Location("s", "B.java", 1, 3, "B.f")
     both = Document("r/a/A.java:3", "r", "a/A.java", 3, 5, "java", "method", "f", "A.f", digest=b"1", copies=(there,))
-    asked = Document("/x/r/a/A.java:3", "", "/x/r/a/A.java", 3, 5, "java", "method", "f", "A.f", digest=b"1")
-    left = without(both, asked)
+    own = Document("/x/r/a/A.java:3", "", "/x/r/a/A.java", 3, 5, "java", "method", "f", "A.f", digest=b"1")
+    left = without(both, own)
     assert left is not None
     assert (left.location, left.copies) == (there, ())
-    other = Document("/x/ar/a/A.java:3", "", "/x/ar/a/A.java", 3, 5, "java", "method", "f", "A.f", digest=b"1")
-    assert without(both, other) == both
-    alone = Document("r/a/A.java:3", "r", "a/A.java", 3, 5, "java", "method", "f", "A.f", digest=b"2")
-    assert without(alone, asked) is None
-    assert here == both.location
+    assert without(both, replace(own, path="/x/ar/a/A.java")) == both
+    assert without(replace(both, copies=(), digest=b"2"), own) is None
 
 
-def test_an_index_without_code_says_so(home: Path, tmp_path: Path) -> None:
-    with (
-        Index.build(home / "repos", tmp_path / "bare", config=BuildConfig(store_code=False)) as index,
-        pytest.raises(BadInput, match="no code to compare"),
-    ):
-        index.similar(function_at(home / "Own.java", 4))
+def test_an_index_without_code_and_a_wrong_k_are_refused(home: Path, index: Index, tmp_path: Path) -> None:
+    function = function_at(home / "Own.java", 4)
+    with pytest.raises(BadInput, match="k is 0"):
+        index.similar(function, 0)
+    bare = Index.build(home / "repos", tmp_path / "bare", config=BuildConfig(store_code=False))
+    with bare, pytest.raises(BadInput, match="no code to compare"):
+        bare.similar(function)
 
 
-def test_a_wrong_k_is_refused(home: Path) -> None:
-    with Index.load(home / ".ncs") as index, pytest.raises(BadInput, match="k is 0"):
-        index.similar(function_at(home / "Own.java", 4), 0)
-
-
-def test_the_answer_has_the_shape_of_a_querys_and_more(home: Path) -> None:
-    with Index.load(home / ".ncs") as index:
-        answer = ask_similar(index, f"{home / 'repos' / HIDE}:12", 2)
+def test_the_answer_has_the_shape_of_a_querys_and_more(home: Path, index: Index) -> None:
+    answer = ask_similar(index, f"{home / 'repos' / HIDE}:12", 2)
     assert set(answer) == {"query", "ranker", "index", "unknown_words", "notes", "function", "marked", "hits"}
     first, second = answer["hits"]
     assert (first["score"], first["reverse"], first["exact_copy"], second["exact_copy"]) == (1.0, 1.0, True, False)

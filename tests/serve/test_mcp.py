@@ -1,20 +1,30 @@
-"""`ncs mcp` asked by the SDK's client over stdio: every tool, bounds, pages, wrong input, hostile code."""
+"""The tools of `ncs mcp` through the SDK's client: every tool, bounds, pages, wrong input, hostile code."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mcp import Client
 
+from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.serve.mcp.settings import MIN_TOKENS, TOKEN_BYTES
+from ncs.serve.mcp.install import START, command, instructions
+from ncs.serve.mcp.pages import TOKEN_BYTES, Row, escape, fill
+from ncs.serve.mcp.projects import Projects, Settings
+from ncs.serve.mcp.server import create_server
+from ncs.serve.mcp.tools import MIN_TOKENS, answer
 from tests import corpus
-from tests.agents import Said, agent, ask
+from tests.serve.agents import Reply, call
 
 KEYBOARD = "app/src/Keyboards.java"
 HOSTILE = '''
@@ -24,20 +34,9 @@ def steal_cookies(jar):
     return jar
 {}'''.format("A" * 9_000, "\n".join(f"# line {n}" for n in range(3_000)))
 LONG = "def count_everything(sheep):\n" + "".join(f"    total_{n} = sheep + {n}\n" for n in range(900))
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = corpus.write(tmp_path_factory.mktemp("mcp") / "repos")
-    (root / "tools" / "evil.py").write_text(HOSTILE, encoding="utf-8")
-    (root / "tools" / "long.py").write_text(LONG, encoding="utf-8")
-    Index.build(root, root / ".ncs").close()
-    return root
-
-
-Session = dict[str, Any]
+SEARCH: dict[str, object] = {"query": "hide soft keyboard"}
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
-    "search": ("search_code", {"query": "hide soft keyboard"}),
+    "search": ("search_code", SEARCH),
     "filtered": ("search_code", {"query": "count file", "path": "tools", "k": 3}),
     "page 1": ("search_code", {"query": "file", "k": 2}),
     "page 2": ("search_code", {"query": "file", "k": 2, "cursor": "2"}),
@@ -50,45 +49,61 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "method": ("find_definition", {"name": "hideSoftKeyboard"}),
     "folded": ("find_definition", {"name": "hide_soft_keyboard"}),
     "unknown name": ("find_definition", {"name": "fromMars"}),
-    "sent": ("find_similar", {"code": "def f(jar):\n    banner = 'x'\n    return jar\n", "code_language": "python"}),
+    "code": ("find_similar", {"code": "def f(jar):\n    banner = 'x'\n    return jar\n", "code_language": "python"}),
     "status": ("index_status", {}),
-    "no query": ("search_code", {}),
-    "wrong key": ("search_code", {"query": "x", "limit": 3}),
-    "wrong type": ("search_code", {"query": "x", "k": "many"}),
-    "too few tokens": ("search_code", {"query": "x", "max_tokens": 3}),
-    "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}),
-    "no tool": ("delete_everything", {}),
-    "no project": ("search_code", {"query": "x", "project": "mars"}),
-    "outside": ("get_function", {"place": "../../../../etc/passwd:1"}),
-    "absolute": ("get_function", {"place": "/etc/passwd:1"}),
-    "no line": ("get_function", {"place": "tools/long.py"}),
-    "no function": ("get_function", {"place": "tools/nowhere.py:3"}),
-    "neither": ("find_similar", {}),
-    "not code": ("find_similar", {"code": "hello", "code_language": "klingon"}),
-    "alive": ("search_code", {"query": "hide soft keyboard"}),
 }
+ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
+    "no query": ("search_code", {}, "query: Field required"),
+    "wrong key": ("search_code", {"query": "x", "limit": 3}, "limit: Extra inputs are not permitted; search"),
+    "wrong type": ("search_code", {"query": "x", "k": "many"}, "k: Input should be a valid integer"),
+    "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens: Input should be greater than or equal"),
+    "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}, "cursor: "),
+    "far page": ("search_code", {"query": "x", "cursor": "9999"}, "pages end at 1000; use a more precise query"),
+    "no tool": ("delete_everything", {}, "choose from search_code"),
+    "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),
+    "outside": ("get_function", {"place": "../../../../etc/passwd:1"}, "outside the project"),
+    "absolute": ("get_function", {"place": "/etc/passwd:1"}, "outside the project"),
+    "no line": ("get_function", {"place": "tools/long.py"}, "is not FILE:LINE"),
+    "no function": ("get_function", {"place": "tools/nowhere.py:3"}, "is not a file of the project"),
+    "past the end": ("get_function", {"place": "tools/long.py:5", "cursor": "5000"}, "cursor: it has 901 lines"),
+    "neither": ("find_similar", {}, "give either place"),
+    "not code": ("find_similar", {"code": "hello", "code_language": "klingon"}, "klingon"),
+}
+REFUSED_BY_SCHEMA = {"no query", "wrong key", "wrong type", "few tokens", "bad cursor"}
+Session = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = corpus.write(tmp_path_factory.mktemp("mcp") / "repos")
+    (root / "tools" / "evil.py").write_text(HOSTILE, encoding="utf-8")
+    (root / "tools" / "long.py").write_text(LONG, encoding="utf-8")
+    Index.build(root, root / ".ncs").close()
+    return root
 
 
 @pytest.fixture(scope="module")
 def session(project: Path) -> Session:
-    async def run() -> Session:
-        async with agent("--root", project, cwd=project.parent) as client:
-            tools = (await client.list_tools()).tools
-            said: Session = {name: await ask(client, tool, **given) for name, (tool, given) in CALLS.items()}
-            place = said["method"].places[0]
-            said["place"] = place
-            said["whole"] = await ask(client, "get_function", place=place)
-            said["similar"] = await ask(client, "find_similar", place=place)
-            many = ["search", "filtered", "method", "status", "both pages", "no query"] * 3
-            together = await asyncio.gather(*(ask(client, CALLS[name][0], **CALLS[name][1]) for name in many))
-            said["together"] = list(zip(many, together, strict=True))
-            pages, cursor = [said["long"]], said["long"].json["next_cursor"]
-            while cursor:
-                pages.append(await ask(client, "get_function", **{**CALLS["long"][1], "cursor": cursor}))
-                cursor = pages[-1].json["next_cursor"]
-            return {**said, "pages": pages, "tools": {tool.name: tool for tool in tools}}
+    """The replies to CALLS and ERRORS, and to those that need a reply first."""
 
-    return asyncio.run(run())
+    async def run(projects: Projects) -> Session:
+        async with Client(create_server(projects)) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            calls = {**CALLS, **{name: (tool, arguments) for name, (tool, arguments, _) in ERRORS.items()}}
+            replies: Session = {name: await call(client, tool, **given) for name, (tool, given) in calls.items()}
+            place = replies["method"].places[0]
+            replies["whole"] = await call(client, "get_function", place=place)
+            replies["similar"] = await call(client, "find_similar", place=place)
+            pages, cursor = [replies["long"]], replies["long"].json["next_cursor"]
+            while cursor:
+                pages.append(await call(client, "get_function", **{**CALLS["long"][1], "cursor": cursor}))
+                cursor = pages[-1].json["next_cursor"]
+            names = ["search", "filtered", "method", "status", "both pages", "no query"] * 3
+            together = await asyncio.gather(*(call(client, calls[name][0], **calls[name][1]) for name in names))
+            return {**replies, "pages": pages, "tools": tools, "together": list(zip(names, together, strict=True))}
+
+    with closing(Projects(Settings(roots=(project,)))) as projects:
+        return asyncio.run(run(projects))
 
 
 def test_five_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(session: Session) -> None:
@@ -105,21 +120,20 @@ def test_five_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(
     assert "4 bytes" in schema["properties"]["max_tokens"]["description"]
 
 
-def test_schemas_take_what_the_tools_take_and_refuse_what_they_refuse(session: Session) -> None:
+def test_schemas_accept_what_the_tools_accept(session: Session) -> None:
     validator = pytest.importorskip("jsonschema").Draft202012Validator
-    refused = {"no query", "wrong key", "wrong type", "too few tokens", "bad cursor"}
-    for name, (tool, arguments) in CALLS.items():
+    for name, (tool, arguments, *_) in {**CALLS, **ERRORS}.items():
         if tool in session["tools"]:
             schema = session["tools"][tool].input_schema
             validator.check_schema(schema)
-            assert validator(schema).is_valid(arguments) == (name not in refused), name
+            assert validator(schema).is_valid(arguments) == (name not in REFUSED_BY_SCHEMA), name
 
 
 def test_a_search_shows_path_and_lines_and_code_and_the_json_of_everywhere(session: Session, project: Path) -> None:
-    said: Said = session["search"]
-    first = said.json["hits"][0]
-    assert said.text.startswith(f"1. {KEYBOARD}:{first['start_line']}-{first['end_line']} Keyboards.hideSoftKeyboard")
-    assert "hideSoftInputFromWindow" in said.text
+    reply: Reply = session["search"]
+    first = reply.json["hits"][0]
+    assert reply.text.startswith(f"1. {KEYBOARD}:{first['start_line']}-{first['end_line']} Keyboards.hideSoftKeyboard")
+    assert "hideSoftInputFromWindow" in reply.text
     with Index.load(project / ".ncs") as index:
         hit = index.search("hide soft keyboard", 9)[0]  # one more than a page
     assert (first["id"], first["rank"], first["score"]) == (hit.document.id, 1, round(hit.score, 6))
@@ -136,18 +150,15 @@ def test_two_pages_are_what_one_of_both_would_be(session: Session) -> None:
     assert second.text.startswith("3. ")
 
 
-def test_nothing_found_says_what_is_unknown(session: Session) -> None:
+def test_without_a_hit_the_answer_says_which_words_are_unknown(session: Session) -> None:
     assert session["nothing"].json["hits"] == []
     assert "no match for 'zzyzx'" in session["nothing"].text
+    assert "search_code" in session["unknown name"].text
 
 
-@pytest.mark.parametrize("name", ["small", "long", "search", "hostile"])
-def test_answers_keep_within_their_tokens_as_text_and_as_json(session: Session, name: str) -> None:
-    most = int(str(CALLS[name][1].get("max_tokens", 2000)))
-    assert session[name].bytes <= most * TOKEN_BYTES
-
-
-def test_code_that_is_cut_says_so_and_get_function_has_all_of_it_in_pages(session: Session) -> None:
+def test_answers_keep_within_their_tokens_and_pages_of_a_function_hold_all_of_it(session: Session) -> None:
+    for name in ("small", "long", "search", "hostile"):
+        assert session[name].bytes <= int(str(CALLS[name][1].get("max_tokens", 2000))) * TOKEN_BYTES
     assert 'lines not shown: get_function "tools/long.py:1"]' in session["small"].text
     pages = session["pages"]
     assert len(pages) > 2
@@ -166,73 +177,146 @@ def test_hostile_code_arrives_without_control_characters_and_endless_lines(sessi
 
 
 def test_a_function_is_shown_whole_by_its_place(session: Session, project: Path) -> None:
-    path, _, line = session["place"].rpartition(":")
-    whole: Said = session["whole"]
+    path, _, line = session["method"].places[0].rpartition(":")
+    whole: Reply = session["whole"]
     lines = (project / path).read_text().split("\n")[int(line) - 1 : whole.json["end_line"]]
     assert [row.strip() for row in whole.json["code"].split("\n")] == [row.strip() for row in lines]
     assert whole.json["next_cursor"] is None
 
 
-def test_a_name_is_found_as_spelled_and_in_another_style(session: Session) -> None:
+def test_a_name_matches_as_spelled_and_in_another_style(session: Session) -> None:
     assert session["method"].json["hits"][0]["match"] == "exact"
     assert session["folded"].json["hits"][0]["match"] == "other spelling"
     assert session["folded"].places[0] == session["method"].places[0]
-    assert "search_code" in session["unknown name"].text
 
 
-def test_similar_functions_are_found_by_place_and_by_code(session: Session) -> None:
-    assert session["place"] not in session["similar"].places
-    assert "tools/evil.py:2" in session["sent"].places
-    assert 0 < session["sent"].json["hits"][0]["score"] <= 1
+def test_similar_functions_are_those_of_a_place_and_of_code(session: Session) -> None:
+    assert session["similar"].places
+    assert session["method"].places[0] not in session["similar"].places
+    assert "tools/evil.py:2" in session["code"].places
+    assert 0 < session["code"].json["hits"][0]["score"] <= 1
 
 
-def test_the_status_tells_project_and_documents(session: Session, project: Path) -> None:
+def test_the_status_names_project_and_documents(session: Session, project: Path) -> None:
     state = session["status"].json["projects"][0]
     with Index.load(project / ".ncs") as index:
         assert state["documents"] == len(index)
     assert (state["project"], state["up_to_date"], state["running"]) == ("repos", True, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("no query", "query: Field required"),
-        ("wrong key", "limit: Extra inputs are not permitted; search_code takes project, query"),
-        ("wrong type", "k: Input should be a valid integer"),
-        ("too few tokens", "max_tokens: Input should be greater than or equal to 500"),
-        ("bad cursor", "cursor: "),
-        ("no tool", "choose from search_code"),
-        ("no project", "choose from repos"),
-        ("outside", "outside the project"),
-        ("absolute", "outside the project"),
-        ("no line", "is not FILE:LINE"),
-        ("no function", "is not a file of the project"),
-        ("neither", "give either place"),
-        ("not code", "klingon"),
-    ],
-)
-def test_wrong_input_is_an_error_of_one_line_that_tells_the_remedy(session: Session, name: str, said: str) -> None:
-    answer: Said = session[name]
-    assert answer.error
-    assert said in answer.text
-    assert "\n" not in answer.text
-    assert "Traceback" not in answer.text
-
-
-def test_the_server_goes_on_after_wrong_input(session: Session) -> None:
-    assert not session["alive"].error
-    assert session["alive"].places == session["search"].places
+@pytest.mark.parametrize("name", ERRORS)
+def test_wrong_input_is_an_error_of_one_line_with_the_remedy(session: Session, name: str) -> None:
+    reply: Reply = session[name]
+    assert reply.error
+    assert ERRORS[name][2] in reply.text
+    assert "\n" not in reply.text
+    assert "Traceback" not in reply.text
 
 
 def test_calls_that_come_together_are_answered_like_those_that_come_alone(session: Session) -> None:
-    for name, said in session["together"]:
-        assert (said.text, said.json, said.error) == (session[name].text, session[name].json, session[name].error)
+    for name, reply in session["together"]:
+        assert (reply.text, reply.json, reply.error) == (session[name].text, session[name].json, session[name].error)
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=240)
+ROWS = st.lists(
+    st.builds(
+        lambda header, code, lines: Row(header, {"name": header}, code, len(code) + lines, "a.py:1"),
+        TEXT,
+        st.lists(TEXT.map(escape), max_size=20),
+        st.integers(0, 1000),
+    ),
+    max_size=12,
+)
+
+
+@example([Row("x" * 99, {"name": "x" * 99}, ["y" * 200] * 20, 20, "a.py:1")] * 12, ["z" * 240] * 8, MIN_TOKENS, False)
+@given(ROWS, st.lists(TEXT, max_size=8), st.integers(MIN_TOKENS, 2_000), st.booleans())
+def test_no_answer_is_larger_than_its_tokens(rows: list[Row], notes: list[str], tokens: int, more: bool) -> None:
+    page = fill(notes, {"query": "x"}, rows, tokens, start=0, more=more)
+    assert len(page.text.encode()) <= tokens * TOKEN_BYTES
+    assert len(json.dumps(page.structured, ensure_ascii=False).encode()) <= tokens * TOKEN_BYTES
+    hits = page.structured["hits"]
+    assert [hit["name"] for hit in hits] == [row.header for row in rows[: len(hits)]]
+    assert (page.structured["next_cursor"] is None) == (len(hits) == len(rows) and not more)
+    assert bool(hits) == bool(rows)  # one hit always fits into the least there may be
+
+
+@given(st.text())
+def test_escaped_text_has_no_control_and_no_bidi_characters(text: str) -> None:
+    escaped = escape(text)
+    assert all(letter.isprintable() or letter in "\t\u3000" for letter in escaped)
+    assert not set(escaped) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u2028\u2029")
+    escaped.encode()  # no surrogates
+
+
+def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "same").mkdir(parents=True)
+    roots = (tmp_path / "one" / "same", tmp_path / "two" / "same")
+    projects = Projects(Settings(roots=roots))
+    named = [(project.name, project.root) for project in projects.of([(tmp_path / "one").as_uri()])]
+    assert named == [("same", roots[0]), ("same~2", roots[1])]
+    assert not projects.uses_client_roots
+    with pytest.raises(BadInput, match="is not a folder"):
+        Projects(Settings(roots=(tmp_path / "none",)))
+
+
+def test_an_index_elsewhere_answers_from_the_files_it_was_made_of_not_with_outlines(demo: Path) -> None:
+    with closing(Projects(Settings(indexes=(demo / ".ncs",)))) as projects:
+
+        def ask(tool: str, **arguments: object) -> Any:
+            return answer(projects, None, tool, arguments).structured
+
+        place = ask("search_code", **SEARCH, k=1)["hits"][0]["place"]
+        assert (demo / "repos" / place.rpartition(":")[0]).is_file()
+        assert "hideSoftInputFromWindow" in ask("get_function", place=place)["code"]
+        (hit,) = ask("find_definition", name="Archive")["hits"]
+        assert hit["kind"] == "class"
+        code = ask("get_function", place=hit["place"])["code"]
+    assert code.startswith("class Archive:\n    def extract_all(self, target):\n")
+    assert "member.extract(target)" in code
+
+
+def test_a_home_folder_is_not_indexed_and_the_remedy_names_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"holds your home folder.*; start ncs mcp in a project, or with --root PROJECT"):
+        answer(Projects(Settings()), None, "search_code", {"query": "x"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def section(text: str, client: str) -> str:
+    """What is printed for a client, without its heading."""
+    match = re.search(rf"^# {client}.*\n([\s\S]*?)(?=^# |\Z)", text, re.MULTILINE)
+    assert match, client
+    return match[1].strip()
+
+
+def test_the_configuration_of_every_client_starts_this_installation(tmp_path: Path) -> None:
+    text, started = instructions(["--root", str(tmp_path)]), command(["--root", str(tmp_path)])
+    assert Path(started[0]).is_absolute()
+    assert Path(started[0]).exists()
+    keys = {"Claude Desktop": "mcpServers", "Cursor": "mcpServers", "VS Code": "servers", "Zed": "context_servers"}
+    entries = [json.loads(section(text, client))[key]["ncs"] for client, key in keys.items()]
+    if sys.version_info >= (3, 11):
+        import tomllib
+
+        entries.append(tomllib.loads(section(text, "Codex"))["mcp_servers"]["ncs"])
+    assert [[entry["command"], *entry["args"]] for entry in entries] == [started] * len(entries)
+    assert section(text, "Claude Code").endswith(f"mcp --root {tmp_path}")
+
+
+def test_printing_the_configuration_writes_nothing(tmp_path: Path) -> None:
+    install = [sys.executable, "-c", START, "mcp", "--install"]
+    assert b"claude mcp add ncs" in subprocess.run(install, cwd=tmp_path, check=True, capture_output=True).stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_extra_the_command_names_what_to_install() -> None:
-    hidden = "import sys; sys.path.pop(0); sys.modules['mcp_types'] = None; from ncs.cli.main import main; main()"
-    started = [sys.executable, "-c", hidden, "mcp"]
-    found = subprocess.run(started, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    assert found.returncode == 2
-    assert found.stderr == "ncs: ncs mcp needs mcp_types; pip install 'neural-code-search[mcp]'\n"
-    assert found.stdout == ""
+    hidden = START.replace("from ncs", "sys.modules['mcp_types'] = None; from ncs")
+    run = subprocess.run([sys.executable, "-c", hidden, "mcp"], capture_output=True, text=True, input="", check=False)
+    message = "ncs: ncs mcp needs mcp_types; pip install 'neural-code-search[mcp]'\n"
+    assert (run.returncode, run.stderr, run.stdout) == (2, message, "")

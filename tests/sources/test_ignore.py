@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ncs.sources import Skipped, walk
-from ncs.sources.ignore import NO_IGNORES, parse
+from ncs.sources.ignore import parse
 from tests.gitrepo import bare, git, write
+from tests.sources.walked import walked
 from tests.waiting import LONG
 
 
-def kept(root: Path) -> list[str]:
-    return [file.path for file in walk([root], wanted=lambda path: True)]
+def walked_paths(root: Path) -> list[str]:
+    return [file.path for file in walked(root, readable=lambda path: True).files]
 
 
-def kept_by_git(root: Path) -> list[str]:
+def paths_by_git(root: Path) -> list[str]:
     return git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
 
 
@@ -71,19 +71,7 @@ def test_what_is_ignored_in_a_random_tree_is_what_git_ignores(tmp_path: Path, se
         for folder in choose.sample(folders, min(len(folders), 4)):
             (folder / ".gitignore").write_text("\n".join(any_line(choose) for _ in range(choose.randint(1, 4))))
         (root / ".git" / "info" / "exclude").write_text(any_line(choose))
-        assert kept(root) == kept_by_git(root)
-
-
-def test_a_usual_set_of_rules_leaves_what_git_leaves(tmp_path: Path) -> None:
-    rules = "\ufeff# build\n/build/\n*.class\n!Keep.class\nlogs/**\n!logs/keep/\n**/tmp\ndocs/*.txt\r\nfoo\n!foo/\n  \n"
-    root = write(tmp_path / "root", {".gitignore": rules, "src/.gitignore": "!/build\n*.java\n!/*.java\n"})
-    paths = (
-        "build/A A.class Keep.class src/Keep.class src/build/A logs/x logs/keep/y x/tmp/A tmp docs/a.txt docs/b/a.txt"
-    )
-    write(root, dict.fromkeys(f"{paths} foo/A x/foo src/A.java src/b/B.java README".split(), ""))
-    git(root, "init", "-q")
-    assert kept(root) == kept_by_git(root)
-    assert {"foo/A", "src/build/A", "docs/b/a.txt", "src/A.java"} <= set(kept(root))
+        assert walked_paths(root) == paths_by_git(root)
 
 
 @pytest.mark.parametrize(
@@ -107,45 +95,28 @@ def test_ncsignore_goes_before_gitignore_and_before_all_rules_of_thumb(tmp_path:
     others = ("secret/A.java", "a.log", "ATest.java", "b/BTest.java", "node_modules/x.js", "x.min.js", "y.min.js")
     made = {"Made.java": "// @generated\n", "Other.java": "// @generated\n", "vendor/V.java": "// @generated\n"}
     root = write(tmp_path / "root", {**rules, **dict.fromkeys(others, ""), **made})
-    skipped = Skipped()
-    paths = [file.path for file in walk([root], wanted=lambda path: path[0] != ".", skipped=skipped)]
-    assert paths == ["Made.java", "secret/A.java", "x.min.js"]
-    assert skipped.counts == {
+    files = walked(root, readable=lambda path: path[0] != ".")
+    assert files.names == ["root:Made.java", "root:secret/A.java", "root:x.min.js"]
+    assert files.counts == {
         **{"ignored": 3, "vendored folders": 1, "minified": 1, "generated": 2},  # V.java is in a kept folder, not kept
         "other language": 2,
     }
 
 
 def test_gitignore_ends_at_the_border_of_a_repository_and_ncsignore_does_not(tmp_path: Path) -> None:
-    root = write(
-        tmp_path / "root", {".gitignore": "A.java\nshut/\n", ".ncsignore": "B.java\n", "A.java": "", "B.java": ""}
-    )
+    rules = {".gitignore": "A.java\nshut/\n", ".ncsignore": "B.java\n*.zip\nold.git/\n"}
+    root = write(tmp_path / "root", {**rules, "A.java": "", "B.java": "", "x.zip": "no archive"})
+    bare(root / "old.git", {"C.java": ""})
     for name in ("open", "shut"):
         write(root / name, {"A.java": "", "B.java": "", "C.java": ""})
         git(root / name, "init", "-q")
-    files = walk([root], wanted=lambda path: path.endswith(".java"))
-    assert [(file.repository, file.path) for file in files] == [("open", "A.java"), ("open", "C.java")]
-
-
-def test_an_ignored_archive_or_bare_repository_is_not_opened(tmp_path: Path) -> None:
-    root = write(tmp_path / "root", {".ncsignore": "*.zip\nold.git/\n", "x.zip": "no archive", "A.java": ""})
-    bare(root / "old.git", {"B.java": ""})
-    skipped = Skipped()
-    assert [file.path for file in walk([root], wanted=lambda path: path.endswith(".java"), skipped=skipped)] == [
-        "A.java"
-    ]
-    assert skipped.counts == {"ignored": 1, "ignored folders": 1, "other language": 1}
+    files = walked(root)
+    assert files.names == ["open:A.java", "open:C.java"]
+    assert files.counts == {"ignored": 4, "ignored folders": 2, "other language": 2}
 
 
 def test_an_ignore_file_that_is_a_link_or_not_text_is_no_rule(tmp_path: Path) -> None:
-    root = write(
-        tmp_path / "root", {"rules": "A.java\n", "A.java": "", "b/.gitignore": b"\xff\xfe\x00*\n", "b/B.java": ""}
-    )
+    root = write(tmp_path / "root", {"rules": "A.java\n", "A.java": "", "b/B.java": ""})
+    write(root, {"b/.gitignore": b"\xff\xfe\x00*\n"})
     (root / ".gitignore").symlink_to("rules")
-    assert [path for path in kept(root) if path.endswith("java")] == ["A.java", "b/B.java"]
-
-
-def test_no_rules_leave_nothing_out() -> None:
-    assert NO_IGNORES.by_ncsignore("a/b") is None
-    assert not NO_IGNORES.by_gitignore("a/b")
-    assert parse(b"\n# only words\n\n") is None
+    assert walked(root).names == ["root:A.java", "root:b/B.java"]

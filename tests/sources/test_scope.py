@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ncs.sources import Scope, SourceFile, repository_names, walk
+from ncs.sources import Scope, repository_names, walk
 from tests.gitrepo import bare, commit, git, repository, write
-
-
-def is_java(path: str) -> bool:
-    return path.endswith(".java")
+from tests.sources.walked import is_java
 
 
 class Table:
@@ -22,20 +19,16 @@ class Table:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files = {self.key(file): file for file in walk([root], wanted=is_java)}
-
-    @staticmethod
-    def key(file: SourceFile) -> tuple[str, str]:
-        return file.repository, file.path
+        self.files = {(file.repository, file.path): file for file in walk([root], readable=is_java)}
 
     def update(self, scope: Scope | None) -> int:
         """Take over what a walk of this scope says; how many contents were read."""
         origins = {file.origin: file for file in self.files.values()}
         names = repository_names((r, p, file.origin.place) for (r, p), file in self.files.items() if file.origin)
         walked, read = {}, 0
-        for file in walk([self.root], wanted=is_java, scope=scope, names=names, unchanged=lambda o: o in origins):
+        for file in walk([self.root], readable=is_java, scope=scope, names=names, is_unchanged=lambda o: o in origins):
             assert file.origin is not None
-            walked[self.key(file)] = origins[file.origin] if file.unchanged else file
+            walked[file.repository, file.path] = origins[file.origin] if file.unchanged else file
             read += not file.unchanged
         stay = {
             key: file
@@ -91,35 +84,26 @@ def test_unchanged_files_of_folders_git_and_archives_are_not_read_again(tmp_path
     assert table.contents() == Table(tmp_path / "root").contents()
 
 
-def test_a_new_commit_of_a_bare_repository_concerns_all_of_it_and_its_new_blobs_are_read(tmp_path: Path) -> None:
+def test_a_change_inside_a_repository_or_archive_concerns_all_of_it(tmp_path: Path) -> None:
     root = tree(tmp_path / "root")
     table = Table(root)
+
+    def update(path: str) -> int:
+        read = table.update(Scope.of([str(root / path)]))
+        assert table.contents() == Table(root).contents()
+        return read
+
     git(tmp_path, "clone", "-q", str(root / "two.git"), "work")
     commit(tmp_path / "work", {"D.java": "new", "G.java": "g"})
     git(tmp_path / "work", "push", "-q", "origin", "main")
-    assert table.update(Scope.of([str(root / "two.git" / "refs" / "heads" / "main")])) == 2
-    assert table.contents() == Table(root).contents()
-
-
-def test_a_changed_archive_is_read_again_and_a_removed_one_is_gone(tmp_path: Path) -> None:
-    root = tree(tmp_path / "root")
-    table = Table(root)
+    assert update("two.git/refs/heads/main") == 2
     with zipfile.ZipFile(root / "z.zip", "a") as archive:
         archive.writestr("p/H.java", "h")
-    assert table.update(Scope.of([str(root / "z.zip")])) == 3
-    assert table.contents() == Table(root).contents()
+    assert update("z.zip") == 3
     (root / "z.zip").unlink()
-    assert table.update(Scope.of([str(root / "z.zip")])) == 0
-    assert table.contents() == Table(root).contents()
-
-
-def test_the_rules_that_a_repository_excludes_by_itself_concern_all_of_it(tmp_path: Path) -> None:
-    root = tree(tmp_path / "root")
-    table = Table(root)
+    assert update("z.zip") == 0
     write(root / "one", {".git/info/exclude": "src/\n"})
-    table.update(Scope.of([str(root / "one" / ".git" / "info" / "exclude")]))
-    assert ("one", "src/B.java") not in table.files
-    assert table.contents() == Table(root).contents()
+    assert update("one/.git/info/exclude") == 0
 
 
 def test_a_repository_keeps_its_name_although_the_one_that_took_the_plain_name_is_not_walked(tmp_path: Path) -> None:

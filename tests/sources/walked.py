@@ -33,12 +33,12 @@ class Walked:
 
 def walked(
     *roots: Path,
-    wanted: Callable[[str], bool] = is_java,
+    readable: Callable[[str], bool] = is_java,
     revision: str | None = None,
     force: bool = False,
     **limits: int,
 ) -> Walked:
     """limits: as in Limits."""
     skipped = Skipped()
-    files = walk(roots, wanted=wanted, revision=revision, force=force, skipped=skipped, limits=Limits(**limits))
+    files = walk(roots, readable=readable, revision=revision, force=force, skipped=skipped, limits=Limits(**limits))
     return Walked(list(files), skipped)

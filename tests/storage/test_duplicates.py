@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,9 @@ from ncs.answer import ask
 from ncs.config import BuildConfig
 from ncs.errors import IndexDamaged
 from ncs.index import Index
-from ncs.search.signals.saturation import saturated
-from ncs.storage import minhash
-from ncs.storage.duplicates import NearDuplicates
-from ncs.storage.minhash import ALIKE, ALONE, similarities
+from ncs.search.signals import saturated
+from ncs.storage import duplicates
+from ncs.storage.duplicates import ALIKE, ALONE, Duplicates, NearDuplicates, similarities
 from tests.gitrepo import repository
 from tests.words import table
 
@@ -23,16 +24,16 @@ from tests.words import table
 def copied(copies: int, functions: int = 30, seed: int = 1) -> list[list[str]]:
     """Functions of 20 to 60 words, each with copies in which one word of four to twenty is another."""
     draw = np.random.default_rng(seed)
-    found = []
+    bodies = []
     for _ in range(functions):
         original = [f"w{n}" for n in draw.integers(0, 300, draw.integers(20, 60))]
-        found.append(original)
+        bodies.append(original)
         for _ in range(copies):
             changed = list(original)
             for at in draw.choice(len(changed), len(changed) // int(draw.integers(4, 20)), replace=False):
                 changed[at] = f"x{draw.integers(0, 1000)}"
-            found.append(changed)
-    return found
+            bodies.append(changed)
+    return bodies
 
 
 def jaccard(a: list[str], b: list[str]) -> float:
@@ -50,23 +51,25 @@ def test_similarity_is_the_jaccard_of_word_multisets() -> None:
     bodies = [*copied(2, 10), ["a"] * 9, ["a"] * 12]
     words = table(*spread(bodies, ["same"] * len(bodies)))
     pairs = np.array([(i, j) for i in range(len(bodies)) for j in range(i)])
-    want = [jaccard([*bodies[i], "same"], [*bodies[j], "same"]) for i, j in pairs]
-    assert similarities(words, pairs) == pytest.approx(want)
+    expected = [jaccard([*bodies[i], "same"], [*bodies[j], "same"]) for i, j in pairs]
+    assert similarities(words, pairs) == pytest.approx(expected)
 
 
-def test_clusters_are_those_that_comparing_every_pair_gives() -> None:
+def test_clusters_are_those_that_comparing_every_pair_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = copied(3)
-    found = NearDuplicates.of(table(*spread(bodies, ["same"] * len(bodies)))).clusters
+    words = table(*spread(bodies, ["same"] * len(bodies)))
+    clusters = NearDuplicates.of(words).clusters
     alike = [[jaccard([*a, "same"], [*b, "same"]) >= ALIKE for b in bodies] for a in bodies]
-    for row, cluster in enumerate(found):
+    for row, cluster in enumerate(clusters):
         if cluster == ALONE:  # nothing that was not taken by an earlier one is like it
-            assert not [
-                other for other in range(len(bodies)) if other != row and alike[row][other] and found[other] < 0
-            ]
+            others = (other for other in range(len(bodies)) if other != row and clusters[other] == ALONE)
+            assert not any(alike[row][other] for other in others)
         else:
             assert alike[row][cluster]
-            assert found[cluster] == cluster <= row
-    assert np.count_nonzero(found >= 0) > 50
+            assert clusters[cluster] == cluster <= row
+    assert np.count_nonzero(clusters >= 0) > 50
+    monkeypatch.setattr(duplicates, "CHUNK", 17)
+    assert NearDuplicates.of(words).clusters.tolist() == clusters.tolist()
 
 
 def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
@@ -80,17 +83,24 @@ def test_other_names_other_kinds_and_short_functions_are_never_folded() -> None:
     assert NearDuplicates.of(words).clusters.tolist() == [0, 0]  # neither comments nor classes tell them apart
 
 
-def test_signatures_on_disk_and_few_rows_at_a_time_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bodies = copied(3)
-    words = table(*spread(bodies, [f"n{at // 8}" for at in range(len(bodies))]))
-    kinds = np.arange(len(bodies)) % 5 == 0
-    whole = NearDuplicates.of(words, kinds)
-    monkeypatch.setattr(minhash, "CHUNK", 17)
-    assert NearDuplicates.of(words, kinds, tmp_path).clusters.tolist() == whole.clusters.tolist()
-    assert np.count_nonzero(whole.clusters >= 0) > 25
-    assert [*tmp_path.iterdir()] == []
+CHAIN = [[f"w{n}" for n in range(start, start + 40)] for start in (0, 4, 8, 12)]
+"""Each shares 37 of 45 elements with the next, and 33 of 49 beyond it."""
+
+
+def test_what_is_like_a_copy_but_not_like_the_original_is_not_in_its_cluster() -> None:
+    assert NearDuplicates.of(table(*spread(CHAIN[:3], ["same"] * 3))).clusters.tolist() == [0, 0, ALONE]
+
+
+def test_a_row_of_another_segment_joins_a_whole_cluster(tmp_path: Path) -> None:
+    parts = [NearDuplicates.none(1), NearDuplicates.clustered(np.array([0, 0, 0], np.int32))]
+    segments = []
+    for number, part in enumerate(parts):
+        segments.append(SimpleNamespace(path=tmp_path / f"{number}", documents=len(part.clusters)))
+        segments[-1].path.mkdir()
+        part.save(segments[-1].path)
+    snapshot: Any = SimpleNamespace(segments=segments, firsts=np.array([0, 1]))
+    words: Any = table(*spread([CHAIN[0], CHAIN[2], CHAIN[1], CHAIN[3]], ["same"] * 4))  # row 0 is like row 2 only
+    assert Duplicates(snapshot, words).clusters_of(np.array([0, 2, 3])).tolist() == [0, 0, 0]
 
 
 def test_clusters_are_saved_and_damage_is_named(tmp_path: Path) -> None:
@@ -102,11 +112,6 @@ def test_clusters_are_saved_and_damage_is_named(tmp_path: Path) -> None:
         assert loaded.others(row).tolist() == others
     with pytest.raises(IndexDamaged, match="does not fit 8 documents"):
         NearDuplicates.load(tmp_path, 8)
-    file = tmp_path / "near_duplicates.npy"
-    for content in (file.read_bytes()[:-2], None):
-        file.write_bytes(content) if content is not None else file.unlink()
-        with pytest.raises(IndexDamaged, match="build the index again"):
-            NearDuplicates.load(tmp_path, 7)
 
 
 def test_of_a_cluster_the_best_after_saturation_is_taken_and_the_rest_does_not_count_for_its_file() -> None:
@@ -162,5 +167,5 @@ def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others(sources
 
 def test_where_exact_duplicates_stay_apart_so_do_near_ones(sources: Path, tmp_path: Path) -> None:
     with Index.build(sources, tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
-        found = [hit.document.repository for hit in index.search("render table") if hit.document.name == "render_table"]
-        assert sorted(found) == ["a", "b", "c"]
+        hits = [hit.document for hit in index.search("render table") if hit.document.name == "render_table"]
+        assert sorted(document.repository for document in hits) == ["a", "b", "c"]

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs.errors import IndexDamaged
 from ncs.index import Index
-from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, FileRoleTable, role, title
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, role, title
 from ncs.types import Document
 
 
@@ -46,7 +45,3 @@ def test_files_are_matched_by_their_names_and_starts_of_words(tmp_path: Path) ->
         assert roles.title_match({"auth": 1.0}, rows) == pytest.approx([0, 0, 1, 0, 0])
         assert roles.title_match({}, rows).tolist() == [0] * 5
         assert (roles.files_of(rows) >= 0).tolist() == [True] * 4 + [False]
-        segment = index.snapshot.segments[0].path
-        (segment / "file_roles" / "role.npy").unlink()
-        with pytest.raises(IndexDamaged, match="build the index again"):
-            FileRoleTable.load(segment)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
-from ncs.storage.filters import at_matching_location, matcher, matching_location
+from ncs.storage.filters import at_matching_location, matcher
 from ncs.types import Document, Location
 
 
@@ -60,22 +60,11 @@ DOCUMENT = Document("app/src/A.java:1", "app", "src/A.java", 1, 3, "java", "meth
         ("app", "test", FIRST),  # no place meets both
     ],
 )
-def test_the_place_that_meets_the_filters_is_the_one_shown(
+def test_a_document_is_shown_at_the_place_that_matches_and_the_place_left_becomes_its_first_copy(
     repository: str | None, path: str | None, expected: Location
 ) -> None:
-    assert matching_location(DOCUMENT, repository, path) == expected
-    assert at_matching_location(DOCUMENT, repository, path).location == expected
-
-
-def test_the_place_left_becomes_the_first_copy() -> None:
-    shown = at_matching_location(DOCUMENT, "lib", "test")
-    assert shown == replace(
-        DOCUMENT,
-        repository="lib",
-        path="test/C.java",
-        start_line=21,
-        end_line=23,
-        qualified_name="C.f",
-        copies=(FIRST, COPY),
-    )
-    assert at_matching_location(DOCUMENT, "app", None) is DOCUMENT
+    shown = at_matching_location(DOCUMENT, repository, path)
+    places = [DOCUMENT.location, *DOCUMENT.copies]
+    places.remove(expected)
+    assert (shown.location, list(shown.copies)) == (expected, places)
+    assert replace(shown, **asdict(DOCUMENT.location), copies=DOCUMENT.copies) == DOCUMENT

@@ -14,7 +14,7 @@ import pytest
 
 from ncs.errors import IndexFolderError
 from ncs.storage.snapshot import open_snapshot
-from tests.storage.killed import text_of
+from tests.storage.small_index import consistent_text_of
 from tests.waiting import LONG
 
 pytestmark = [
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="writers are killed in forked processes"),
 ]
 
-COMMAND = (sys.executable, "-W", "error", "-m", "tests.storage.killed")
+COMMAND = (sys.executable, "-W", "error", "-m", "tests.storage.kills")
 
 
 def kills(mode: str, folder: Path) -> list[dict[str, Any]]:
@@ -48,12 +48,6 @@ def test_killed_before_any_operation_on_files_the_last_snapshot_answers_or_the_n
     assert [text for text, _ in groupby(report["text"] for report in reports)] == [before, "new"]
 
 
-def test_killed_at_any_moment_an_update_leaves_the_last_snapshot_or_the_new_one(tmp_path: Path) -> None:
-    reports = kills("moments", tmp_path)
-    assert len(reports) == 40
-    assert {report["text"] for report in reports} == {"old", "new"}
-
-
 def test_readers_always_find_a_whole_snapshot_while_builds_and_updates_replace_it(tmp_path: Path) -> None:
     seen = set()
     with subprocess.Popen(
@@ -61,11 +55,11 @@ def test_readers_always_find_a_whole_snapshot_while_builds_and_updates_replace_i
     ) as writer:
         while writer.poll() is None:
             try:
-                seen.add(open_snapshot(tmp_path / "idx", text_of))
+                seen.add(open_snapshot(tmp_path / "idx", consistent_text_of))
             except IndexFolderError:
                 assert not seen
             if len(seen) > 10:
                 (tmp_path / "enough").touch()
         last, errors = writer.communicate()
     assert errors == ""
-    assert open_snapshot(tmp_path / "idx", text_of) == last.strip()
+    assert open_snapshot(tmp_path / "idx", consistent_text_of) == last.strip()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ncs.build.batches import Collector, pack_batch
-from ncs.storage.definitions import Symbol
+from ncs.build.ingest import Collector, pack_batch
+from ncs.errors import IndexDamaged
 from ncs.storage.document_facts import DocumentFacts, write_facts, write_languages
 from ncs.storage.documents import NAME, Documents, DocumentTable
-from ncs.storage.files import FileEntry
+from ncs.storage.files import FileEntry, FileTable
+from ncs.storage.names import Symbol
 from ncs.storage.snapshot import SEGMENTS, STATISTICS, TOMBSTONES, Description, Snapshot
-from ncs.storage.vectors import VectorIndex, Vectors
 from ncs.types import FIELDS, Document, Field
 
 PATHS = ("src/cookies.py", "tests/test_net.py", "lib/auth_jar.py", "examples/net.py", "a/authentication.py")
@@ -56,8 +56,9 @@ def make_file(rng: random.Random, segment: int, number: int) -> File:
         language, kind = ("java", "class") if body == 3 else ("python", "function")
         scope = rng.choice(("View", "Table"))
         place = (repository, path, line, line + 1)
-        made = Document(f"{repository}/{path}:{line}", *place, language, kind, name, f"{scope}.{name}", words, unique)
-        documents.append(replace(made, digest=digest.encode().ljust(16, b".")))
+        labels = (language, kind, name, f"{scope}.{name}")
+        content = (words, unique, digest.encode().ljust(16, b"."))
+        documents.append(Document(f"{repository}/{path}:{line}", *place, *labels, *content))
     return File(repository, path, documents)
 
 
@@ -82,7 +83,7 @@ def write(folder: Path, segments: Sequence[Sequence[File]]) -> Snapshot:
     for number, files in enumerate(segments, 1):
         path = folder / SEGMENTS / f"{number:06}"
         path.mkdir(parents=True)
-        with Collector(path, True, True) as collector:
+        with Collector(path, True) as collector:
             entries = [FileEntry(file.repository, file.path, "", "", bytes(16), 1) for file in files]
             documents = [document for file in files for document in file.documents]
             owners = np.repeat(np.arange(len(files)), [len(file.documents) for file in files])
@@ -94,7 +95,7 @@ def write(folder: Path, segments: Sequence[Sequence[File]]) -> Snapshot:
             if number == 1:
                 (folder / STATISTICS / path.name).mkdir(parents=True)
                 write_languages(folder / STATISTICS / path.name, table)
-        parts.append((path.name, collected.documents))
+        parts.append((path.name, len(collected.words)))
         dead += [(number, at) for at, file in enumerate(files) if file.gone]
     (folder / TOMBSTONES).mkdir()
     np.save(folder / TOMBSTONES / "000009.npy", np.array(dead, np.int64).reshape(-1, 2))
@@ -115,22 +116,23 @@ class Readers:
         live = np.arange(len(snapshot)) if snapshot.live is None else np.flatnonzero(snapshot.live)
         return cls(snapshot, Documents(snapshot), DocumentFacts.open(snapshot), live)
 
-    def has_file_lines(self, rows: Iterable[int]) -> list[int]:
+    def numbers_of(self, rows: Iterable[int]) -> list[int]:
         """Rows by their number among the live ones."""
         numbers = {row: number for number, row in enumerate(self.live.tolist())}
         return [numbers[row] for row in rows]
 
 
-@pytest.fixture(params=range(6))
-def readers(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Readers, Readers]:
+@pytest.fixture(scope="module", params=range(6))
+def readers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Readers, Readers]:
     """Of several segments with tombstones, and of one segment of what is left."""
+    folder = tmp_path_factory.mktemp("index")
     rng = random.Random(request.param)
     segments = [[make_file(rng, s, n) for n in range(rng.randint(0, 12))] for s in range(rng.randint(2, 5))]
     segments[0].append(make_file(rng, 0, BARE))
     for files in segments:
         bury(files, rng)
     left = [file for files in segments for file in files if not file.gone]
-    return Readers.of(write(tmp_path / "many", segments)), Readers.of(write(tmp_path / "one", [left]))
+    return Readers.of(write(folder / "many", segments)), Readers.of(write(folder / "one", [left]))
 
 
 def same_groups(one: Iterable[Hashable], other: Iterable[Hashable]) -> bool:
@@ -153,32 +155,30 @@ def test_documents_their_places_and_filters_are_the_same(readers: tuple[Readers,
     for filters in ({}, {"language": "java"}, {"path": "src"}, {"repository": "lib", "kind": "function"}):
         mask, expected = many.documents.mask(**filters), one.documents.mask(**filters)
         rows_of_mask = many.live if mask is None else np.flatnonzero(mask)
-        assert many.has_file_lines(rows_of_mask.tolist()) == (
+        assert many.numbers_of(rows_of_mask.tolist()) == (
             list(range(len(one.live))) if expected is None else np.flatnonzero(expected).tolist()
         )
     for id in [*one.documents.ids(range(len(one.live))), "nobody/knows.py:1"]:
-        assert many.has_file_lines(many.documents.rows_of(id)) == one.documents.rows_of(id)
+        assert many.numbers_of(many.documents.rows_of(id)) == one.documents.rows_of(id)
 
 
 def test_words_and_names_used_are_the_same(readers: tuple[Readers, Readers]) -> None:
-    many, one = readers
-    rows = np.random.default_rng(2).permutation(len(one.live))
-    words, own_words = many.facts.words, one.facts.words
-    for fields in FIELD_CHOICES:
-        (ids, offsets), (own_ids, own_offsets) = (
-            words.select_rows(fields, many.live[rows]),
-            own_words.select_rows(fields, rows),
+    rows = np.random.default_rng(2).permutation(len(readers[1].live))
+    contents = []
+    for each in readers:
+        words, uses, here = each.facts.words, each.facts.uses, each.live[rows]
+        selected = [words.select_rows(fields, here) for fields in FIELD_CHOICES]
+        used, counts = uses.of(here)
+        contents.append(
+            (
+                [[words.vocabulary.word(id) for id in ids.tolist()] for ids, _ in selected],
+                [offsets.tolist() for _, offsets in selected],
+                words.lengths(here).tolist(),
+                [{uses.names.word(id) for id in ids.tolist()} for ids in np.split(used, np.cumsum(counts))],
+                counts.tolist(),
+            )
         )
-        assert offsets.tolist() == own_offsets.tolist()
-        assert [words.vocabulary.word(id) for id in ids.tolist()] == [
-            own_words.vocabulary.word(id) for id in own_ids.tolist()
-        ]
-    assert words.lengths(many.live[rows]).tolist() == own_words.lengths(rows).tolist()
-    (used, counts), (own_used, own_counts) = many.facts.uses.of(many.live[rows]), one.facts.uses.of(rows)
-    assert counts.tolist() == own_counts.tolist()
-    for start, stop in zip(np.cumsum(counts) - counts, np.cumsum(counts), strict=True):
-        names = {many.facts.uses.names.word(id) for id in used[start:stop].tolist()}
-        assert names == {one.facts.uses.names.word(id) for id in own_used[start:stop].tolist()}
+    assert contents[0] == contents[1]
 
 
 def test_definitions_are_the_same(readers: tuple[Readers, Readers]) -> None:
@@ -187,7 +187,7 @@ def test_definitions_are_the_same(readers: tuple[Readers, Readers]) -> None:
     for name in sorted({*names, "setPadd", "onlyx", "nothing", "sess"}):
         for symbol in (Symbol(name), Symbol(name, ("View",)), Symbol(name, certain=False)):
             (rows, weights), (own_rows, own_weights) = (each.facts.definitions.match(symbol) for each in readers)
-            assert many.has_file_lines(rows.tolist()) == own_rows.tolist(), symbol
+            assert many.numbers_of(rows.tolist()) == own_rows.tolist(), symbol
             assert weights.tolist() == own_weights.tolist(), symbol
 
 
@@ -219,23 +219,17 @@ def test_near_duplicates_among_the_rows_of_a_query_are_the_same(readers: tuple[R
         assert set(others.tolist()) <= set(many.live.tolist())
 
 
-def test_vectors_of_several_segments_are_searched_as_those_of_one() -> None:
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((60, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors[[3, 30]] = 0
-    vectors[40:] = vectors[:20]  # ties across segments
-    live = rng.random(60) < 0.8
-    many = Vectors([VectorIndex.build([part], 8) for part in np.split(vectors, [0, 17, 18, 45])], live)
-    one = VectorIndex.build([vectors], 8)
-    for allowed in (None, rng.random(60) < 0.5):
-        mask = live if allowed is None else live & allowed
-        for k in (1, 5, 60):
-            rows, scores = many.search(vectors[5:9], k, allowed=allowed)
-            own_rows, own_scores = one.search(vectors[5:9], k, allowed=mask)
-            assert rows.tolist() == own_rows.tolist()
-            assert scores == pytest.approx(own_scores, abs=1e-6)
-    rows = rng.permutation(60)
-    assert many.vectors(rows).tolist() == vectors[rows].tolist()
-    assert many.similarities(vectors[7], rows) == pytest.approx(vectors[rows] @ vectors[7], abs=1e-6)
-    assert many.nonzero_rows().tolist() == [row for row in one.nonzero_rows().tolist() if live[row]]
+def test_every_missing_empty_or_truncated_file_of_facts_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    snapshot = write(tmp_path, [[make_file(rng, 0, number) for number in range(5)]])
+    segment = snapshot.segments[0].path
+    paths = [path for path in segment.rglob("*") if path.is_file() and path.name != NAME]
+    assert len(paths) > 30
+    for path in paths:
+        whole = path.read_bytes()
+        for content in (whole[:-2], b"", None):
+            path.write_bytes(content) if content is not None else path.unlink()
+            with pytest.raises(IndexDamaged, match="build the index again"):
+                FileTable.load(segment) if path.parent.name == "files" else DocumentFacts.open(snapshot)
+        path.write_bytes(whole)
+    DocumentFacts.open(snapshot)

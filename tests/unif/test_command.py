@@ -32,7 +32,7 @@ def ncs(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(ended.value.code or 0)
 
 
-def test_a_head_given_to_a_build_or_added_later_answers(
+def test_a_head_given_to_a_build_or_added_later_answers_and_outlives_its_folder(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
@@ -48,6 +48,13 @@ def test_a_head_given_to_a_build_or_added_later_answers(
     assert hits[0] == hits[1]
     with Index.load(one) as index:
         assert index.description.config["rankers"] == [f"unif:head={tmp_path / 'run'}"]
+    shutil.rmtree(tmp_path / "run")
+    (sources / "io.py").write_text(SOURCE + "\n\ndef open_socket(sock):\n    sock.open()\n")
+    assert ncs(monkeypatch, "update", "-i", one, "-q") == 0
+    capsys.readouterr()
+    assert ncs(monkeypatch, "query", "-i", one, "--ranker", "unif", "--no-code", "--jsonl", "open socket") == 0
+    assert "open_socket" in capsys.readouterr().out
+    assert ncs(monkeypatch, "build", sources, "-i", tmp_path / "new", "--head", tmp_path / "run", "-q") == 2
 
 
 def test_explain_attention_shows_the_words_of_the_first_hit(
@@ -81,17 +88,3 @@ def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> Non
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "ncs: training needs torch: pip install 'neural-code-search[unif]'\n"
-
-
-def test_an_update_uses_the_copy_of_a_head_whose_folder_is_gone(
-    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "index"
-    assert ncs(monkeypatch, "build", sources, "-i", folder, "--head", tmp_path / "run", "-q") == 0
-    shutil.rmtree(tmp_path / "run")
-    (sources / "io.py").write_text(SOURCE + "\n\ndef open_socket(sock):\n    sock.open()\n")
-    assert ncs(monkeypatch, "update", "-i", folder, "-q") == 0
-    capsys.readouterr()
-    assert ncs(monkeypatch, "query", "-i", folder, "--ranker", "unif", "--no-code", "--jsonl", "open socket") == 0
-    assert "open_socket" in capsys.readouterr().out
-    assert ncs(monkeypatch, "build", sources, "-i", tmp_path / "new", "--head", tmp_path / "run", "-q") == 2

@@ -1,4 +1,4 @@
-"""Pairs from lines and from functions: what is read, counted, split and drawn."""
+"""Pairs from lines and from functions: what is read, counted, split and all_batches."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document, Field
 from unif.config import Stage, TrainConfig
 from unif.data import (
+    IndexSource,
     Pair,
+    PairFile,
     Pairs,
     QuestionNumbers,
     ReadStats,
+    Sources,
     Texts,
     batches,
     epoch_order,
     one_per_question,
+    own_pairs,
+    own_sources,
+    pairs_of_file,
     write_pairs,
 )
-from unif.sources import IndexSource, PairFile, Sources, own_pairs, own_sources, pairs_of_file
 
 VOCABULARY = Vocabulary.of(["close", "file", "open", "path", "socket"])
 TOKENS = WordTokenizer(VOCABULARY)
@@ -71,16 +76,16 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path: Path) -> None:
 
 
 def test_codesearchnets_lines_are_read_without_their_docstring_and_their_test_part(tmp_path: Path) -> None:
-    def published(docstring: str, repo: str, partition: str = "train") -> dict[str, str]:
+    def published(docstring: str, partition: str = "train") -> dict[str, str]:
         code = f'def open_file(path):\n    """{docstring}"""\n    return open(path)\n'
-        return {"repo": repo, "code": code, "language": "python", "docstring": docstring, "partition": partition}
+        return {"code": code, "language": "python", "docstring": docstring, "partition": partition}
 
-    lines = published("Close the socket.", "a/b"), published("Path of it", "c/d"), published("File", "c/d", "test")
+    lines = published("Close the socket."), published("Path of it"), published("File", "test")
     path, stats = written(tmp_path, *lines, name="python_train_0.jsonl.gz"), ReadStats()
     pairs = prepared(pairs_of_file(path, stats), tmp_path / "pairs", stats)
     assert [text(pairs.query, n) for n in (0, 1)] == ["close socket", "path"]
     assert text(pairs.code, 0) == "open file open"  # the docstring would be the whole answer
-    assert (pairs.repository.tolist(), stats.left_out) == ([0, 1], 1)
+    assert stats.left_out == 1
     source = [pair.code for pair in pairs_of_file(path, ReadStats(), "source")]
     assert source[0] == ["def", "open", "file", "path", "return", "open", "path"]
 
@@ -99,19 +104,16 @@ def test_pairs_are_of_one_question_by_id_by_wording_or_by_both_in_turn(tmp_path:
 
 def test_question_numbers_are_the_connected_components_of_the_keys() -> None:
     draw, questions = np.random.default_rng(4), QuestionNumbers()
-    keys = [[str(key) for key in draw.integers(0, 300, draw.integers(0, 4))] for _ in range(400)]
-    for each in keys:
-        questions.add(*each)
-    seen = [-1] * 400
-    for start in range(400):
-        waiting = [start] if seen[start] < 0 else []
-        number = max(seen) + 1
-        while waiting:
-            at = waiting.pop()
-            if seen[at] < 0:
-                seen[at] = number
-                waiting += [other for other in range(400) if set(keys[other]) & set(keys[at])]
-    assert questions.numbers().tolist() == seen
+    keys = [{str(key) for key in draw.integers(0, 300, draw.integers(0, 4))} for _ in range(400)]
+    groups: list[tuple[set[str], list[int]]] = []
+    for row, own in enumerate(keys):
+        questions.add(*own)
+        same = [group for group in groups if group[0] & own]
+        groups = [group for group in groups if group not in same]
+        groups.append((own.union(*(each[0] for each in same)), sorted([row, *(r for each in same for r in each[1])])))
+    numbers = questions.numbers()
+    ordered = sorted(rows for _, rows in groups)
+    assert [np.flatnonzero(numbers == number).tolist() for number in range(len(ordered))] == ordered
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +136,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexSource]:
 
 def test_a_function_is_a_pair_by_its_comment_and_by_its_name(index: IndexSource) -> None:
     pairs = list(own_pairs(index))
-    assert [(" ".join(p.query), " ".join(p.code), p.repository) for p in pairs] == [
-        ("open the file path", "open file open close", "r1"),
-        ("open file", "open close", "r1"),
-        ("open path", "open socket", "r1"),
-        ("open file path", "open file open path", "r3"),
-        ("open file", "open path", "r3"),
+    assert [(" ".join(p.query), " ".join(p.code)) for p in pairs] == [
+        ("open the file path", "open file open close"),
+        ("open file", "open close"),
+        ("open path", "open socket"),
+        ("open file path", "open file open path"),
+        ("open file", "open path"),
     ]
     keys = [set(pair.keys) for pair in pairs]
     assert keys[0] & keys[1]
@@ -151,11 +153,8 @@ def test_a_function_is_a_pair_by_its_comment_and_by_its_name(index: IndexSource)
 
 
 def many(folder: Path, n: int = 300) -> Pairs:
-    """Rows 0 .. n - 1, of n / 3 questions in turn, a third of them of source 1, in ten repositories and nowhere."""
-    where = ["" if i % 30 == 0 else f"r{i * 7 % 100 % 10}" for i in range(n)]
-    return prepared(
-        (Pair(["file"], ["open"], [f"question {i % (n // 3)}"], i % 3 // 2, where[i]) for i in range(n)), folder
-    )
+    """Rows 0 .. n - 1, of n / 3 questions in turn, a third of them of source 1."""
+    return prepared((Pair(["file"], ["open"], [f"question {i % (n // 3)}"], i % 3 // 2) for i in range(n)), folder)
 
 
 def test_a_question_is_trained_on_or_validated_on_never_both(tmp_path: Path) -> None:
@@ -166,25 +165,9 @@ def test_a_question_is_trained_on_or_validated_on_never_both(tmp_path: Path) -> 
     assert len(set(pairs.question[valid])) == 20
     assert isinstance(pairs.query.ids, np.memmap)
     assert pairs.split(0.2, seed=1)[1].tolist() == valid.tolist() != pairs.split(0.2, seed=2)[1].tolist()
-
-
-def test_a_repository_is_trained_on_or_validated_on_and_no_question_is_both(tmp_path: Path) -> None:
-    pairs = many(tmp_path)
-    train, valid = pairs.split(0.2, seed=1, by="repository")
-    repositories = set(pairs.repository[valid])
-    assert len(repositories) == 2
-    assert -1 not in repositories
-    assert not repositories & set(pairs.repository[train])
-    assert not set(pairs.question[train]) & set(pairs.question[valid])
-    left = set(range(300)) - {*train.tolist(), *valid.tolist()}
-    asked = set(pairs.question[valid])
-    assert left == {r for r in range(300) if pairs.repository[r] not in repositories and pairs.question[r] in asked}
-
-
-def test_one_question_cannot_be_split(tmp_path: Path) -> None:
-    pairs = prepared([Pair(["open"], ["file"], ["a"]), Pair(["open"], ["path"], ["a"])], tmp_path)
-    with pytest.raises(BadInput, match="of one question; give more"):
-        pairs.split(0.5, seed=0)
+    one = prepared([Pair(["open"], ["file"], ["a"]), Pair(["open"], ["path"], ["a"])], tmp_path / "one")
+    with pytest.raises(BadInput, match="no question is left to train on"):
+        one.split(0.5, seed=0)
 
 
 def test_an_epoch_has_one_row_of_every_question_and_another_epoch_others(tmp_path: Path) -> None:
@@ -214,15 +197,14 @@ def test_sources_are_drawn_as_often_as_they_weigh(tmp_path: Path) -> None:
 def test_no_batch_has_a_question_twice_and_none_is_lost(tmp_path: Path) -> None:
     pairs = prepared((Pair(["file"], ["open"], [str(i // 2)], i % 2) for i in range(60)), tmp_path)
     order = epoch_order(pairs.question, pairs.source, np.arange(60), [3, 3], np.random.default_rng(0))
-    drawn = list(batches(pairs.question, order, 8))
-    for batch in drawn:
-        assert len(set(pairs.question[batch].tolist())) == len(batch)
-    assert [len(batch) for batch in drawn[:10]] == [8] * 10
-    assert Counter(pairs.question[np.concatenate(drawn)].tolist()) == Counter(dict.fromkeys(range(30), 3))
+    all_batches = list(batches(pairs.question, order, 8))
+    assert all(len(set(pairs.question[batch].tolist())) == len(batch) for batch in all_batches)
+    assert [len(batch) for batch in all_batches[:10]] == [8] * 10
+    assert Counter(pairs.question[np.concatenate(all_batches)].tolist()) == Counter(dict.fromkeys(range(30), 3))
     assert [batch.tolist() for batch in batches(pairs.question, np.array([0, 1, 0, 2, 1, 0]), 2)] == [[0, 2]]
 
 
-def test_weights_and_stages_are_given_by_name() -> None:
+def test_weights_and_stages_are_given_by_name_and_wrong_settings_are_refused() -> None:
     sources = Sources((PairFile.parse("x/so_threads.jsonl.gz:3"), PairFile(Path("docs.jsonl"))), own=0.5)
     assert sources.weights() == [3, 1, 0.5]
     assert sources.weights(("own", "so_threads")) == [3, 0, 0.5]
@@ -234,9 +216,6 @@ def test_weights_and_stages_are_given_by_name() -> None:
         with pytest.raises(BadInput, match="a stage is EPOCHS"):
             Stage.parse(wrong)
     assert TrainConfig(epochs=7).curriculum == (Stage(7),)
-
-
-def test_settings_out_of_their_range_are_refused() -> None:
     with pytest.raises(BadInput, match="encoder is 'lstm'; it is one of unif, nbow, cnn, birnn, selfatt, mixed"):
         TrainConfig(encoder="lstm")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"word_dropout is 1\.0"):

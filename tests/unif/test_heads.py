@@ -22,7 +22,7 @@ from ncs.search.unif import UnifRanker
 from ncs.text.vocabulary import Vocabulary
 from tests.heads import WORDS, head, tower
 from tests.words import table
-from unif.tokenization import learn_bpe, learn_words
+from unif.data import learn_bpe, learn_words
 
 SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
 TEXTS = [
@@ -32,7 +32,7 @@ TEXTS = [
 ] * 3
 
 
-def test_byte_pairs_are_applied_as_the_library_that_learned_them_does() -> None:
+def test_byte_pairs_are_learned_alike_every_time_and_applied_as_the_library_applies_them() -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="needs the extra unif")
     bpe = learn_bpe(TEXTS, size=60)
     model = tokenizers.models.BPE(
@@ -41,17 +41,12 @@ def test_byte_pairs_are_applied_as_the_library_that_learned_them_does() -> None:
     theirs = tokenizers.Tokenizer(model)
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     assert len(bpe) == 60
+    again = [learn_bpe(TEXTS, size=60) for _ in range(5)]
+    assert all((each.pieces, each.merges) == (bpe.pieces, bpe.merges) for each in again)
     words = [*TEXTS[0], *TEXTS[1], *TEXTS[2], "lowlowlow", "w", "newish", "rereread", "eseseses"]
     for word in words:
         assert bpe.ids([word]) == [id + 1 for id in theirs.encode(word).ids], word
     assert {len(bpe.ids([word])) for word in words} >= {1, 2, 3}
-
-
-def test_byte_pairs_merge_the_first_learned_pair_first() -> None:
-    bpe = BpeTokenizer(["a", "b", "c</w>", "ab", "bc</w>"], [("b", "c</w>"), ("a", "b")])
-    assert bpe.split("abc") == ["a", "bc</w>"]
-    assert bpe.split("abab") == ["ab", "a", "b</w>"]
-    assert bpe.ids(["abc", "xc", ""]) == [1, 5, 3]  # x is unknown, and an empty word has no letters
 
 
 def test_the_most_frequent_words_are_learned_and_rare_ones_are_not() -> None:
@@ -103,7 +98,7 @@ def expected(tower: Tower, ids: list[int]) -> np.ndarray[tuple[int], np.dtype[np
     return np.asarray(mean / np.linalg.norm(mean))
 
 
-def test_a_document_is_the_softmax_weighted_mean_of_its_words() -> None:
+def test_a_text_is_the_softmax_weighted_mean_of_its_words_in_its_own_table() -> None:
     made = head()
     words = table("open file file", "", "other words", "close; calls: socket open")
     tokens_of = tokens_of_words(made.code, words.vocabulary)
@@ -112,12 +107,8 @@ def test_a_document_is_the_softmax_weighted_mean_of_its_words() -> None:
     np.testing.assert_allclose(vectors[3], expected(made.code, [0, 3, 2]), atol=1e-6)
     assert not vectors[1:3].any()
     np.testing.assert_array_equal(made.encode_documents(words, 3, 4, tokens_of), vectors[3:])
-
-
-def test_a_query_uses_the_other_table_and_all_words_of_the_head() -> None:
-    made = head()
-    np.testing.assert_allclose(made.encode_query("closeFile, please"), expected(made.query, [0, 1]), atol=1e-6)
-    assert not made.encode_query("nothing known").any()
+    np.testing.assert_allclose(made.encode_queries(["closeFile, please"])[0], expected(made.query, [0, 1]), atol=1e-6)
+    assert not made.encode_queries(["nothing known"])[0].any()
 
 
 def test_scores_of_any_size_give_finite_vectors() -> None:

@@ -14,7 +14,7 @@ from ncs.learn.tokenization import BpeTokenizer, WordTokenizer
 from ncs.text.vocabulary import Vocabulary
 from tests.words import table
 from unif.config import Encoder, Pooling, TrainConfig
-from unif.tokenization import Inputs, reads_of
+from unif.data import Inputs, reads_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,10 +120,11 @@ def test_gradients_are_those_of_finite_differences(config: TrainConfig) -> None:
 
 
 @every_encoder
-def test_rows_without_words_are_zeros_with_finite_gradients(config: TrainConfig) -> None:
-    towers = moved(config).train()
+def test_padding_changes_nothing_and_rows_without_words_are_zeros_with_finite_gradients(config: TrainConfig) -> None:
+    towers = moved(config)
     for tower in (towers.query, towers.code):
-        towers.zero_grad()
+        torch.testing.assert_close(tower(ids([1, 0, 4, 0, 0], [2, 3, 4, 5, 6]))[:1], tower(ids([1, 4])))
+        tower.train()
         vectors = tower(ids([0, 0, 0], [], [2, 1]))
         assert not vectors[:2].any()
         assert vectors[2].norm().item() == pytest.approx(1, abs=1e-6)
@@ -131,13 +132,6 @@ def test_rows_without_words_are_zeros_with_finite_gradients(config: TrainConfig)
         assert all(torch.isfinite(p.grad).all() for p in tower.parameters() if p.grad is not None)
         assert tower(torch.zeros(3, 0, dtype=torch.int64)).tolist() == [[0.0] * vectors.shape[1]] * 3
         assert tower(torch.zeros(0, 5, dtype=torch.int64)).shape == (0, vectors.shape[1])
-
-
-@every_encoder
-def test_padding_changes_nothing_wherever_it_stands(config: TrainConfig) -> None:
-    towers = moved(config)
-    for tower in (towers.query, towers.code):
-        torch.testing.assert_close(tower(ids([1, 0, 4, 0, 0], [2, 3, 4, 5, 6]))[:1], tower(ids([1, 4])))
 
 
 @every

@@ -21,15 +21,13 @@ from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of
 from ncs.progress import Track
 from ncs.search.aroma import features, similarity
 from ncs.search.bm25 import WEIGHTS
-from ncs.search.signals.head import HeadSignal
 from ncs.search.unif import UnifRanker
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
 from unif.config import TranslationConfig
-from unif.data import ReadStats
-from unif.sources import PairFile, Sources
+from unif.data import PairFile, ReadStats, Sources
 from unif.translation_data import SparsePairs, read_rows, write_rows
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
@@ -38,7 +36,7 @@ from unif.judged_lists import MIN_HITS, AnsweredQuestion, drop_entries, judge_li
 from unif.training import Trained  # noqa: E402
 from unif.translation import Training, TranslationModel, VectorModel, export, start_vectors, train  # noqa: E402
 
-STEMS = ("close", "file", "keyboard", "open", "read", "socket", "word", "write")
+STEMS = ("close", "file", "how", "keyboard", "open", "read", "socket", "word", "write")
 TEXTS = {
     "openFile": "opens a file and reads all words",
     "closeSocket": "closes the socket; sockets are closed twice",
@@ -128,16 +126,15 @@ def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:
 def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, tmp_path: Path) -> None:
     head().save(tmp_path / "run" / "head")
     ranker, rows = UnifRanker(head=str(tmp_path / "run")), np.arange(len(TEXTS))
-    ranker.fit(index.word_table())
+    ranker.fit(index.word_table(), None, index.documents.tables[0])
+    assert ranker.head.query_ids(f"{QUERY}, and close a file") == [1, 7, 2]  # no stop words, none twice
     cosines = (ranker.vectors.vectors(rows) @ ranker.query_vector(QUERY)).astype(np.float64)
     impacts, _ = impacts_of(index.word_table(), tokens_of_words(ranker.head.code, index.word_table().vocabulary))
-    words = translation().scores([1, 6], impacts)
+    words = translation().scores([1, 7], impacts)
     expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
     hits = dict(ranker.search(QUERY, 5))
     np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
-    np.testing.assert_allclose(
-        HeadSignal.of(ranker).z_scores(ranker.query_vector(QUERY), rows, QUERY), expected, atol=1e-4
-    )
+    np.testing.assert_allclose(ranker.z_scores(ranker.query_vector(QUERY), rows, QUERY), expected, atol=1e-4)
     assert [row for row, _ in ranker.search(QUERY, 2)] == np.argsort(-expected)[:2].tolist()
     config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
     with Index.of(index.documents.documents(rows.tolist()), tmp_path / "index", config=config) as again:
@@ -153,44 +150,34 @@ def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_buil
     config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
     Index.build(tmp_path / "src", tmp_path / "index", config=config).close()
     (tmp_path / "src" / "close.py").write_text(code.format("close", "socket"))
+
+    def z_scores(index: Index, *rows: int) -> list[float]:
+        scores = cast(UnifRanker, index.ranker("unif")).translation_z_scores(QUERY, np.array(rows))
+        return [float(score) for score in scores]
+
     updated, _ = Index.update(tmp_path / "index")
     with updated as index:
-        ranker, row = cast(UnifRanker, index.ranker("unif")), len(index) - 1
+        row = len(index) - 1
         assert len(index.snapshot.segments) == 2
         assert index.documents.document(row).name == "close_socket"
-        assert row in [hit for hit, _ in ranker.search(QUERY, 3)]
-        first, later = (
-            ranker.translation_z_scores(QUERY, np.array([row, 0, row])),
-            ranker.translation_z_scores(QUERY, np.array([0])),
-        )
-        assert first is not None
-        assert later is not None
-        assert first.tolist() == pytest.approx([first[0], later[0], first[0]])
+        assert row in [hit for hit, _ in cast(UnifRanker, index.ranker("unif")).search(QUERY, 3)]
+        first, later = z_scores(index, row, 0)
+        assert z_scores(index, 0) == pytest.approx([later])
     compacted, _ = Index.update(tmp_path / "index", compact=True)
     with compacted as index:
         names = [document.name for document in index.documents.documents(range(len(index)))]
-        again = cast(UnifRanker, index.ranker("unif")).translation_z_scores(
-            QUERY, np.array([names.index("close_socket")])
-        )
-        assert again is not None
-        assert first[0] == pytest.approx(again[0], rel=0.2)  # the sample and the mean length are new
+        assert first == pytest.approx(z_scores(index, names.index("close_socket"))[0], rel=0.2)  # another sample
 
 
 def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: Index, tmp_path: Path) -> None:
     head().save(tmp_path / "run" / "head")
     ranker = UnifRanker(head=str(tmp_path / "run"))
-    ranker.fit(index.word_table())
-    whole = ranker.translation_z_scores(QUERY, np.array([3, 1]))
-    assert whole is not None
-    none = ranker.ablated_translation_z_score(QUERY, index.word_table(), 3, "literals")
-    assert none == pytest.approx(float(whole[0]))  # it has none
-    assert ranker.ablated_translation_z_score(QUERY, index.word_table(), 1, "doc") != pytest.approx(float(whole[1]))
-    rest = ranker.ablated_vectors(index.word_table(), [3], index.documents.documents([3]), "literals")
-    np.testing.assert_allclose(rest[0], ranker.vectors.vectors(np.array([3]))[0], atol=1e-5)
-
-
-def test_queries_lose_stop_words_and_repetition_and_words_are_stems() -> None:
-    assert head().query_ids("how to close the sockets and close a file") == [1, 6, 2]
+    ranker.fit(index.word_table(), None, index.documents.tables[0])
+    words, (third, first) = index.word_table(), index.documents.documents([3, 1])
+    whole = ranker.z_scores(ranker.query_vector(QUERY), np.array([3, 1]), QUERY)
+    without = ranker.ablated_z_score(QUERY, words, 3, third, "literals")
+    assert without == pytest.approx(float(whole[0]), abs=1e-5)  # it has none
+    assert ranker.ablated_z_score(QUERY, words, 1, first, "doc") != pytest.approx(float(whole[1]), abs=1e-3)
 
 
 def test_a_translation_whose_file_was_cut_is_refused(tmp_path: Path) -> None:
@@ -244,9 +231,9 @@ def test_a_question_is_its_first_sentence_and_names_are_numbered(file: Path, tmp
 def test_torch_and_numpy_give_one_score(pairs: SparsePairs) -> None:
     weights = torch.from_numpy(np.log(pairs.idf)).float()
     vectors = VectorModel(*start_vectors(pairs, np.arange(len(pairs)), CONFIG), weights)
-    words = TranslationModel(vectors, CONFIG)
+    words = TranslationModel(vectors)
     words.code_weights.weight.data.normal_()
-    served = export(vectors, words, pairs, CONFIG, {})
+    served = export(vectors, words, pairs, {})
     query, code = pairs.query[:5], pairs.code[100:120]
     ids = [(query[row].indices + 1).tolist() for row in range(5)]
     assert served.translation is not None
@@ -281,7 +268,7 @@ def test_training_learns_which_verbs_stand_for_each_other(whole: tuple[Path, Tra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epoch", [0, 1, CONFIG.epochs, CONFIG.epochs + 1])
+@pytest.mark.parametrize("epoch", [1, CONFIG.epochs])
 def test_a_training_that_was_stopped_resumes_as_if_it_had_not_been(
     file: Path, whole: tuple[Path, Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
 ) -> None:
@@ -314,25 +301,22 @@ def test_validation_shares_no_question_and_no_name_with_training(pairs: SparsePa
 
 def test_no_row_of_an_epoch_comes_twice_and_dropped_entries_leave_the_others(pairs: SparsePairs) -> None:
     draw, every = np.random.default_rng(0), np.arange(len(pairs))
-    drawn = np.concatenate(list(pairs.batches(every, 16, 0.5, 1.0, draw)))
-    assert len(drawn) == len(np.unique(drawn)) == len(pairs) // 16 * 16
+    rows = np.concatenate(list(pairs.batches(every, 16, 0.5, 1.0, draw)))
+    assert len(rows) == len(np.unique(rows)) == len(pairs) // 16 * 16
     assert pairs.documented[np.concatenate(list(pairs.batches(every, 16, 0.5, 0.0, draw)))].all()
-    kept, code = drop_entries(pairs.code, 0.25, np.random.default_rng(1)).toarray(), pairs.code.toarray()
-    assert 0.7 < np.count_nonzero(kept) / np.count_nonzero(code) < 0.8
-    assert (kept[kept > 0] == code[kept > 0]).all()
+    dropped, code = drop_entries(pairs.code, 0.25, np.random.default_rng(1)).toarray(), pairs.code.toarray()
+    assert 0.7 < np.count_nonzero(dropped) / np.count_nonzero(code) < 0.8
+    assert (dropped[dropped > 0] == code[dropped > 0]).all()
 
 
 def test_what_cannot_be_trained_is_an_error_of_one_line(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from unif.__main__ import main
 
     options = ["--pairs", str(file), "--epochs", "1", "--batch", "64", "-q", "--out", str(tmp_path / "head")]
     assert main(["train", "translation", *options]) == 2  # of fewer words than it has dimensions
     assert "more than 128" in capsys.readouterr().err
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(BadInput, match="one process"):
-        train(tmp_path, Sources((PairFile(file),)), CONFIG)
 
 
 ANSWER = "imm.hideSoftInputFromWindow(view.getWindowToken(), 0); view.clearFocus(); done.set(true);"
@@ -368,16 +352,18 @@ def test_answers_of_one_question_come_together_and_short_ones_are_left_out(tmp_p
         read_answers([tmp_path / "bad.jsonl"])
 
 
-def test_functions_are_judged_by_what_they_hold_of_the_answer(keyboards: Index) -> None:
-    (judged,) = judge_lists(keyboards, [AnsweredQuestion("hide keyboard", ((ANSWER, "java"),))])
+UNLIKE = "long[] a = {1L, 2L}; do { a[0] <<= 1; } while (a[0] < a[1] ? a[1] > 7L : a.length == 2); assert a[0] != 3L;"
+
+
+def test_functions_are_judged_by_what_they_hold_of_the_nearest_answer(keyboards: Index) -> None:
+    answers = tuple((code, "java") for code in (UNLIKE, ANSWER))
+    (judged,) = judge_lists(keyboards, [AnsweredQuestion("hide keyboard", answers)])
     assert len(judged.rows) == len(judged.scores) == len(judged.shares) >= MIN_HITS
     for document, share in zip(keyboards.documents.documents(judged.rows.tolist()), judged.shares, strict=True):
-        assert share == pytest.approx(similarity(features(document.code, "java"), features(ANSWER, "java")))
+        function = features(document.code, "java")
+        assert share == pytest.approx(max(similarity(function, features(*answer)) for answer in answers))
         assert (share > 0.8) == ("hideSoftInputFromWindow" in document.code)
-    unlike = (
-        "long[] a = {1L, 2L}; do { a[0] <<= 1; } while (a[0] < a[1] ? a[1] > 7L : a.length == 2); assert a[0] != 3L;"
-    )
-    questions = [AnsweredQuestion("hide keyboard", ((unlike, "java"),)), AnsweredQuestion("zzz", ((ANSWER, "java"),))]
+    questions = [AnsweredQuestion("hide keyboard", answers[:1]), AnsweredQuestion("zzz", answers[1:])]
     with pytest.raises(BadInput, match="2 questions"):
         judge_lists(keyboards, questions)
 
@@ -393,7 +379,7 @@ def test_a_head_learns_what_the_lists_lack(keyboards: Index, tmp_path: Path) -> 
     for name, answers in (("plain", ()), ("lists", (lines(tmp_path / "answers.jsonl", *questions),))):
         train(tmp_path / name, Sources(files, answers=answers), config, index=keyboards)
         ranker = UnifRanker(head=str(tmp_path / name))
-        ranker.fit(keyboards.word_table())
+        ranker.fit(keyboards.word_table(), None, keyboards.documents.tables[0])
         hits.append(sum(row in right for row, _ in ranker.search("close keyboard", 10)))
     assert hits[1] > hits[0] + 2
     assert len((tmp_path / "lists" / "curve.jsonl").read_text().splitlines()) == 1 + 1 + config.passes + config.rounds

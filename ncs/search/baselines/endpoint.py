@@ -75,7 +75,7 @@ class EndpointModel:
         return self._embedded([self._config["document_prefix"] + text for text in texts])
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """As `documents`, for queries."""
+        """Embed queries, as `documents` does documents."""
         return self._embedded([self._config["query_prefix"] + text for text in texts])
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class EndpointModel:
         return self._to_array(vectors, len(texts))
 
     def _to_array(self, vectors: Sequence[NDArray[np.float32]], n: int) -> Matrix:
-        """As an array; raises NcsError if the number or the length of vectors is wrong."""
+        """The response as an array; raises NcsError if the number or the length of vectors is wrong."""
         url = self._config["url"]
         if len(vectors) != n:
             raise NcsError(f"{url} gave {len(vectors)} vectors for {n} texts; ask another server")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import textwrap
+import zlib
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.search.rankers import Internals, Ranker, create_part, save_part, statistics_of
-from ncs.search.ranking import Ranking
-from ncs.text.stopwords import content_words
-from ncs.text.tokens import tokenize
+from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.ranking import Internals, Ranking
+from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
+from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,10 +40,8 @@ class EnhancedRanker(Ranker):
     The weights are learned from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
     enhancement), without the queries in the file `leave_out`, for example those of an evaluation. idf: weigh code
     words; as published they count alike. Stop words of a query get no code word, and no word is added twice or where
-    it is already. Its folder holds the matrix and `config.json`; the part's own files are in the data folder.
+    it is already.
     """
-
-    can_extend = True
 
     def __init__(
         self,
@@ -52,91 +53,76 @@ class EnhancedRanker(Ranker):
         idf: bool = False,
         part: str = "ncs",
     ) -> None:
-        self.name = name
-        self.config: Mapping[str, object] = {
+        self.name, self.parts = name, (check_part(part),)
+        self.config: Mapping[str, Any] = {
             "pairs": pairs and str(pairs),
             "leave_out": leave_out and str(leave_out),
             "least_weight": least_weight,
             "idf": idf,
             "part": part,
         }
-        self.part, self.least_weight = create_part(part), least_weight
         self._words: Cooccurrence | None = None
+        self._part: Ranker | None = None
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Read the first of the pairs; raises BadInput where none are named or they cannot be read."""
+        """Read the first of the pairs; raises BadInput if none are named or they cannot be read."""
         next(iter(self._pairs(silent)), None)
 
-    def fit(self, words: WordTable, embeddings: Embeddings, *, track: Track = silent) -> None:
-        """Fit the part and read the pairs; raises BadInput where none are named or one is not whole."""
+    def fit(self, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent) -> None:
+        """Read the pairs; raises BadInput if none are named or a line is invalid."""
         self._words = Cooccurrence.of(self._pairs(track), idf=bool(self.config["idf"]))
-        self.part.fit(words, embeddings, track=track)
 
-    def _pairs(self, track: Track) -> Iterable[tuple[list[str], list[str]]]:
-        from ncs.search.pairs import code_words, normalized, read_pairs, read_questions
-
+    def _pairs(self, track: Track) -> Iterator[tuple[list[str], list[str]]]:
         if not self.config["pairs"]:
             raise BadInput(f"{self.name!r} learns from (question, code) pairs; name a file: {self.name}:pairs=FILE")
         left_out = self.config["leave_out"]
-        unwanted = set(map(normalized, read_questions(Path(str(left_out))))) if left_out else set()
-        for query, code, language in track(read_pairs(Path(str(self.config["pairs"]))), self.name, unit="pairs"):
-            if normalized(query) not in unwanted:
+        exclusions = set(map(normalized, read_questions(Path(left_out)))) if left_out else set()
+        for query, code, language in track(read_pairs(Path(self.config["pairs"])), self.name, unit="pairs"):
+            if normalized(query) not in exclusions:
                 yield content_words(tokenize(query)), code_words(code, language)
 
     def added(self, text: str) -> list[str]:
         """The code words to add to a query, in the order of its words; raises BadInput before fit or load."""
-        if self._words is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        words = tokenize(text)
-        best = [pair for word in content_words(words) if (pair := self._words.best(word)) is not None]
-        strong = [word for word, weight in best if weight >= self.least_weight and word not in words]
-        return list(dict.fromkeys(strong))
+        matrix, words = self._ready(self._words), tokenize(text)
+        best = [pair for word in content_words(words) if (pair := matrix.best(word)) is not None]
+        least = float(self.config["least_weight"])
+        return list(dict.fromkeys(word for word, weight in best if weight >= least and word not in words))
+
+    def compose(self, rankers: Sequence[Ranker]) -> None:
+        """Take the open part."""
+        (self._part,) = rankers
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The hits of the part for the query with the added words."""
-        return self.part.search(" ".join([text, *self.added(text)]), k, allowed=allowed)
+        return self._ready(self._part).search(" ".join([text, *self.added(text)]), k, allowed=allowed)
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
         """`search`, with the signals of the part."""
         added = self.added(text)
-        ranking = self.part.rank(" ".join([text, *added]), k, allowed=allowed, fold=fold, confidences=confidences)
-        return replace(ranking, added=added)
+        return replace(self._ready(self._part).rank(" ".join([text, *added]), k, allowed=allowed), added=added)
 
     def internals(self) -> Internals:
         """Those of the part."""
-        return self.part.internals()
+        return self._ready(self._part).internals()
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """The matrix and the configuration; and the part where it is not there yet."""
-        if self._words is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        folder = statistics / self.name
-        folder.mkdir(parents=True, exist_ok=True)
-        save_part(self.part, statistics, segment)
-        self._words.save(folder)
-        (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
-
-    def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Do nothing: the part extends itself."""
+        """The matrix and the configuration."""
+        self._ready(self._words).save(self._save_config(statistics))
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput where it was not built, IndexDamaged where files are missing or do not fit each other."""
+        """Raises BadInput if it was not built, IndexDamaged if files are missing or do not fit each other."""
         folder = statistics_of(snapshot, self.name)
-        try:
-            config = json.loads((folder / "config.json").read_bytes())
-            self.part, self.least_weight = create_part(config["part"]), float(config["least_weight"])
+        with reading(folder):
+            self.config = read_config(folder)
+            self.parts = (check_part(self.config["part"]),)
             self._words = Cooccurrence.load(folder)
-        except (OSError, EOFError, ValueError, TypeError, KeyError, BadInput) as error:
-            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
-        self.config = config
-        self.part.load(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
 class Cooccurrence:
-    """How often words of code are in the answers to queries with a word, each row divided by its sum.
+    """The frequencies of code words in the answers to queries with a word, each row divided by its sum.
 
     Row of query word q: weights[offsets[q] : offsets[q + 1]] (float32) of the code words in ids, alike. One .npy
     each on disk, and the two vocabularies in folders of their own.
@@ -150,11 +136,11 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Iterable[str], Iterable[str]]], *, idf: bool = False) -> Cooccurrence:
-        """From the words of queries and of their code; a word counts once in each. scipy is imported here.
+        """Count the words of queries and of their code, a word once in each. scipy is imported here.
 
         idf: count a code word log(n / df) instead of 1, df of the n pairs having it.
         """
-        queries, answers = _Incidence({}, array("i"), array("q", [0])), _Incidence({}, array("i"), array("q", [0]))
+        queries, answers = _Incidence(), _Incidence()
         for query, code in pairs:
             queries.add(query)
             answers.add(code)
@@ -179,22 +165,22 @@ class Cooccurrence:
         at = int(np.argmax(self.weights[here]))
         return self.code.word(int(self.ids[here][at])), float(self.weights[here][at])
 
-    def save(self, room: Path) -> None:
+    def save(self, folder: Path) -> None:
         """Write into an existing folder."""
         for name, vocabulary in (("questions", self.questions), ("code", self.code)):
-            (room / name).mkdir(exist_ok=True)
-            vocabulary.save(room / name)
+            (folder / name).mkdir(exist_ok=True)
+            vocabulary.save(folder / name)
         for name in ("offsets", "ids", "weights"):
-            np.save(room / f"{name}.npy", getattr(self, name))
+            np.save(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
-    def load(cls, room: Path) -> Cooccurrence:
-        """Memory-mapped; raises OSError, ValueError or IndexDamaged where the files are not whole."""
+    def load(cls, folder: Path) -> Cooccurrence:
+        """Memory-mapped; raises OSError, ValueError or IndexDamaged if files are damaged."""
         offsets, ids, weights = (
-            np.asarray(np.load(room / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
             for name in ("offsets", "ids", "weights")
         )
-        matrix = cls(Vocabulary.load(room / "questions"), Vocabulary.load(room / "code"), offsets, ids, weights)
+        matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")
         return matrix
@@ -202,11 +188,11 @@ class Cooccurrence:
 
 @dataclass(frozen=True, slots=True)
 class _Incidence:
-    """Which words are in which text."""
+    """The incidence of words in texts."""
 
-    numbers: dict[str, int]
-    ids: array[int]
-    offsets: array[int]
+    numbers: dict[str, int] = field(default_factory=dict)
+    ids: array[int] = field(default_factory=lambda: array("i"))
+    offsets: array[int] = field(default_factory=lambda: array("q", [0]))
 
     def add(self, words: Iterable[str]) -> None:
         self.ids.extend(self.numbers.setdefault(word, len(self.numbers)) for word in dict.fromkeys(words))
@@ -218,6 +204,80 @@ class _Incidence:
 
         vocabulary, number = Vocabulary.of(self.numbers), np.zeros(len(self.numbers), np.int32)
         number[[self.numbers[word] for word in vocabulary]] = np.arange(len(self.numbers), dtype=np.int32)
-        ids = number[np.frombuffer(self.ids, np.intc)] if self.ids else np.zeros(0, np.int32)
+        ids = number[np.frombuffer(self.ids, np.intc)]
         shape = (len(self.offsets) - 1, len(vocabulary))
         return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)
+
+
+_NAME = "__pair__"  # name of the wrapper; it never becomes a word
+# Answers are often bare statements or members: prefix, indent and suffix of wrappers to try until a function is found.
+_WRAPPERS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
+    "python": ((f"def {_NAME}():\n", "    ", "\n"),),
+}
+
+
+def read_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
+    """(query, code, language) of a `.jsonl` or `.jsonl.gz` file with keys of these names; language may be missing.
+
+    Raises BadInput for a file that cannot be read and for a bad line, by its number.
+    """
+    for where, row in _rows(path):
+        query, code, language = row.get("query"), row.get("code"), row.get("language", "")
+        if not (isinstance(query, str) and isinstance(code, str) and isinstance(language, str)):
+            raise BadInput(f"{where}: a pair is an object with the strings query and code; correct that line")
+        yield query, code, language
+
+
+def read_questions(path: Path) -> Iterator[str]:
+    """The `query` of every line of a JSON lines file; raises BadInput as `read_pairs` does."""
+    for where, row in _rows(path):
+        if "query" not in row:
+            raise BadInput(f"{where}: no object with a query; correct that line")
+        yield str(row["query"])
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(FILE:LINE, object) of every line that is not empty; an empty object for other JSON."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    row = json.loads(line)
+                    yield f"{path}:{number}", row if isinstance(row, dict) else {}
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}:{number}: not JSON ({error.msg}); correct that line") from None
+    except OSError as error:
+        raise BadInput(f"cannot read {path} ({error.strerror or error}); name a file of JSON lines") from None
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+
+
+def code_words(code: str, language: str) -> list[str]:
+    """The NCS words of a piece of code: whole file, members or statements. All words if the language is unknown or no
+    function is extracted.
+
+    >>> code_words("view.setText(R.string.hello);", "java")
+    ['set', 'text']
+    """
+    from ncs.extract import LANGUAGES, extract
+
+    if language not in LANGUAGES:
+        return tokenize(code)
+    best: list[str] = []
+    for before, indent, after in (("", "", ""), *_WRAPPERS.get(language, ())):
+        source = before + (textwrap.indent(code, indent) if indent else code) + after
+        words = [
+            word
+            for document in extract(source.encode("utf-8", "replace"), language)
+            for name in NCS_FIELDS
+            for word in field_tokens(name, (each for each in document.words.get(name, ()) if each != _NAME))
+        ]
+        if len(set(words)) > len(set(best)):  # skip nested functions, which the outer one contains
+            best = words
+    return best or tokenize(code)
+
+
+def normalized(query: str) -> str:
+    """A query without case, punctuation and extra spaces, for comparison."""
+    return " ".join(tokenize(query))

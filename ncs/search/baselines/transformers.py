@@ -21,7 +21,7 @@ POOLINGS = ("mean", "cls", "max", "lasttoken")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What models of one family were trained with: text before questions and documents, pooling of token vectors.
+    """The conventions of one family of models: text before questions and documents, pooling of token vectors.
 
     None: as the model's own files have it, else nothing and the mean.
     """

@@ -4,21 +4,19 @@ text.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, read_config, reading, statistics_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -30,11 +28,10 @@ if TYPE_CHECKING:
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Mask
+    from ncs.types import Mask
 
 TextField = Literal["name", "text"]
 TEXT_FIELDS: tuple[TextField, ...] = ("name", "text")
-BATCH = 1000  # documents read at a time
 
 
 class TwoFieldRanker(Ranker):
@@ -44,123 +41,87 @@ class TwoFieldRanker(Ranker):
         idf_f(t) = log(1 + (N_f - df + .5) / (df + .5)),  N_f and the mean over the documents that have the field
 
     as in Lucene 8 and later. l_f(d) is a length rounded to one byte. The name is split into words, the text is the
-    code; tokens are those of Lucene's standard analyser. Its folder holds the postings, terms spelled `name:get` and
-    `text:get`, and `config.json`.
+    code; tokens are those of Lucene's standard analyzer. Terms of its postings are spelled `name:get` and `text:get`.
     """
+
+    can_extend = False
 
     def __init__(self, name: str = "two_field", *, k1: float = 1.2, b: float = 0.75) -> None:
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
             raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
         self.name = name
         self.k1, self.b = k1, b
-        self.config: Mapping[str, object] = {"k1": k1, "b": b}
+        self.config = {"k1": k1, "b": b}
         self._postings: Postings | None = None
 
-    @property
-    def postings(self) -> Postings:
-        """The postings; raises BadInput before `fit_documents` or `load`."""
-        if self._postings is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit_documents or load first")
-        return self._postings
-
-    def fit(self, words: WordTable, embeddings: Embeddings | None = None, *, track: Track = silent) -> None:
-        """Do nothing: the text is read, not the words."""
-
-    def fit_documents(self, documents: DocumentTable, *, track: Track = silent) -> None:
-        """Count the tokens of every name and text; raises BadInput where the index keeps no code."""
-        counts = {name: _Counts() for name in TEXT_FIELDS}
-        code = False
-        for document in _documents(documents, track, self.name):
-            code = code or bool(document.code)
-            counts["name"].add(tokenize(document.name))
-            counts["text"].add(standard_tokens(document.code))
-        if not code:
-            raise BadInput(f"this index keeps no code, which {self.name!r} reads; build it without --no-store-code")
-        self._postings = _postings(counts, self.k1, self.b)
+    def fit(
+        self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
+    ) -> None:
+        """Count the tokens of every name and text; raises BadInput if the index keeps no code."""
+        counts = _Counts()
+        for batch in batches_with_code(documents, self.name, track):
+            for document in batch:
+                counts.add("name", tokenize(document.name))
+                counts.add("text", standard_tokens(document.code))
+        self._postings = counts.postings(self.k1, self.b)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        rows, scores = self.postings.top_rows(weights_of(terms), k, allowed=allowed)
+        rows, scores = self._ready(self._postings).top_rows(weights_of(terms), k, allowed=allowed)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Postings, and the configuration."""
-        self.postings.save(statistics, segment, self.name)
-        path = statistics / self.name / "config.json"
-        path.write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
+        self._ready(self._postings).save(statistics, segment, self.name)
+        self._save_config(statistics)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput where it was not built, IndexDamaged where files are not whole."""
-        path = statistics_of(snapshot, self.name) / "config.json"
-        try:
-            config = json.loads(path.read_bytes())
+        """Raises BadInput if it was not built, IndexDamaged for damaged files."""
+        folder = statistics_of(snapshot, self.name)
+        with reading(folder):
+            config = read_config(folder)
             self.k1, self.b = float(config["k1"]), float(config["b"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
         self.config = {"k1": self.k1, "b": self.b}
         self._postings = Postings.open(snapshot, self.name)
 
 
-def _documents(documents: DocumentTable, track: Track, stage: str) -> Iterator[Document]:
-    """All documents in row order, some at a time."""
-    for start in track(range(0, len(documents), BATCH), stage, total=-(-len(documents) // BATCH), unit="batches"):
-        yield from documents.documents(range(start, min(start + BATCH, len(documents))))
-
-
-@dataclass(slots=True)
 class _Counts:
-    """Term frequencies of one field by document, in row order."""
+    """Term frequencies of both fields, in row order; terms are spelled `name:get` and `text:get`."""
 
-    terms: dict[str, int] = field(default_factory=dict)
-    ids: array[int] = field(default_factory=lambda: array("i"))
-    tf: array[int] = field(default_factory=lambda: array("i"))
-    distinct: array[int] = field(default_factory=lambda: array("i"))
-    lengths: array[int] = field(default_factory=lambda: array("q"))
+    def __init__(self) -> None:
+        self.terms: dict[str, int] = {}
+        self.ids, self.tf, self.rows = array("i"), array("i"), array("i")
+        self.lengths = {name: array("q") for name in TEXT_FIELDS}
 
-    def add(self, tokens: Sequence[str]) -> None:
-        """The next document."""
-        counted = Counter(tokens)
-        self.ids.extend(self.terms.setdefault(term, len(self.terms)) for term in counted)
-        self.tf.extend(counted.values())
-        self.distinct.append(len(counted))
-        self.lengths.append(len(tokens))
+    def add(self, name: TextField, tokens: Sequence[str]) -> None:
+        """A field of the next document."""
+        counts = Counter(tokens)
+        self.ids.extend(self.terms.setdefault(f"{name}:{token}", len(self.terms)) for token in counts)
+        self.tf.extend(counts.values())
+        self.rows.extend([len(self.lengths[name])] * len(counts))
+        self.lengths[name].append(len(tokens))
 
-    def rows(self) -> NDArray[np.int64]:
-        """The row of each count."""
-        distinct = np.frombuffer(self.distinct, np.intc)
-        return np.repeat(np.arange(len(distinct)), distinct)
-
-    def impacts(self, rows: NDArray[np.int64], k1: float, b: float) -> NDArray[np.float64]:
-        """The score contribution of each count."""
-        lengths, tf = np.frombuffer(self.lengths, np.int64), np.frombuffer(self.tf, np.intc)
-        ids, documents = np.frombuffer(self.ids, np.intc), np.count_nonzero(lengths)
-        df = np.bincount(ids, minlength=len(self.terms))
-        idf = np.log1p((documents - df + 0.5) / (df + 0.5))
-        saturation = k1 * (1 - b + b * one_byte_lengths(lengths) / (lengths.sum() / max(1, documents)))
-        scores: NDArray[np.float64] = idf[ids] * tf / (tf + saturation[rows])
-        return scores
-
-
-def _postings(counts: Mapping[TextField, _Counts], k1: float, b: float) -> Postings:
-    """Both fields in one table: scores are sums over terms of either field."""
-    term_ids = {f"{name}:{term}": (name, id) for name in counts for term, id in counts[name].terms.items()}
-    terms = Vocabulary.of(term_ids)
-    number = {name: np.zeros(len(each.terms), np.int64) for name, each in counts.items()}
-    for at, term in enumerate(terms):
-        name, id = term_ids[term]
-        number[name][id] = at
-    rows = [each.rows() for each in counts.values()]
-    ids = np.concatenate([number[name][np.frombuffer(each.ids, np.intc)] for name, each in counts.items()])
-    impacts = np.concatenate([each.impacts(at, k1, b) for each, at in zip(counts.values(), rows, strict=True)])
-    order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(terms)))])
-    lengths = one_byte_lengths(np.frombuffer(counts["text"].lengths, np.int64)).astype(np.float32)
-    table = PostingTable(
-        terms, offsets, np.concatenate(rows)[order].astype(np.int32), impacts[order].astype(np.float32), lengths
-    )
-    corpus = TermStatistics(terms, len(lengths), 1.0, np.diff(offsets), np.ones(len(terms), np.float32))
-    return Postings([table], corpus)
+    def postings(self, k1: float, b: float) -> Postings:
+        """Both fields in one table: scores are sums over terms of either field."""
+        terms = Vocabulary.of(self.terms)
+        number = np.zeros(len(terms), np.int64)
+        number[[self.terms[term] for term in terms]] = np.arange(len(terms))
+        ids, tf, rows = number[np.array(self.ids, np.int64)], np.array(self.tf), np.array(self.rows, np.int32)
+        field = np.array([TEXT_FIELDS.index(term.partition(":")[0]) for term in terms], np.int64)
+        lengths = np.array(list(self.lengths.values()), np.int64)  # [fields, documents]
+        documents, df = np.count_nonzero(lengths, axis=1), np.bincount(ids, minlength=len(terms))
+        idf = np.log1p((documents[field] - df + 0.5) / (df + 0.5))
+        rounded, mean = one_byte_lengths(lengths), lengths.sum(axis=1) / np.maximum(1, documents)
+        saturation = k1 * (1 - b + b * rounded / mean[:, None])
+        impacts = idf[ids] * tf / (tf + saturation[field[ids], rows])
+        order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
+        offsets = np.concatenate([[0], np.cumsum(df)])
+        table = PostingTable(
+            terms, offsets, rows[order], impacts[order].astype(np.float32), rounded[-1].astype(np.float32)
+        )
+        totals = np.array([lengths.shape[1], 1.0])
+        return Postings([table], TermStatistics(terms, df, np.ones(len(terms), np.float32), totals))
 
 
 LONGEST = 255  # characters; Lucene cuts a longer token into pieces

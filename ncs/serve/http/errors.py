@@ -9,10 +9,15 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ncs.errors import BadInput, IndexFolderError, MissingExtra, NcsError, SourceError, StoreLost
+from ncs.errors import BadInput, IndexFolderError, MissingExtra, SourceError, StoreLost
 
 MAX_MESSAGE = 300
 """Characters of a message, which may quote the request."""
+_ROUTING = {
+    400: (422, "bad_json", "the body is not valid JSON"),
+    404: (404, "no_path", "no such path"),
+    405: (405, "no_method", "method not allowed"),
+}
 
 
 def to_json(value: Any) -> bytes:
@@ -21,28 +26,18 @@ def to_json(value: Any) -> bytes:
 
 
 class HttpError(HTTPException):
-    """HTTP status, a code for programs, one line for people, and what to do. headers: as keyword arguments."""
+    """HTTP status, a code for programs, one line for people, and what to do."""
 
-    def __init__(self, status: int, code: str, message: str, remedy: str, **headers: str) -> None:
-        self.code, self.message, self.remedy = code, _one_line(message), _one_line(remedy)
-        super().__init__(status, self.message, {name.replace("_", "-"): value for name, value in headers.items()})
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Search processes raise it, too."""
-        return _restore, (self.status_code, self.code, self.message, self.remedy, self.headers)
-
-    @property
-    def body(self) -> bytes:
-        """The JSON."""
-        return to_json({"error": {"code": self.code, "message": self.message, "remedy": self.remedy}})
+    def __init__(
+        self, status: int, code: str, message: str, remedy: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, _one_line(message), headers)
+        self.code, self.remedy = code, _one_line(remedy)
 
     def response(self) -> Response:
-        """As it is sent."""
-        return Response(self.body, self.status_code, self.headers, "application/json")
-
-
-def _restore(status: int, code: str, message: str, remedy: str, headers: Mapping[str, str]) -> HttpError:
-    return HttpError(status, code, message, remedy, **headers)
+        """The answer to the request."""
+        body = to_json({"error": {"code": self.code, "message": self.detail, "remedy": self.remedy}})
+        return Response(body, self.status_code, self.headers, "application/json")
 
 
 def _one_line(text: str) -> str:
@@ -50,14 +45,19 @@ def _one_line(text: str) -> str:
     return " ".join(printable.split())[:MAX_MESSAGE]
 
 
-def from_ncs_error(error: NcsError, aliases: Mapping[str, str]) -> HttpError:
-    """An error of the engine; aliases: paths of this machine -> what they are called in answers."""
+def to_http_error(error: Exception, aliases: Mapping[str, str]) -> HttpError:
+    """An error of a route or of the engine; aliases: paths of this machine -> names in answers."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, HTTPException):
+        unknown = (error.status_code, "refused", "the request was refused")
+        return HttpError(*_ROUTING.get(error.status_code, unknown), "see /openapi.json")
     if isinstance(error, IndexFolderError):
         remedy = "ask the operator; the server's log says more"
         return HttpError(503, "index_unusable", "the index cannot be read", remedy)
     if isinstance(error, StoreLost):
         remedy = "try again in a moment; the server's log says more"
-        return HttpError(503, "store_lost", "the store of the index does not answer", remedy, Retry_After="5")
+        return HttpError(503, "store_lost", "the store of the index does not answer", remedy, {"Retry-After": "5"})
     text = str(error)
     for path in sorted(aliases, key=len, reverse=True):
         text = text.replace(path, aliases[path])

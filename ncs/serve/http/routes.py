@@ -1,168 +1,139 @@
-"""The routes: each passes its request to a function of ncs.serve.http.answers, in the pool."""
+"""The routes: which function of ncs.serve.http.api answers which path, and an example of each answer for OpenAPI."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
-from prometheus_client import CONTENT_TYPE_LATEST
+from fastapi import FastAPI, Query, Response
 
-from ncs.serve.http import answers
+from ncs.serve.http import api
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.pool import Handler
-from ncs.serve.http.schemas import (
-    DocumentRequest,
-    ExplainRequest,
-    IndexRequest,
-    PointsRequest,
-    SearchRequest,
-    SimilarRequest,
-    SimilarToRequest,
-    Vote,
-    WordsRequest,
-    responses,
-)
-from ncs.serve.http.security import content_security_policy
-from ncs.serve.http.service import Service
+from ncs.serve.http.security import page
+from ncs.serve.http.service import Handler, Service
 
 PAGE = Path(__file__).parent / "web" / "index.html"
-router = APIRouter()
+
+_DOCUMENT: dict[str, Any] = {
+    "id": "app/src/Keyboards.java:12", "repository": "app", "path": "src/Keyboards.java", "start_line": 12,
+    "end_line": 15, "language": "java", "kind": "method", "name": "hideKeyboard",
+    "qualified_name": "Keyboards.hideKeyboard", "copies": [],
+    "code": "void hideKeyboard(View view) {\n    manager.hideSoftInputFromWindow(view.getWindowToken(), 0);\n}",
+}  # fmt: skip
+_HIT: dict[str, Any] = {
+    "rank": 1, "score": 2.318461, "confidence": 0.91, **_DOCUMENT, "matched": ["hide", "soft", "keyboard"],
+    "near_copies": [],
+}  # fmt: skip
+_SEARCH: dict[str, Any] = {
+    "query": "hide soft keyboard", "ranker": "hybrid", "kind": "how-to", "index": "app", "unknown_words": {},
+    "notes": [], "hits": [_HIT],
+}  # fmt: skip
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/api/search": _SEARCH,
+    "/api/explain": _SEARCH,
+    "/api/similar": {
+        "query": _DOCUMENT["id"], "ranker": "similar", "index": "app", "unknown_words": {}, "notes": [],
+        "hits": [{**_HIT, "confidence": None, "reverse": 0.8, "exact_copy": False}],
+    },
+    "/api/document": _DOCUMENT,
+    "/api/words": {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}]},
+    "/api/map": {
+        "index": "app", "documents": 1234, "points": 1, "method": "PCA and t-SNE", "side": 65535, "languages": ["java"],
+        "language": [0], "repositories": ["app"], "repository": [0], "x": [30817], "y": [41220],
+        "ids": [_DOCUMENT["id"]], "names": ["Keyboards.hideKeyboard"],
+    },
+    "/api/map/places": {"index": "app", "places": [{"id": _DOCUMENT["id"], "x": 30817, "y": 41220}]},
+    "/api/info": {"index": "app", "documents": 1234},
+    "/api/indexes": {"indexes": [{
+        "name": "app", "documents": 1234, "snapshot": 3, "created": "2026-11-21T20:00:00+00:00", "problem": None,
+        "feedback": False,
+    }]},
+    "/api/feedback": {"written": True},
+}  # fmt: skip
+_ERROR: dict[str, Any] = {"error": {
+    "code": "bad_request", "message": "k: Input should be less than or equal to 100",
+    "remedy": "see /openapi.json for parameters and limits",
+}}  # fmt: skip
+STATUSES = {
+    401: "the token is missing or wrong",
+    403: "cross-site request, or unknown host name",
+    404: "no such index, document or word",
+    413: "the body is too large",
+    422: "a parameter is wrong",
+    503: "too many requests, or the index cannot be read",
+    504: "the time limit was exceeded",
+}
 
 
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+def add_routes(app: FastAPI, service: Service) -> None:
+    """Add every route of a service."""
+    for path, handler, model, methods in (
+        ("/api/search", api.search, api.SearchRequest, "GET POST"),
+        ("/api/explain", api.search, api.ExplainRequest, "GET POST"),
+        ("/api/similar", api.similar, api.SimilarRequest, "GET POST"),
+        ("/api/document", api.document, api.DocumentRequest, "GET"),
+        ("/api/words", api.words, api.WordsRequest, "GET"),
+        ("/api/map", api.map_points, api.IndexRequest, "GET"),
+        ("/api/map/places", api.map_places, api.PointsRequest, "POST"),
+        ("/api/info", api.info, api.IndexRequest, "GET"),
+    ):
+        for method in methods.split():
+            _add_search(app, service, method, path, handler, model)
+
+    @app.get("/api/indexes", responses=_responses("/api/indexes"))
+    async def indexes() -> Response:
+        """Every served index and its state."""
+        return _json(api.indexes(service.indexes.values(), service.settings.feedback))
+
+    @app.post("/api/feedback", responses=_responses("/api/feedback"))
+    async def feedback(vote: api.Vote) -> Response:
+        """Whether a document answers a query: a line of the file that `ncs tune` reads, on disk when this returns."""
+        file = service.settings.feedback.get(service.index(vote.index).name)
+        if file is None:
+            remedy = "the operator may start it with --feedback"
+            raise HttpError(404, "no_feedback", "this server takes no feedback", remedy)
+        return _json(await service.run(api.vote, vote.index, vote, file))
+
+    @app.get("/health")
+    async def health() -> Response:
+        """Whether the process answers; no index is searched."""
+        return _json(b'{"status":"ok"}')
+
+    @app.get("/ready")
+    async def ready() -> Response:
+        """Whether searches are answered: indexes are open, and the queue is not full."""
+        service.check_queue()
+        return _json(to_json({"status": "ready", "indexes": len(service.indexes)}))
+
+    @app.get("/", include_in_schema=False)
+    async def home() -> Response:
+        return page(PAGE)
+
+
+def _add_search(
+    app: FastAPI, service: Service, method: str, path: str, handler: Handler, model: type[api.IndexRequest]
+) -> None:
+    """A route that the search processes answer; GET has the fields of the model as parameters, POST as its body."""
+
+    async def respond(query: api.IndexRequest) -> Response:
+        return _json(await service.run(handler, query.index, query))
+
+    respond.__annotations__["query"] = Annotated[model, Query()] if method == "GET" else model
+    name, text = path.removeprefix("/api/").replace("/", "_"), handler.__doc__
+    app.add_api_route(path, respond, methods=[method], name=name, description=text, responses=_responses(path))
 
 
 def _json(body: bytes) -> Response:
     return Response(body, media_type="application/json")
 
 
-async def _answer(request: Request, name: str | None, handler: Handler, *arguments: object) -> Response:
-    service = _service(request)
-    return _json(await service.pool.run(handler, service.index(name), *arguments))
+def _responses(path: str) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route for OpenAPI, with an example of each."""
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {"description": text, **_example(_ERROR)} for status, text in STATUSES.items()
+    }
+    return {200: _example(EXAMPLES[path]), **errors}
 
 
-@router.get("/api/search", responses=responses("search"), tags=["search"])
-async def search(request: Request, query: Annotated[SearchRequest, Query()]) -> Response:
-    """Functions that do what the query says, best first: the JSON of `ncs query --json`."""
-    return await _answer(request, query.index, answers.search, query, query.explain)
-
-
-@router.post("/api/search", responses=responses("search"), tags=["search"])
-async def post_search(request: Request, query: SearchRequest) -> Response:
-    """The same, for long queries."""
-    return await search(request, query)
-
-
-@router.get("/api/explain", responses=responses("search"), tags=["search"])
-async def explain(request: Request, query: Annotated[ExplainRequest, Query()]) -> Response:
-    """Search with an explanation of every hit: `ncs query --json --explain`."""
-    return await _answer(request, query.index, answers.search, query, True)
-
-
-@router.post("/api/explain", responses=responses("search"), tags=["search"])
-async def post_explain(request: Request, query: ExplainRequest) -> Response:
-    """The same, for long queries."""
-    return await explain(request, query)
-
-
-@router.get("/api/similar", responses=responses("similar"), tags=["search"])
-async def similar(request: Request, query: Annotated[SimilarToRequest, Query()]) -> Response:
-    """Functions like a document of the index; the document itself is left out."""
-    return await post_similar(request, SimilarRequest(**query.model_dump()))
-
-
-@router.post("/api/similar", responses=responses("similar"), tags=["search"])
-async def post_similar(request: Request, query: SimilarRequest) -> Response:
-    """Functions like a document of the index, or like one in the code of the request. No file is read."""
-    return await _answer(request, query.index, answers.similar, query)
-
-
-@router.get("/api/document", responses=responses("document"), tags=["index"])
-async def document(request: Request, query: Annotated[DocumentRequest, Query()]) -> Response:
-    """One document by its id."""
-    return await _answer(request, query.index, answers.document, query)
-
-
-@router.get("/api/words", responses=responses("words"), tags=["index"])
-async def words(request: Request, query: Annotated[WordsRequest, Query()]) -> Response:
-    """Words that the index has learned to use like this one."""
-    return await _answer(request, query.index, answers.words, query)
-
-
-@router.get("/api/map", responses=responses("map"), tags=["index"])
-async def map_points(request: Request, query: Annotated[IndexRequest, Query()]) -> Response:
-    """The documents as points of a plane, similar ones close together, where the index has a map."""
-    return await _answer(request, query.index, answers.map_points, query)
-
-
-@router.post("/api/map/places", responses=responses("points"), tags=["index"])
-async def map_places(request: Request, query: PointsRequest) -> Response:
-    """Where documents are on the map; those that are not points of it, among the most similar points."""
-    return await _answer(request, query.index, answers.map_places, query)
-
-
-@router.get("/api/info", responses=responses("info"), tags=["index"])
-async def info(request: Request, query: Annotated[IndexRequest, Query()]) -> Response:
-    """What an index contains: counts, repositories, languages, sizes, versions."""
-    return await _answer(request, query.index, answers.info, query)
-
-
-@router.get("/api/indexes", responses=responses("indexes"), tags=["index"])
-async def indexes(request: Request) -> Response:
-    """Every served index and its state."""
-    service = _service(request)
-    return _json(answers.indexes(list(service.indexes.values()), service.settings.feedback))
-
-
-@router.post("/api/feedback", responses=responses("feedback"), tags=["index"])
-async def feedback(request: Request, vote: Vote) -> Response:
-    """Whether a document answers a query: a line of the file that `ncs tune` reads, on disk when this returns."""
-    service = _service(request)
-    live = service.index(vote.index)
-    file = service.settings.feedback.get(live.name)
-    if file is None:
-        raise HttpError(
-            404, "no_feedback", "this server takes no feedback", "the operator may start it with --feedback"
-        )
-    line = answers.feedback_line(vote.query, vote.id, vote.vote)
-    body = await service.pool.run(answers.check_id, live, vote.id)
-    await asyncio.to_thread(answers.append_feedback, file, line)
-    return _json(body)
-
-
-@router.get("/health", tags=["operation"])
-async def health() -> Response:
-    """Whether the process answers; no index is searched."""
-    return _json(b'{"status":"ok"}')
-
-
-@router.get("/ready", tags=["operation"])
-async def ready(request: Request) -> Response:
-    """Whether searches are answered: indexes are open, and the queue is not full."""
-    service = _service(request)
-    if service.pool.full:
-        raise HttpError(503, "busy", "too many requests", "try again in a second", Retry_After="1")
-    return _json(to_json({"status": "ready", "indexes": len(service.indexes)}))
-
-
-@router.get("/metrics", tags=["operation"])
-async def metrics(request: Request) -> Response:
-    """Metrics for Prometheus."""
-    service = _service(request)
-    service.metrics.collect(service.indexes.values(), service.pool.pending)
-    return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
-
-
-@router.get("/", include_in_schema=False)
-async def home() -> Response:
-    """The page."""
-    try:
-        html = PAGE.read_bytes()
-    except OSError:
-        raise HttpError(404, "no_page", "this installation has no page", "see /openapi.json") from None
-    headers = {"content-security-policy": content_security_policy(html.decode("utf-8"))}
-    return Response(html, media_type="text/html", headers=headers)
+def _example(value: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"example": value}}}

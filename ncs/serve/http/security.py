@@ -5,8 +5,6 @@
 - `limit_body`: size and duration of a request's body.
 - `HeadTimeoutProtocol`: a connection that sends no request head in time is closed (uvicorn waits forever).
 - `HEADERS`, `content_security_policy`: what browsers may do with an answer.
-
-The time limit of a search is in ncs.serve.http.pool; connections, head size and keep-alive are uvicorn's own limits.
 """
 
 from __future__ import annotations
@@ -16,13 +14,14 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import h11
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -48,19 +47,13 @@ HEADERS = {
 _INLINE = re.compile(r"<(script|style)[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
 class Guard:
-    """names: valid hosts; any_address: whether every IP address is a valid host, or only those of loopback."""
+    """Admits or refuses requests; token: None if none is required."""
 
-    names: frozenset[str]
-    any_address: bool
-    token: str | None
-
-    @classmethod
-    def of(cls, settings: Settings, token: str | None) -> Guard:
-        """As the settings say."""
-        names = {name.lower() for name in (*settings.hosts, "localhost", settings.host)}
-        return cls(frozenset(names), not settings.loopback, token)
+    def __init__(self, settings: Settings, token: str | None) -> None:
+        self._names = {name.lower() for name in (*settings.hosts, "localhost", settings.host)}
+        self._any_address = not settings.loopback
+        self._token = token
 
     def check(self, scope: Scope) -> None:
         """Raise HttpError for a request that must not be answered."""
@@ -70,7 +63,7 @@ class Guard:
         self._check_host(headers.getlist("host"))
         check_origin(method, headers)
         if path not in PUBLIC:
-            check_token(self.token, headers.getlist("authorization"))
+            check_token(self._token, headers.getlist("authorization"))
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise HttpError(415, "not_json", "the body is not application/json", "send Content-Type: application/json")
 
@@ -81,10 +74,10 @@ class Guard:
             raise HttpError(400, "bad_host", "the request needs one valid Host header", "send one")
         try:
             address = ip_address(name)
-            allowed = self.any_address or address.is_loopback
+            allowed = self._any_address or address.is_loopback
         except ValueError:
             allowed = False
-        if not (allowed or name in self.names):
+        if not (allowed or name in self._names):
             raise HttpError(403, "bad_host", "unknown host name", "the operator adds names with --allow-host")
 
 
@@ -111,7 +104,7 @@ def check_token(token: str | None, values: Sequence[str]) -> None:
     equal = hmac.compare_digest(value.strip().encode("latin-1"), token.encode())
     if not (equal and kind.lower() == "bearer"):
         remedy = "send Authorization: Bearer TOKEN"
-        raise HttpError(401, "no_token", "the token is missing or wrong", remedy, WWW_Authenticate="Bearer")
+        raise HttpError(401, "no_token", "the token is missing or wrong", remedy, {"WWW-Authenticate": "Bearer"})
 
 
 def check_origin(method: str, headers: Headers) -> None:
@@ -150,13 +143,13 @@ def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
                 message = await asyncio.wait_for(receive(), end - loop.time())
             except asyncio.TimeoutError:
                 text = f"the body did not arrive within {seconds:g} s"
-                raise HttpError(408, "too_slow", text, "send it again", Connection="close") from None
+                raise HttpError(408, "too_slow", text, "send it again", {"Connection": "close"}) from None
             size += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if size <= MAX_BODY:
                 return message
         text = f"the body is larger than {MAX_BODY:,} bytes"
-        raise HttpError(413, "too_large", text, "send less", Connection="close")
+        raise HttpError(413, "too_large", text, "send less", {"Connection": "close"})
 
     return limited
 
@@ -183,6 +176,13 @@ class HeadTimeoutProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+
+def page(file: Path) -> Response:
+    """A page with a policy that runs its own scripts and nothing else."""
+    html = file.read_bytes()
+    headers = {"content-security-policy": content_security_policy(html.decode("utf-8"))}
+    return Response(html, media_type="text/html", headers=headers)
 
 
 def content_security_policy(html: str) -> str:

@@ -40,8 +40,6 @@ class Settings:
     workers: int = 0
     queue: int = 256
     seconds: float = 10.0
-    poll: float = 1.0
-    """Seconds between two checks for a new snapshot."""
     quiet: bool = False
     store: str = ""
 
@@ -87,11 +85,12 @@ def feedback_files(values: Sequence[str], names: Sequence[str]) -> dict[str, Pat
     files = {}
     for value in values:
         name, equals, path = value.partition("=")
-        if not equals or name not in names:
-            if equals and INDEX_NAME.fullmatch(name) and not Path(value).exists():
-                raise BadInput(f"no index named {name!r} is served; choose from {', '.join(names)}")
-            name, path = names[0], value
-        files[name] = Path(path)
+        if equals and name in names:
+            files[name] = Path(path)
+        elif equals and INDEX_NAME.fullmatch(name) and not Path(value).exists():
+            raise BadInput(f"no index named {name!r} is served; choose from {', '.join(names)}")
+        else:
+            files[names[0]] = Path(value)
     return files
 
 

@@ -8,20 +8,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-CLIENTS = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Zed")
 START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
 """Without the working directory on sys.path: a typing.py of the project would be imported."""
 
 
 def command(options: Sequence[str]) -> list[str]:
-    """How this installation is started: its own `ncs`, else its Python, by absolute paths."""
+    """The command that starts this installation: its own `ncs`, else its Python, by absolute paths."""
     script = Path(sys.executable).with_name("ncs.exe" if sys.platform == "win32" else "ncs")
     start = [str(script)] if script.is_file() else [sys.executable, "-c", START]
     return [*start, "mcp", *options]
 
 
 def instructions(options: Sequence[str] = ()) -> str:
-    """What to type or paste where, per client; options: those of `ncs mcp` (--root, -i)."""
+    """The instructions of each client; options: those of `ncs mcp` (--root, -i)."""
     program, *arguments = command(options)
     entry = {"command": program, "args": arguments}
     desktop = {"command": program, "args": [*arguments, *([] if options else ["--root", "/path/to/your/project"])]}

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 Kind = Literal["build", "update"]
 POLL = 0.05
@@ -21,12 +21,11 @@ NICENESS = 5
 """Of a build: below what the person at the machine does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Outcome:
-    """error: "" for success; busy: another process was writing; changed: files that an update found changed."""
+    """error: "" for success; changed: how many files an update found changed."""
 
     error: str = ""
-    busy: bool = False
     changed: int | None = None
 
 
@@ -44,21 +43,20 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process is alive."""
         return self._process.poll() is None
 
-    def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
-        """Until it has ended, or so many seconds after its start, or it is enough."""
-        while self.running and not enough() and time.monotonic() < self._start + seconds:
+    def wait(self, seconds: float, file: Path | None = None) -> None:
+        """Wait for its end, but not past so many seconds after its start, nor past the appearance of a file."""
+        while self.running and time.monotonic() < self._start + seconds and not (file and file.is_file()):
             time.sleep(POLL)
 
     def outcome(self) -> Outcome:
-        """How it ended."""
+        """The outcome of the process."""
         output, _ = self._process.communicate()
         try:
-            result = json.loads(output.strip().rpartition("\n")[2])
-            return Outcome(result["error"], result["kind"] == "IndexBusy", result["changed"])
-        except (ValueError, LookupError, TypeError):
+            return Outcome(**json.loads(output.strip().rpartition("\n")[2]))
+        except (ValueError, TypeError):
             return Outcome(f"it ended with status {self._process.returncode}; see the log of ncs mcp")
 
     def stop(self) -> None:
@@ -78,30 +76,26 @@ class Job:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`build FOLDER ROOT...` or `update FOLDER`; one JSON line on stdout: error, its kind, changed."""
+    """`build FOLDER ROOT...` or `update FOLDER`; the outcome as one JSON line on stdout."""
     threading.Thread(target=_exit_with_server, daemon=True).start()
-    if arguments[0] == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
+    kind, folder, *roots = arguments
+    if kind == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
         os.nice(NICENESS)
     from ncs.errors import NcsError
-
-    result: dict[str, Any] = {"error": "", "kind": "", "changed": None}
-    try:
-        result["changed"] = _run(arguments[0], Path(arguments[1]), arguments[2:])
-    except NcsError as error:
-        result |= {"error": str(error), "kind": type(error).__name__}
-    sys.stdout.write(json.dumps(result) + "\n")
-    return 0
-
-
-def _run(kind: str, folder: Path, roots: Sequence[str]) -> int | None:
     from ncs.index import Index
 
-    if kind == "build":
-        Index.build([Path(root) for root in roots], folder).close()
-        return None
-    index, changes = Index.update(folder)
-    index.close()
-    return len(changes.added) + len(changes.changed) + len(changes.removed)
+    outcome = Outcome()
+    try:
+        if kind == "build":
+            Index.build([Path(root) for root in roots], Path(folder)).close()
+        else:
+            index, changes = Index.update(Path(folder))
+            index.close()
+            outcome.changed = len(changes.added) + len(changes.changed) + len(changes.removed)
+    except NcsError as error:
+        outcome = Outcome(str(error))
+    sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+    return 0
 
 
 def _exit_with_server() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from ncs.search.highlight import excerpt, marks
-from ncs.serve.mcp.schemas import start_of
-from ncs.serve.mcp.settings import TOKEN_BYTES
+from ncs.search.highlight import excerpt, marked_lines, marks
 
+TOKEN_BYTES = 4
+"""Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
 HEADERS = 0.6
 """The share of the limit that headers may take where there is code to show."""
 GAP = "[..."
@@ -28,20 +26,28 @@ MAX_PLACES = 2
 """Copies of a hit that are named."""
 MAX_MARKED = 1 << 20
 """Characters of code that are searched for lines that matter."""
-EXCERPT_LINES = 14
 SPACES = "\t\u3000"
 """Shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A hit to show. header: a line; data: its JSON; code: lines that may be shown, out of `lines`; place: for more."""
 
     header: str
     data: Mapping[str, Any]
-    code: Sequence[str] = ()
-    lines: int = 0
-    place: str = ""
+    code: Sequence[str]
+    lines: int
+    place: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of its larger form without code: text or JSON."""
+        text = size(self.header) + 3 + (size(self.cut_line(self.lines)) if self.code else 0)
+        return max(text, json_size({**self.data, "code": None}) + 2)
+
+    def cut_line(self, lines: int) -> str:
+        """The line that replaces lines left out."""
+        return f'{GAP} {lines} of {self.lines} lines not shown: get_function "{self.place}"]'
 
 
 @dataclass
@@ -50,14 +56,6 @@ class Page:
 
     text: str
     structured: dict[str, Any] = field(default_factory=dict)
-
-
-class Paged(Protocol):
-    """Arguments of a tool that answers in pages."""
-
-    k: int
-    max_tokens: int
-    cursor: str | None
 
 
 def escape(text: str) -> str:
@@ -103,7 +101,7 @@ def json_size(value: object) -> int:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text is estimated to be.
+    """The estimated number of tokens of a text.
 
     >>> tokens("0123456789")
     3
@@ -115,10 +113,10 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, sever
     """A hit of ncs.answer as a row. query: its words choose the lines shown; several: name the project in the text."""
     path = shorten(path, MAX_NAME)
     place = f"{path}:{hit['start_line']}"
-    data = _clean({name: value for name, value in hit.items() if name not in ("code", "copies", "near_copies")})
+    data = {name: _clean(value) for name, value in hit.items() if name != "code"}
     for name in ("copies", "near_copies"):
-        if name in hit:
-            data[name] = [_clean(copy) for copy in hit[name][:MAX_PLACES]]
+        if name in data:
+            data[name] = data[name][:MAX_PLACES]
     data |= {"place": place, "project": project}
     code: str = hit.get("code") or ""
     prefix = f"[{escape(project)}] " if several else ""
@@ -150,11 +148,10 @@ def excerpt_of(code: str, query: str) -> list[str]:
     if not code:
         return []
     lines = lines_of(code)
-    starts = [0, *accumulate(len(line) + 1 for line in code.split("\n"))]
-    marked = sorted({bisect_right(starts, start) - 1 for start, _ in marks(code[:MAX_MARKED], query)})
+    marked = sorted(marked_lines(code, marks(code[:MAX_MARKED], query)))
     excerpt_lines: list[str] = []
     end = 0
-    for first, after in excerpt(len(lines), marked, EXCERPT_LINES):
+    for first, after in excerpt(len(lines), marked):
         if first > end:
             excerpt_lines.append(f"{GAP} {first - end} lines]")
         excerpt_lines += lines[first:after]
@@ -162,96 +159,61 @@ def excerpt_of(code: str, query: str) -> list[str]:
     return excerpt_lines
 
 
-def hits_needed(arguments: Paged) -> int:
-    """How many rows to search for: to the end of the page, and one that tells whether more follow."""
-    return start_of(arguments) + arguments.k + 1
-
-
 def short_notes(notes: Iterable[str]) -> list[str]:
     """Each note once, escaped and shortened, and only the first of them."""
     return [shorten(note) for note in dict.fromkeys(notes)][:MAX_NOTES]
 
 
-def page(
-    rows: Sequence[Row], notes: Sequence[str], data: Mapping[str, object], arguments: Paged, projects: Iterable[str]
-) -> Page:
-    """The rows of a page, those that fit; data: more keys of its JSON."""
-    start, short = start_of(arguments), short_notes(notes)
-    numbered = [
-        replace(row, header=f"{rank}. {row.header}", data={**row.data, "rank": rank})
-        for rank, row in enumerate(rows[start : start + arguments.k], start + 1)
-    ]
-    envelope = {**data, "index": ", ".join(shorten(name, 60) for name in projects), "notes": short}
-    more = len(rows) > start + arguments.k
-    return fill([f"note: {note}" for note in short], envelope, numbered, arguments.max_tokens, start=start, more=more)
-
-
 def fill(
-    head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], max_tokens: int, *, start: int, more: bool
+    notes: Sequence[str], data: Mapping[str, Any], rows: Sequence[Row], max_tokens: int, *, start: int, more: bool
 ) -> Page:
-    """As many rows as fit, in order, with as much of their code as fits; text and JSON each keep the limit.
+    """A page of as many rows as fit, in order, with as much of their code as fits; text and JSON each keep the limit.
 
-    start: the number of the first row; more: whether rows follow these. next_cursor leads to the rest.
+    data: more keys of the JSON; start: the number of the first row; more: whether rows follow these. next_cursor leads
+    to the rest. The last notes are left out where notes alone would take a third of the answer.
     """
-    limit = max_tokens * TOKEN_BYTES
-    head, envelope = _cut_notes(head, envelope, limit)
-    fitting_rows = _rows_that_fit(head, envelope, rows, limit)
-    codes = _codes(head, envelope, fitting_rows, limit)
-    cursor = str(start + len(fitting_rows)) if more or len(fitting_rows) < len(rows) else None
-    blocks = ["\n".join(head)]
-    for row, code in zip(fitting_rows, codes, strict=True):
+    limit, notes = max_tokens * TOKEN_BYTES, list(notes)
+    while notes and _head_size(notes, data) > limit // 3:
+        notes.pop()
+    room = limit - SPARE - _head_size(notes, data)
+    fitting = _fitting(rows, room, int((1 - HEADERS) * limit))
+    codes = _codes(fitting, room - sum(row.size for row in fitting))
+    cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
+    blocks, hits = ["\n".join(f"note: {note}" for note in notes)], []
+    for row, code in zip(fitting, codes, strict=True):
         hidden = row.lines - sum(not line.startswith(GAP) for line in code)
-        blocks.append("\n".join([row.header, *code, *([_cut_line(row, hidden)] if hidden > 0 else [])]))
+        blocks.append("\n".join([row.header, *code, *([row.cut_line(hidden)] if hidden > 0 else [])]))
+        hits.append({**row.data, "code": "\n".join(code) or None})
     if cursor is not None:
         blocks.append(f'More: the same call with cursor "{cursor}".')
-    hits = [{**row.data, "code": "\n".join(code) or None} for row, code in zip(fitting_rows, codes, strict=True)]
-    return Page("\n\n".join(filter(None, blocks)), {**envelope, "hits": hits, "next_cursor": cursor})
+    return Page("\n\n".join(filter(None, blocks)), {**data, "notes": notes, "hits": hits, "next_cursor": cursor})
 
 
-def _cut_notes(head: Sequence[str], envelope: Mapping[str, Any], limit: int) -> tuple[list[str], dict[str, Any]]:
-    """Without the last notes, where notes alone would take a third of the answer."""
-    lines, data = list(head), dict(envelope)
-    while len(lines) > 1 and size("\n".join(lines)) > limit // 3:
-        lines.pop()
-    while data.get("notes") and json_size(data) > limit // 3:
-        data["notes"] = data["notes"][:-1]
-    return lines, data
+def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
+    return max(sum(size(note) + len("note: \n") for note in notes), json_size({**data, "notes": notes}))
 
 
-def _rows_that_fit(head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], limit: int) -> list[Row]:
-    """The first rows, whose headers fit."""
-    text, wire = size("\n".join(head)) + SPARE, json_size(envelope) + SPARE
-    rows_that_fit: list[Row] = []
+def _fitting(rows: Sequence[Row], room: int, for_code: int) -> list[Row]:
+    """The first rows that fit without their code; all but the first leave bytes for code, where there is any."""
+    fitting: list[Row] = []
     for row in rows:
-        text += size(row.header) + 2 + (size(_cut_line(row, row.lines)) if row.code else 0)
-        wire += json_size({**row.data, "code": None}) + 2
-        share = HEADERS if rows_that_fit and any(each.code for each in rows) else 1
-        if max(text, wire) > limit * share:
+        room -= row.size
+        if room < (for_code if fitting and any(each.code for each in rows) else 0):
             break
-        rows_that_fit.append(row)
-    return rows_that_fit
+        fitting.append(row)
+    return fitting
 
 
-def _codes(head: Sequence[str], envelope: Mapping[str, Any], rows: Sequence[Row], limit: int) -> list[list[str]]:
+def _codes(rows: Sequence[Row], room: int) -> list[list[str]]:
     """The lines of code of each row: the first may take twice their share, what they leave goes to the next."""
-    text = limit - size("\n".join(head)) - SPARE - sum(size(row.header) + 2 for row in rows)
-    wire = limit - json_size(envelope) - SPARE - sum(json_size({**row.data, "code": None}) + 2 for row in rows)
-    text -= sum(size(_cut_line(row, row.lines)) + 1 for row in rows if row.code)
     codes: list[list[str]] = []
     for number, row in enumerate(rows):
-        share = min(1.0, 2 / (len(rows) - number))
-        code, text_left, wire_left = list[str](), text * share, wire * share
+        share, code = min(1.0, 2 / (len(rows) - number)) * room, list[str]()
         for line in row.code:
-            text_left -= size(line) + 1
-            wire_left -= json_size(line)
-            if min(text_left, wire_left) < 0:
+            share -= json_size(line)
+            if share < 0:
                 break
             code.append(line)
-        text -= sum(size(line) + 1 for line in code)
-        wire -= sum(json_size(line) for line in code)
+            room -= json_size(line)
         codes.append(code)
     return codes
-
-
-def _cut_line(row: Row, lines: int) -> str:
-    return f'{GAP} {lines} of {row.lines} lines not shown: get_function "{row.place}"]'

@@ -5,27 +5,48 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from ncs.answer import not_ready
-from ncs.build.request import Changes, find_changes, request_of, roots_of
+from ncs.build.request import Changes, Difference, find_changes, request_of, roots_of
+from ncs.console import count
 from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError
 from ncs.index import Index
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import Job, Kind
-from ncs.serve.mcp.settings import MAX_PROJECTS, Settings
 from ncs.sources.roots import check_roots
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
 
-RETRY, BUSY_RETRY = 30.0, 2.0
-"""Seconds before a failed job is tried again, and one that another process prevented."""
+MAX_PROJECTS = 16
+RETRY = 30.0
+"""Seconds before a failed job is tried again."""
 MAX_NAMED = 3
 """Changed files that a note names."""
 BUILDING = "the index of this project is being built; until then, the files themselves are searched for words"
 NO_INDEX = "this project has no index; the files themselves were searched for words"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """roots: project folders; () for those that the client names, else the working directory.
+
+    indexes: index folders elsewhere than in the `.ncs` of a root. wait: seconds that an answer waits for a build or
+    update. check: seconds that a check for changed files may take, and that lie between two of them.
+    """
+
+    roots: tuple[Path, ...] = ()
+    indexes: tuple[Path, ...] = ()
+    wait: float = 5.0
+    check: float = 2.0
+    client_roots: bool = True
+    """Whether the client may name folders; not over HTTP, where any process of the machine may be the client."""
+    store: str = ""
+    """A Milvus that finds the candidates of the only index; whoever fills it keeps it up to date."""
 
 
 class Project:
@@ -35,10 +56,12 @@ class Project:
     problem: what is wrong with the index, "" where nothing is.
     """
 
-    def __init__(self, name: str, root: Path, folder: Path, settings: Settings, *, own: bool = True) -> None:
-        if own and not folder.resolve().is_relative_to(root.resolve()):
-            raise BadInput(f"{folder} points outside its project; remove that link, or name an index with -i")
-        self.name, self.root, self.folder, self.own = name, root, folder, own
+    def __init__(self, name: str, root: Path, settings: Settings, folder: Path | None = None) -> None:
+        """folder: of an index elsewhere."""
+        self.name, self.root, self.own = name, root, folder is None
+        self.folder = folder or root / DEFAULT_NAME
+        if self.own and not self.folder.resolve().is_relative_to(root.resolve()):
+            raise BadInput(f"{self.folder} points outside its project; remove that link, or name an index with -i")
         self.problem = ""
         self.changes: Changes | None = None
         self.current: bool | None = None
@@ -48,14 +71,9 @@ class Project:
         self._last_check = self._retry = float("-inf")
         self._lock = threading.Lock()
 
-    @classmethod
-    def at(cls, name: str, root: Path, settings: Settings) -> Project:
-        """A folder with an index of its own, which need not exist yet."""
-        return cls(name, root, root / DEFAULT_NAME, settings)
-
     @property
     def job(self) -> Kind | None:
-        """What runs now."""
+        """The running job."""
         job = self._job
         return job.kind if job and job.running else None
 
@@ -86,10 +104,10 @@ class Project:
         notes = self._finish()
         if self._live is None:
             self._open()
-        elif self._live.changed():
+        else:
             self._live.refresh()
         if self._live is None:
-            self._run("build", enough=lambda: (self.folder / SNAPSHOT).is_file())
+            self._run("build", self.folder / SNAPSHOT)
             self._open()
             notes += self._finish()
         elif self.job is None and time.monotonic() - self._last_check >= self._settings.check:
@@ -107,12 +125,12 @@ class Project:
             if not self.own:
                 raise
 
-    def _run(self, kind: Kind, enough: Callable[[], bool] = lambda: False) -> None:
-        """Start a job, unless one runs or has just failed; wait for it as long as an answer may."""
+    def _run(self, kind: Kind, file: Path | None = None) -> None:
+        """Start a job, unless one runs or has just failed; wait for it, or for a file, as long as an answer may."""
         if self.job is None and time.monotonic() >= self._retry:
             self._job = Job(kind, self.folder, [self.root] if kind == "build" else [])
         if self._job:
-            self._job.wait(self._settings.wait, enough)
+            self._job.wait(self._settings.wait, file)
 
     def _finish(self) -> list[str]:
         """Take note of a job that has ended."""
@@ -121,18 +139,16 @@ class Project:
         job, self._job = self._job, None
         outcome = job.outcome()
         if outcome.error:
-            self._retry = time.monotonic() + (BUSY_RETRY if outcome.busy else RETRY)
+            self._retry = time.monotonic() + RETRY
             verb = "built" if job.kind == "build" else "updated"
-            reason = "another process is writing it" if outcome.busy else outcome.error
-            self.problem, self.current = f"the index could not be {verb}: {reason}", None
+            self.problem, self.current = f"the index could not be {verb}: {outcome.error}", None
             return []
         self.problem, self.changes, self.current = "", None, True
         if self._live is not None:
             self._live.refresh()
         if job.kind == "build":
             return ["the index of this project was built just now"]
-        n = outcome.changed
-        return [f"{n} file{'' if n == 1 else 's'} changed; the index was updated first"] if n else []
+        return [f"{count(outcome.changed, 'file')} changed; the index was updated first"] if outcome.changed else []
 
     def _check(self, live: LiveIndex) -> None:
         """Look for changed files, and update the index where there are any."""
@@ -140,11 +156,10 @@ class Project:
             if not self._may_update(index):
                 return
             unfinished = self.own and bool(not_ready(index))  # its build was killed
-            self.changes, complete = None, True
-            if not unfinished:
-                self.changes, complete = changed_files(index, self._settings.check)
-        outdated = bool(self.changes) or not complete
-        self.current = None if self.changes is None or not complete else not outdated
+            difference = None if unfinished else self._difference(index)
+        self.changes = difference.changes if difference else None
+        outdated = difference is not None and (bool(difference.changes) or not difference.complete)
+        self.current = not outdated if difference is not None and difference.complete else None
         self._last_check = time.monotonic()
         if self.current:  # whatever went wrong before
             self.problem = ""
@@ -161,15 +176,13 @@ class Project:
             self.problem = "the index was built from folders outside this project, so it is not kept up to date"
         return bool(roots) and inside and all(root.exists() for root in roots)
 
-
-def changed_files(index: Index, seconds: float) -> tuple[Changes | None, bool]:
-    """Files that differ from the index, None where they cannot be read; and whether all were checked in time."""
-    try:
-        request = request_of(index.description, index.folder)
-        difference = find_changes(index.snapshot, request, seconds=seconds)
-        return difference.changes, difference.complete
-    except (NcsError, OSError):
-        return None, True
+    def _difference(self, index: Index) -> Difference | None:
+        """The changes found within the time limit; None where the files cannot be read."""
+        try:
+            request = request_of(index.description, index.folder)
+            return find_changes(index.snapshot, request, seconds=self._settings.check)
+        except (NcsError, OSError):
+            return None
 
 
 def _summary(changes: Changes) -> str:
@@ -192,20 +205,31 @@ class Projects:
         self._lock = threading.Lock()
         self._open: dict[Path, Project] = {}
         self._fixed: list[Project] = []
-        self._fixed += [self._at(_folder(root)) for root in settings.roots]
-        self._fixed += [self._of_index(folder) for folder in settings.indexes]
+        for root in settings.roots:
+            if not root.is_dir():
+                raise BadInput(f"{root} is not a folder; name the project's folder with --root")
+            self._fixed.append(self._at(root.resolve()))
+        self._fixed += [self._of_index(folder.absolute()) for folder in settings.indexes]
 
     @property
     def uses_client_roots(self) -> bool:
         """Whether the client's roots count."""
         return self._settings.client_roots and not self._fixed
 
-    def of(self, uris: Sequence[str] | None) -> list[Project]:
-        """The projects of a request; uris: the roots of the client, None where it names none."""
-        if self._fixed:
-            return self._fixed
-        folders = [path for uri in uris or () if (path := path_of(uri)) is not None and path.is_dir()]
-        return [self._at(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders or [Path.cwd()])]
+    def of(self, uris: Sequence[str] | None, name: str | None = None) -> list[Project]:
+        """The projects of a request, only the one with this name or folder if one is given; BadInput for none.
+
+        uris: the roots of the client, None where it names none.
+        """
+        projects = self._fixed
+        if not projects:
+            folders = [path.resolve() for uri in uris or () if (path := path_of(uri)) is not None and path.is_dir()]
+            projects = [self._at(folder) for folder in dict.fromkeys(folders or [Path.cwd().resolve()])]
+        matches = [project for project in projects if name in (None, project.name, str(project.root))]
+        if not matches:
+            names = ", ".join(project.name for project in projects)
+            raise BadInput(f"no project named {name!r}; leave it out or choose from {names}")
+        return matches
 
     def close(self) -> None:
         """Stop all jobs, and close all indexes."""
@@ -218,23 +242,23 @@ class Projects:
         with self._lock:
             if root not in self._open:
                 _check_root(root)
-                self._open[root] = Project.at(self._name(root), root, self._settings)
+                self._open[root] = Project(self._name(root), root, self._settings)
                 self._close_oldest()
             return self._open[root]
 
     def _of_index(self, folder: Path) -> Project:
         with Index.load(folder) as index:
             roots = roots_of(index.description)
-        root = Path(os.path.commonpath(roots)) if roots else folder.absolute().parent
-        with self._lock:
-            project = Project(self._name(root), root, folder.absolute(), self._settings, own=False)
-            return self._open.setdefault(folder.absolute(), project)
+        root = Path(os.path.commonpath(roots)) if roots else folder.parent
+        return self._open.setdefault(folder, Project(self._name(root), root, self._settings, folder))
 
     def _name(self, root: Path) -> str:
         """The folder's name; where it is taken, numbered."""
         names = {project.name for project in self._open.values()}
-        name = root.name or "root"
-        return next(each for n in range(1, len(names) + 2) if (each := name if n == 1 else f"{name}~{n}") not in names)
+        name, number = root.name or "root", 1
+        while (numbered := name if number == 1 else f"{name}~{number}") in names:
+            number += 1
+        return numbered
 
     def _close_oldest(self) -> None:
         """Keep at most so many projects open."""
@@ -242,23 +266,6 @@ class Projects:
             fixed = {project.root for project in self._fixed}
             oldest = next(root for root in self._open if root not in fixed)
             self._open.pop(oldest).close()
-
-
-def choose(projects: Sequence[Project], name: str | None) -> list[Project]:
-    """All, or the one of this name or folder; BadInput for none."""
-    if name is None:
-        return list(projects)
-    matches = [project for project in projects if name in (project.name, str(project.root))]
-    if not matches:
-        names = ", ".join(project.name for project in projects)
-        raise BadInput(f"no project named {name!r}; leave it out or choose from {names}")
-    return matches
-
-
-def _folder(root: Path) -> Path:
-    if not root.is_dir():
-        raise BadInput(f"{root} is not a folder; name the project's folder with --root")
-    return root.resolve()
 
 
 def _check_root(root: Path) -> None:
@@ -276,10 +283,4 @@ def path_of(uri: str) -> Path | None:
     (PosixPath('/home/me/my project'), None, None)
     """
     url = urlsplit(uri)
-    if url.scheme != "file" or url.netloc not in ("", "localhost"):
-        return None
-    if os.name == "nt":
-        from urllib.request import url2pathname
-
-        return Path(url2pathname(url.path))
-    return Path(unquote(url.path))
+    return Path(url2pathname(url.path)) if url.scheme == "file" and url.netloc in ("", "localhost") else None

@@ -6,8 +6,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -26,10 +26,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ncs import __version__
 from ncs.errors import NcsError
 from ncs.serve.mcp.pages import Page
-from ncs.serve.mcp.projects import Projects
-from ncs.serve.mcp.schemas import INSTRUCTIONS, TOOLS, description, input_schema
-from ncs.serve.mcp.settings import Settings
-from ncs.serve.mcp.tools import answer
+from ncs.serve.mcp.projects import Projects, Settings
+from ncs.serve.mcp.tools import INSTRUCTIONS, TOOLS, answer, description, input_schema
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
@@ -66,10 +64,10 @@ def tools() -> list[types.Tool]:
     """The tools as clients list them. They change nothing in the project: the index is ours, and git ignores it."""
     return [
         types.Tool(
-            name=name, title=title, description=description(name), input_schema=input_schema(name),
+            name=name, title=tool.title, description=description(name), input_schema=input_schema(name),
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
-        for name, (_, title) in TOOLS.items()
+        for name, tool in TOOLS.items()
     ]  # fmt: skip
 
 
@@ -78,25 +76,25 @@ async def _roots(
 ) -> Sequence[str] | types.InputRequiredResult | None:
     """The client's roots, requested at every call, since they change; None where it names none.
 
-    Clients of 2026-07-28 on are asked by a result that requires input, older ones by a request of ours.
+    Clients of 2026-07-28 on learn of the request from a result that requires input, older ones from a message.
     """
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.roots is None:
         return None
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        response = (params.input_responses or {}).get(ROOTS)
-        if response is None:
+        reply = (params.input_responses or {}).get(ROOTS)
+        if reply is None:
             return types.InputRequiredResult(input_requests={ROOTS: types.ListRootsRequest()})
-        return [str(root.uri) for root in response.roots] if isinstance(response, types.ListRootsResult) else None
-    try:
-        result = await context.session.send_request(
-            types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS,
-            metadata=ServerMessageMetadata(related_request_id=context.request_id),
-        )  # fmt: skip
-    except (MCPError, TimeoutError) as error:
-        log.warning("the client does not list its roots: %s", error)
-        return None
-    return [str(root.uri) for root in result.roots]
+    else:
+        try:
+            reply = await context.session.send_request(
+                types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS,
+                metadata=ServerMessageMetadata(related_request_id=context.request_id),
+            )  # fmt: skip
+        except (MCPError, TimeoutError) as error:
+            log.warning("the client does not list its roots: %s", error)
+            return None
+    return [str(root.uri) for root in reply.roots] if isinstance(reply, types.ListRootsResult) else None
 
 
 def _call(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -116,33 +114,26 @@ def _result(page: Page, *, error: bool = False) -> types.CallToolResult:
 
 
 def serve_stdio(settings: Settings) -> None:
-    """Serve one client over stdin and stdout until stdin ends. stdout carries the protocol only, logs are on stderr."""
+    """Serve one client over stdin and stdout until stdin ends. stdout carries the protocol only, logs are on stderr.
+
+    On SIGINT and SIGTERM jobs end and so does the process, at once: the thread that reads stdin cannot be woken.
+    """
     _log_to_stderr()
     projects = Projects(settings)
+
+    def stop(number: int, frame: object) -> None:
+        projects.close()
+        os._exit(128 + number)
 
     async def run() -> None:
         server = create_server(projects)
         async with stdio_server() as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
-    with closing(projects), _exit_on_signal(projects):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    with closing(projects):
         anyio.run(run)
-
-
-@contextmanager
-def _exit_on_signal(projects: Projects) -> Iterator[None]:
-    """On SIGINT and SIGTERM jobs end and so does this process, at once: the thread that reads stdin cannot be woken."""
-
-    def stop(number: int, frame: object) -> None:
-        projects.close()
-        os._exit(128 + number)
-
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:
@@ -164,7 +155,7 @@ def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[
             max_request_body_size=MAX_BODY,
         )
         say(f"ncs: MCP at http://{LOOPBACK}:{port}{PATH}")
-        run(_with_token(app, token), listening, log_config=None, timeout_graceful_shutdown=GRACE_SECONDS)
+        run(_with_token(app, token), listening, grace=GRACE_SECONDS)
     say("ncs: stopped")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,15 +15,21 @@ from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.content import Content
+from textual.highlight import highlight
 from textual.widgets import Footer, Input, OptionList, Static
 
-from ncs.console import visible
+from ncs.answer import Answer, ask
+from ncs.console import count, visible
 from ncs.errors import NcsError
+from ncs.search.explain import query_lines, reasons_lines
+from ncs.search.highlight import has_file_lines, marks, name_marks
+from ncs.search.locate_source import SourceLocator
+from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
-from ncs.serve.terminal import light_background
-from ncs.serve.tui import render
-from ncs.serve.tui.search import Searcher
+from ncs.serve.live_index import LiveIndex
+from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
+HITS = 20
 DEBOUNCE = 0.12
 """Seconds without a key before a search."""
 MAX_QUERY = 1000
@@ -29,6 +37,52 @@ MAX_QUERY = 1000
 WIDE = 120
 """Columns from which on code is shown beside the hits."""
 HINT = "what the function does, or its name"
+MARK = "bold underline $text-warning"
+MAX_LINES, MAX_COLUMNS = 400, 400
+"""Of code that is shown: a megabyte in one line must not block the keys."""
+_SPACES = re.compile(r"[^\S\n ]")
+
+
+class Searcher:
+    """One index, one query at a time; an update of the index counts from the next query on."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises what Index.load raises."""
+        self._live = LiveIndex(folder.name, folder)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ncs-search")
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return self._live.documents
+
+    async def search(self, text: str, *, explain: bool = False) -> Answer:
+        """The answer; a query that is canceled before its turn never runs. Raises what `ask` raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._search, text, explain)
+
+    def _search(self, text: str, explain: bool) -> Answer:
+        self._live.refresh()
+        with self._live.acquire() as index:
+            return ask(index, text, HITS, ranker=DEFAULT_RANKER, explain=explain)
+
+    def locator(self) -> SourceLocator:
+        """The files of the snapshot that answers."""
+        with self._live.acquire() as index:
+            return SourceLocator(index.snapshot)
+
+    def place(self, hit: Mapping[str, Any]) -> str:
+        """path:line of a hit, to paste: of its file where there is one, else repository/path."""
+        current = self.locator().locate(hit)
+        if current is None:
+            return f"{hit['repository']}/{hit['path']}:{hit['start_line']}"
+        here = Path.cwd()
+        path = current.path.relative_to(here) if current.path.is_relative_to(here) else current.path
+        return f"{path}:{current.line}"
+
+    def close(self) -> None:
+        """Wait for the query that runs, and close the index."""
+        self._thread.shutdown(cancel_futures=True)
+        self._live.close()
 
 
 class SearchApp(App[None]):
@@ -79,7 +133,7 @@ class SearchApp(App[None]):
         self._say(self._welcome())
 
     def _welcome(self) -> str:
-        return f"{self._searcher.documents:,} documents; hits appear as you type"
+        return f"{count(self._searcher.documents, 'document')}; hits appear as you type"
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
@@ -101,15 +155,14 @@ class SearchApp(App[None]):
             self._say(str(error))
             return
         self._show(answer, selected)
-        n = len(answer["hits"])
-        count = f"{n} hit{'' if n == 1 else 's'}: confidence, name, place" if n else ""
-        self._say("; ".join(filter(None, (count, *answer["notes"]))))
+        hits = f"{count(len(answer['hits']), 'hit')}: confidence, name, place" if answer["hits"] else ""
+        self._say("; ".join(filter(None, (hits, *answer["notes"]))))
 
     def _show(self, answer: Mapping[str, Any], selected: str | None) -> None:
         """These hits, with this one selected, or else the first."""
         self._answer = answer
         hits = self.query_one("#hits", OptionList)
-        hits.set_options([render.row(hit) for hit in answer["hits"]])
+        hits.set_options([_row(hit) for hit in answer["hits"]])
         ids = [hit["id"] for hit in answer["hits"]]
         hits.highlighted = (ids.index(selected) if selected in ids else 0) if ids else None
         self._preview()
@@ -122,12 +175,12 @@ class SearchApp(App[None]):
             about.update("")
             code.update("")
             return
-        about.update(render.about(hit))
+        about.update(_about(hit))
         preview = self.query_one("#preview", VerticalScroll)
         if self._explaining and "explanation" in hit:
-            code.update(render.explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
+            code.update(_explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
         else:
-            code.update(render.code(hit, self._answer["query"]))
+            code.update(_code(hit, self._answer["query"]))
         preview.scroll_home(animate=False)
 
     @property
@@ -183,6 +236,56 @@ class SearchApp(App[None]):
 
     def _say(self, line: str) -> None:
         self.query_one("#status", Static).update(Content(visible(" ".join(line.split()))))
+
+
+def _row(hit: Mapping[str, Any]) -> Content:
+    """One hit in one line: confidence, name, place."""
+    confidence = "    " if hit["confidence"] is None else f"{hit['confidence']:.2f}"
+    return Content.assemble((confidence, "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-muted"))
+
+
+def _about(hit: Mapping[str, Any]) -> Content:
+    """The lines above the code: its place, the words matched, its copies."""
+    matched = f"matched: {', '.join(hit['matched'])}" if hit["matched"] else ""
+    more = "; ".join(filter(None, (matched, copies_line(hit))))
+    return Content.assemble((place(hit), "$text-success"), ("  " + visible(more) if more else "", "$text-muted"))
+
+
+def _code(hit: Mapping[str, Any], query: str) -> Content:
+    """The code with line numbers and highlighting, the words of the query marked."""
+    if not hit["code"]:
+        return Content("the index stores no code; build it without --no-store-code")
+    text, n_hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
+    highlighted = highlight(text, language=hit["language"], tab_size=TAB)
+    for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, query))):
+        for start, end in places:
+            highlighted = highlighted.stylize(style, start, end)
+    lines = highlighted.split("\n", allow_blank=True)
+    width = len(str(hit["start_line"] + len(lines)))
+    numbers = [str(hit["start_line"] + i) if has_file_lines(hit) else "" for i in range(len(lines))]
+    rows = [
+        Content.assemble((f"{number:>{width}} ", "$text-muted"), line)
+        for number, line in zip(numbers, lines, strict=True)
+    ]
+    return Content("\n").join(
+        [*rows, Content.styled(f"... {n_hidden} more lines", "$text-muted")] if n_hidden else rows
+    )
+
+
+def _truncate(text: str) -> tuple[str, int]:
+    """The first lines, each cut where it is far wider than a terminal; and how many lines are left out.
+
+    Only newlines end lines: other separators (form feeds, U+2028) become spaces, one for one.
+    """
+    lines = text.split("\n")
+    excerpt = [line if len(line) <= MAX_COLUMNS else line[: MAX_COLUMNS - 1] + "…" for line in lines[:MAX_LINES]]
+    return _SPACES.sub(" ", "\n".join(excerpt)), len(lines) - len(excerpt)
+
+
+def _explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) -> Content:
+    """The analysis of the query, and the reasons for this hit's score."""
+    lines = [*query_lines(answer, width), "", *reasons_lines(hit["explanation"], width, 0)]
+    return Content(visible("\n".join(lines)))
 
 
 def run(folder: Path) -> None:

@@ -1,1 +1,0 @@
-"""Automatic judges of whether a function answers a question."""

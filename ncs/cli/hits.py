@@ -1,0 +1,246 @@
+"""Hits on stdout: as plain text, in color on a terminal, as JSON, or as lines for editors (vimgrep)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from ncs.console import is_fancy, rich_console, say, show_json, visible
+from ncs.errors import BadInput
+from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
+from ncs.serve.terminal import (
+    MARK,
+    NAME_MARK,
+    TAB,
+    copies_line,
+    explained_names,
+    heading,
+    light_background,
+    place,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from ncs.answer import Answer
+    from ncs.search.locate_source import SourceLocator
+    from ncs.storage.snapshot import Snapshot
+
+Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+PLAIN_WIDTH = 80
+"""Columns of explanations where stdout is not a terminal."""
+NAME_LINES = 12
+"""Lines of a function in which its name is looked for."""
+BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
+"""The beginnings of lines that precede a definition."""
+
+
+def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = False) -> str:
+    """The format of --format, --json or --jsonl, else a table on a terminal and plain text elsewhere.
+
+    Raises BadInput for an unknown one, and for two at once.
+    """
+    options = {f"--format {name}": name, "--json": "json" if as_json else None, "--jsonl": "jsonl" if jsonl else None}
+    requested = {option: form for option, form in options.items() if form}
+    if unknown := [form for form in requested.values() if form not in FORMATS]:
+        raise BadInput(f"unknown format {unknown[0]!r}; choose from {', '.join(FORMATS)}")
+    if len(set(requested.values())) > 1:
+        first, *_, last = requested
+        raise BadInput(f"{first} and {last} cannot be used together")
+    return next(iter(requested.values()), "table" if is_fancy(sys.stdout) else "plain")
+
+
+def show(
+    answer: Answer, form: str, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False,
+    quiet: bool = False,
+) -> int:  # fmt: skip
+    """Print the hits; how many were printed. code=False: names and places only. all_lines: no excerpts."""
+    if form == "json":
+        show_json(answer)
+    elif form == "jsonl":
+        for hit in answer["hits"]:
+            show_json(hit, indent=None)
+    elif form == "vimgrep":
+        return show_vimgrep(answer, snapshot, quiet=quiet)
+    elif form == "plain":
+        show_plain(answer, code=code, all_lines=all_lines)
+    else:
+        show_table(answer, snapshot, code=code, all_lines=all_lines)
+    return len(answer["hits"])
+
+
+def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
+    """Text for pipes and files: no colors, nothing cut to a width."""
+    if "explanation" in answer:
+        from ncs.search.explain import query_lines, reasons_lines
+
+        print("\n".join([*query_lines(answer, PLAIN_WIDTH), ""]))
+    for hit in answer["hits"]:
+        print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
+        if line := copies_line(hit):
+            print(f"   {line}")
+        for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
+            print(visible(line))
+        if code and hit["code"]:
+            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), answer, all_lines)
+            lines = excerpt.code.split("\n")
+            for i, numbered in enumerate(excerpt.runs):
+                if i:
+                    print("      ...")
+                for number, at in numbered:
+                    print(f"{number:>6}  {lines[at]}".rstrip())
+            if excerpt.rest:
+                print(f"      ... {excerpt.rest}")
+            print()
+
+
+class _Excerpt:
+    """The lines of a hit's code that matter."""
+
+    def __init__(self, hit: Mapping[str, Any], code: str, answer: Answer, all_lines: bool) -> None:
+        """answer: its words, or the names in the function of the query, are what to mark."""
+        self.code = code
+        self.words, self.names = (
+            marks(code, answer.get("marked", answer["query"])),
+            name_marks(code, explained_names(hit)),
+        )
+        lines = code.count("\n") + 1
+        ranges = [(0, lines)] if all_lines else excerpt(lines, marked_lines(code, [*self.words, *self.names]))
+        numbered = has_file_lines(hit)
+        self.runs = [
+            [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
+        ]
+        """Adjacent lines with their number in the file."""
+        remaining = lines - ranges[-1][1]
+        self.rest = f"{remaining} more line{'' if remaining == 1 else 's'}" if remaining else ""
+
+
+def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False) -> None:
+    """Print hits on a terminal: colored, at its width, with places as links and long lines of code cut."""
+    from socket import gethostname
+
+    from rich.text import Text
+
+    from ncs.search.locate_source import SourceLocator
+
+    console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
+    if "explanation" in answer:
+        from ncs.search.explain import query_lines, reasons_lines
+
+        console.print(Text("\n".join(query_lines(answer, console.width)), "dim"), end="\n\n")
+    for hit in answer["hits"]:
+        path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
+        _print_header(console, hit, link_to(path, hit["start_line"], host) if path else None)
+        if "explanation" in hit:
+            console.print(Text(visible("\n".join(reasons_lines(hit["explanation"], console.width))), "dim"))
+        if code and hit["code"]:
+            _print_code(console, hit, answer, all_lines)
+        console.print()
+
+
+def link_to(path: Path, line: int, host: str) -> str:
+    """file://host/path#line: a link that terminals open (OSC 8).
+
+    >>> link_to(Path("/src/a b.py"), 7, "pc")
+    'file://pc/src/a%20b.py#7'
+    """
+    return f"{path.as_uri().replace('file://', f'file://{host}', 1)}#{line}"
+
+
+def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
+    """Rank, name and confidence; the place; the words matched; copies."""
+    from rich.style import Style
+    from rich.text import Text
+
+    head = Text()
+    head.append(f"{hit['rank']:>2}  ", "bold")
+    head.append(heading(hit), "bold blue" if light_background() else "bold cyan")
+    confidence = hit["confidence"]
+    head.append(f"  {hit['score']:.4f}" if confidence is None else f"  confidence {confidence:.2f}", "dim")
+    console.print(head, overflow="fold")
+    console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
+    if hit["matched"] and "explanation" not in hit:
+        console.print(Text(f"    matched: {', '.join(hit['matched'])}", "dim"), overflow="fold")
+    if line := copies_line(hit):
+        console.print(Text(f"    {line}", "dim"), overflow="fold")
+
+
+def _print_code(console: Console, hit: Mapping[str, Any], answer: Answer, all_lines: bool) -> None:
+    """The lines that matter, with their numbers and marked words; long lines are cut, not wrapped."""
+    from rich.style import Style
+    from rich.text import Text
+
+    excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")).expandtabs(TAB), answer, all_lines)
+    lines = _highlight(excerpt, hit["language"])
+    width = len(str(hit["start_line"] + len(lines))) if has_file_lines(hit) else 0
+    for i, numbered in enumerate(excerpt.runs):
+        if i:
+            console.print(Text(f"    {'':>{width}} ⋮", "dim"))
+        for number, at in numbered:
+            row = Text(f"    {number:>{width}} ", "dim", no_wrap=True, overflow="ellipsis")
+            lines[at].style = Style(dim=False)  # the number's style would apply to it, too
+            console.print(row.append_text(lines[at]), no_wrap=True, overflow="ellipsis")
+    if excerpt.rest:
+        console.print(Text(f"    {'':>{width}} ⋮ {excerpt.rest}", "dim"))
+
+
+def _highlight(excerpt: _Excerpt, language: str) -> list[Text]:
+    """All lines of the code in the colors of the terminal's own palette, with marked words."""
+    from rich.syntax import Syntax
+
+    theme = "ansi_light" if light_background() else "ansi_dark"
+    colored: Text = Syntax("", language, theme=theme, background_color="default").highlight(excerpt.code)
+    colored.right_crop(max(0, len(colored.plain) - len(excerpt.code)))  # the highlighter appends a newline
+    for style, ranges in ((NAME_MARK, excerpt.names), (MARK, excerpt.words)):
+        for start, end in ranges:
+            colored.stylize(style, start, end)
+    return list(colored.split("\n", allow_blank=True))
+
+
+def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
+    """A line per hit whose file exists; how many. The others are counted on stderr."""
+    from ncs.search.locate_source import SourceLocator
+
+    locator = SourceLocator(snapshot)
+    lines = [line for hit in answer["hits"] if (line := vimgrep_line(hit, locator)) is not None]
+    for line in lines:
+        print(line)
+    if (omitted := len(answer["hits"]) - len(lines)) and not quiet:
+        hits = "1 hit is" if omitted == 1 else f"{omitted} hits are"
+        say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
+    return len(lines)
+
+
+def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
+    """path:line:column:text of a hit's name; the path is relative below the working directory, columns count bytes.
+
+    None where there is no file, and where its name would break the line.
+    """
+    source = locator.locate(hit)
+    if source is None or "\n" in str(source.path):
+        return None
+    path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
+    below, at = name_position(source.lines, hit["name"])
+    text = source.lines[below]
+    return f"{path}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
+
+
+def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:
+    """Line and column, from 0, of a name in its definition, not in a decorator or comment before it; else the start.
+
+    >>> name_position(['@of("dock")', "  def dock():"], "dock")
+    (1, 6)
+    >>> name_position(["  {"], "")
+    (0, 2)
+    """
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for number, line in enumerate(lines[:NAME_LINES] if name else ()):
+        if not line.lstrip().startswith(BEFORE_NAME) and (match := word.search(line)):
+            return number, match.start()
+    return 0, len(lines[0]) - len(lines[0].lstrip())

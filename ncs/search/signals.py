@@ -1,0 +1,417 @@
+"""Signals and factors of the default ranker, computed for its candidates only.
+
+Consensus: good answers to a how-to query share an idiom. Take the first POOL candidates, weighted by their score. For
+each name a that they use (called functions, types, constants):
+
+    lift(a)      = sum of weights of documents using a / sum of weights * log((N + 1) / (df(a) + 1)) * log(1 + R(a))
+    consensus(d) = sum of lift(a) over the names of d among the strongest / sum of lift over the strongest
+
+R(a) is the number of repositories among those documents that use a. Only a name used by many projects is an idiom, so
+the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0.
+
+File: it helps inside one project, where queries ask for places; over many projects it would lift whole folders named
+like the query. Its weight is 1 / the effective number of repositories among the candidates.
+
+Proximity: for every two words that follow each other in the query, weighted by their idf, whether a document's code has
+both within WINDOW words of each other, in any order; its fields are read one after the other, so a name is beside its
+class. Comments and literals are left out. Only the best candidates are read, as postings hold no positions.
+
+Several depend on `inside`, 1 / the effective number of repositories among the candidates. Inside one project (1) people
+ask for the one place, however short, and an outline or a symbol may be it; over many they ask how something is done.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncs.storage.arrays import distinct
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
+from ncs.text.stems import Stems, stem_all
+from ncs.text.tokens import STOP_WORDS
+from ncs.types import FIELDS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.search.question import Intent
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.names import Definitions, NameUses, Uses
+    from ncs.storage.words import WordReader
+    from ncs.types import Field
+
+    Scores = NDArray[np.float64]
+    Rows = NDArray[np.int64]
+
+POOL = 200
+"""Candidates whose names are counted; 100 and 400 are no better."""
+STRONGEST = 25
+LEADING = 5
+HALF, STEEPNESS = 6.0, 2.0
+"""The gate is .5 if the leading names are used by HALF repositories each, on average."""
+NEIGHBORS = 100
+"""Candidates whose file and repository count as evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """Names shared by the best candidates: ids int64 and lifts float64, strongest first; support: mean number of
+    repositories that use each leading name.
+    """
+
+    names: NDArray[np.int64]
+    lifts: Scores
+    support: float
+
+    @property
+    def gate(self) -> float:
+        """The weight by support in repositories, 0 to 1; 0 for one repository."""
+        if self.support <= 1:
+            return 0.0
+        return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
+
+    def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
+        """The share of the lifts of each row's names, 0 to 1, [len(rows)]."""
+        total = float(self.lifts.sum())  # strongest first, independent of ids
+        if total <= 0:
+            return np.zeros(len(rows))
+        ids, lengths = uses.of(rows)
+        order = np.argsort(self.names)
+        names, lifts = self.names[order], self.lifts[order]
+        at = np.minimum(np.searchsorted(names, ids), len(names) - 1)
+        owners = np.repeat(np.arange(len(rows)), lengths)
+        return np.bincount(owners, np.where(names[at] == ids, lifts[at], 0.0), minlength=len(rows)) / total
+
+
+def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
+    """The consensus of the first POOL rows. rows: best first. weights: of each row, not negative; if all are 0 there
+    is no consensus. repositories: of each row.
+    """
+    rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
+    ids, lengths = uses.of(rows)
+    names = distinct(ids.astype(np.int64))
+    if not len(names) or not weights.any():
+        return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
+    numbers = np.searchsorted(names, ids)
+    shares = np.bincount(numbers, np.repeat(weights, lengths)) / weights.sum()
+    owners = np.repeat(repositories.astype(np.int64), lengths)
+    pairs = distinct(numbers * (int(owners.max()) + 1) + owners)
+    support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
+    rarity = np.log((len(uses) + 1) / (uses.documents[names] + 1))
+    lifts = shares * rarity * np.log1p(support)
+    order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
+    return Consensus(names[order], lifts[order], float(support[order][:LEADING].mean()))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Evidence from all candidates. pool: the rows that vote; inside: 1 / effective number of repositories, 1 for one
+    project.
+    """
+
+    consensus: Consensus
+    pool: Rows
+    inside: float
+
+
+def gather_evidence(facts: DocumentFacts, rows: Rows, base: Scores) -> Evidence:
+    """Gather evidence from the candidates, best first; base: their scores by words and meaning."""
+    weights = base / max(float(base[0]), 1e-9)
+    owners = facts.file_roles.repositories_of(rows)
+    repositories = effective_number(owners[:NEIGHBORS], weights[:NEIGHBORS])
+    return Evidence(agree(facts.uses, owners, rows, weights), rows[:POOL], 1 / repositories)
+
+
+def effective_number(owners: NDArray[np.int32], weights: Scores) -> float:
+    """The inverse Simpson index of the owners' weights: 1 for one owner, n for n that weigh the same.
+
+    >>> effective_number(np.array([0, 0, 3, 4]), np.array([0.5, 0.5, 1, 1]))
+    3.0
+    """
+    shares = np.bincount(owners, weights)
+    total = float(shares.sum())
+    return max(1.0, total**2 / float((shares**2).sum())) if total > 0 else 1.0
+
+
+def file_support(files: NDArray[np.int64], base: Scores) -> Scores:
+    """The total score of the best candidates in each row's file, relative to the best file, [len(files)]; 0 for files
+    without a name. Rows are in the order of candidates, best first.
+    """
+    names = distinct(files)
+    numbers = np.searchsorted(names, files)
+    weights = base / max(float(base[0]), 1e-9)
+    sums = np.bincount(numbers, np.where(np.arange(len(files)) < NEIGHBORS, weights, 0.0) * (files >= 0))
+    best = float(sums.max(initial=0))
+    support: Scores = sums[numbers] / best if best > 0 else np.zeros(len(files))
+    return support
+
+
+DIRECTION = 3.0
+"""Added for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
+TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})
+_OPPOSITES = """
+show hide, open close, start stop, begin end, encode decode, encrypt decrypt, serialize deserialize, lock unlock,
+enable disable, add remove, insert delete, push pop, read write, load save, get set, connect disconnect, attach detach,
+bind unbind, register unregister, subscribe unsubscribe, expand collapse, zip unzip, compress decompress, pack unpack,
+mute unmute, increase decrease, increment decrement, first last, min max, upper lower, import export, upload download,
+send receive, acquire release, play pause, login logout, mount unmount, install uninstall, marshal unmarshal
+"""
+_PAIRS = [stem_all(pair.split()) for pair in _OPPOSITES.replace("\n", " ").split(",")]
+OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, reversed(pair))}
+"""Stem -> the stem of its opposite."""
+
+
+def name_overlap(table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float]) -> Scores:
+    """sqrt(recall) * precision of each row's name, 0 to 1, [len(rows)].
+
+    recall: the share of the query's idf that the name has; precision: the share of the name that is in the query.
+    `hideSoftKeyboard` is all of "hide soft keyboard"; `hide` is a part, and so is `hideSoftKeyboardWhenScrolled`.
+    """
+    ids, offsets = table.select_rows(("name",), rows)
+    total = sum(idf.values())
+    if not total or not len(ids):
+        return np.zeros(len(rows))
+    shared, terms = _find_terms(stems, ids, idf)
+    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))[shared]
+    precision = np.bincount(owners, minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
+    # recall counts each word once; it is summed in the order of the name, independent of ids
+    words = owners * np.int64(len(table.vocabulary)) + ids[shared]
+    order = np.argsort(words, kind="stable")
+    first = np.sort(order[np.diff(words[order], prepend=-1) > 0])
+    weights = np.array(list(idf.values()))[terms[first]]
+    recall = np.minimum(np.bincount(owners[first], weights, minlength=len(rows)) / total, 1.0)
+    result: Scores = np.sqrt(recall) * precision
+    return result
+
+
+def _find_terms(
+    stems: Stems, ids: NDArray[np.int32], terms: Iterable[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of the words have one of these stems: positions, ascending; the number of the term of each."""
+    term_stems = stems.of_stems(terms)
+    order = np.argsort(term_stems)
+    numbers = stems.numbers(ids)
+    nearest = np.minimum(np.searchsorted(term_stems[order], numbers), len(order) - 1)
+    at = np.flatnonzero(term_stems[order][nearest] == numbers)
+    return at, order[nearest[at]]
+
+
+def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
+    """(source, target) stems of the conversions in a query.
+
+    >>> directions("how to convert an int to a string".split()), directions("string from int".split())
+    ([('int', 'string')], [('int', 'string')])
+    >>> directions("how to sort".split())
+    []
+    """
+    pairs = []
+    for at, each in enumerate(tokens):
+        before = next((word for word in reversed(tokens[:at]) if word not in STOP_WORDS), None)
+        after = next((word for word in tokens[at + 1 :] if word not in STOP_WORDS), None)
+        if not (before and after) or tokens[at - 1] in STOP_WORDS:  # "how to" is no direction
+            continue
+        if each in TO:
+            pairs.append((before, after))
+        elif each == "from":
+            pairs.append((after, before))
+    sources = stem_all(source for source, _ in pairs)
+    return list(zip(sources, stem_all(target for _, target in pairs), strict=True))
+
+
+def name_direction(table: WordReader, stems: Stems, rows: Rows, tokens: Sequence[str]) -> Scores:
+    """1 if a row's name has the query's direction, -1 for the reverse or an opposite, else 0.
+
+    Words and embeddings cannot tell `intToString` from `stringToInt`, or `show` from `hide`; a name can: `x to y` and
+    `y from x` are one direction. An opposite counts where the name has it and not the query's own word.
+    """
+    pairs = directions(tokens)
+    query = set(stem_all(tokens))
+    against = {OPPOSITES[stem] for stem in query if stem in OPPOSITES} - query
+    result = np.zeros(len(rows))
+    if not pairs and not against:
+        return result
+    ids, offsets = table.select_rows(("name",), rows)
+    directional = np.isin(stems.numbers(ids), stems.of_stems(against.union(*pairs)))
+    for at in distinct(np.searchsorted(offsets, np.flatnonzero(directional), side="right") - 1).tolist():
+        words = [table.vocabulary.word(int(id)) for id in ids[offsets[at] : offsets[at + 1]]]
+        name = stem_all(words)
+        if any(stem in against and OPPOSITES[stem] not in name for stem in name):
+            result[at] = -1
+        for source, target in pairs:
+            result[at] = _direction(name, words, source, target) or result[at]
+    return result
+
+
+def _direction(name: Sequence[str], words: Sequence[str], source: str, target: str) -> int:
+    """1 for a name of this direction, -1 for the reverse, else 0; words: of the name, not stemmed."""
+    for at in range(1, len(name) - 1):
+        if words[at] in TO or words[at] in FROM:
+            around = (name[at - 1], name[at + 1]) if words[at] in TO else (name[at + 1], name[at - 1])
+            if around == (source, target):
+                return 1
+            if around == (target, source):
+                return -1
+    return 0
+
+
+def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
+    """The degree to which each row defines a symbol of the query, [len(rows)].
+
+    In a sentence a symbol asks for its definition inside one project only: over many projects `how to restart an
+    Activity` asks for no class of that name.
+    """
+    result = np.zeros(len(rows))
+    order = np.argsort(rows)
+    for symbol in intent.symbols:
+        defining, weights = symbols.match(symbol)
+        at = np.minimum(np.searchsorted(rows[order], defining), len(rows) - 1)
+        here = rows[order][at] == defining
+        scores = weights[here] * (1.0 if intent.kind == "symbol" else inside)
+        result[order[at[here]]] = np.maximum(result[order[at[here]]], scores)
+    return result
+
+
+WINDOW = 4
+"""Window of proximity in words; 2 and 8 are no better."""
+DEPTH = 150
+"""Candidates whose words are read for proximity; 400 are no better."""
+NEAR_FIELDS: tuple[Field, ...] = ("name", "scope", "calls", "enums", "identifiers", "types", "parameters")
+
+
+def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str], idf: Mapping[str, float]) -> Scores:
+    """The share of the query's pairs that each row has near each other, 0 to 1, [len(rows)]; rows: best first.
+
+    words: stems of the query, in its order; idf: of each.
+    """
+    result, terms = np.zeros(len(rows)), list(dict.fromkeys(words))
+    pairs = {(min(a, b), max(a, b)) for a, b in pairwise(map(terms.index, words)) if a != b}
+    if not pairs:
+        return result
+    ids, offsets = table.select_rows(NEAR_FIELDS, rows[:DEPTH])
+    at, term = _find_terms(stems, ids, terms)
+    owners = np.searchsorted(offsets, at, side="right") - 1
+    near = np.zeros((min(len(rows), DEPTH), len(terms), len(terms)), np.bool_)
+    for step in range(1, WINDOW + 1):  # near: fewer than WINDOW words in between
+        close = (at[step:] - at[:-step] <= WINDOW) & (owners[step:] == owners[:-step])
+        near[owners[step:][close], term[step:][close], term[:-step][close]] = True
+    weights = {(a, b): idf[terms[a]] + idf[terms[b]] for a, b in pairs}
+    total = sum(weights.values())
+    for (a, b), weight in weights.items():
+        result[: len(near)] += weight / total * (near[:, a, b] | near[:, b, a]) if total else 0.0
+    return result
+
+
+ROLE = 0.5
+"""Factor of tests, examples and the like; .3 and .7 are no better."""
+OUTLINE = 0.5
+BODY, THIN = 0.7, 12
+"""The factor of a body of at most THIN words over many projects: a getter, a delegate, an empty method. 6 words reach
+none of these, 20 and more reach what answers."""
+UNFINISHED = 0.5
+"""The factor of such a body that says it is not implemented."""
+IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
+_PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
+_NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
+_FORMATS = "yaml toml ini json xml css scss makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins"
+ASKS_FOR = {
+    TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),
+    EXAMPLE: frozenset({"example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "tutorial"}),
+    ASIDE: frozenset({"stub", "stubs", "generated", "vendor", "vendored", "compat", "compatibility"}),
+    # not `configuration` or `build`: code that reads a configuration is asked for in these words
+    SETTINGS: frozenset(f"{_FORMATS} stylesheet pipeline workflow deploy deployment".split()),
+}
+"""Role of a file -> query words that ask for it."""
+
+
+def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:
+    """1 for the product itself and for roles that the query's words ask for, else the factor; [len(roles)].
+
+    >>> role_factors(np.array([0, 1, 2], np.int8), ["test", "client"]).tolist()
+    [1.0, 1.0, 0.5]
+    """
+    by_role = np.full(max(SOURCE, *ASKS_FOR) + 1, float(factor))
+    by_role[SOURCE] = 1
+    for role, triggers in ASKS_FOR.items():
+        if not triggers.isdisjoint(words):
+            by_role[role] = 1
+    return by_role[roles]
+
+
+def thin_bodies(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
+    """Mask of the rows with at most THIN words in their bodies."""
+    lengths = table.lengths(rows)[:, [FIELDS.index(field) for field in IN_BODY]]
+    return np.asarray(lengths.sum(axis=1) <= THIN)
+
+
+def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: float = BODY) -> Scores:
+    """The factor of functions with thin bodies, [len(thin)]. name: overlap of each name with the query.
+
+    The nearer a name is to the whole query, the more a short function is just what was asked for: `hideSoftKeyboard`
+    may be one line.
+    """
+    return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(name, 0.0, 1.0)), 1.0)
+
+
+def quality_factors(
+    table: WordReader, stems: Stems, rows: Rows, thin: NDArray[np.bool_], factor: float = UNFINISHED
+) -> Scores:
+    """The factor of thin functions that are not implemented, [len(rows)]: they raise `NotImplementedError`, throw
+    `UnsupportedOperationException` or say so.
+    """
+    at = np.flatnonzero(thin)
+    ids, offsets = table.select_rows((*IN_BODY, "types"), rows[at])
+    numbers, owners = stems.numbers(ids), np.repeat(np.arange(len(at)), np.diff(offsets))
+    result = np.ones(len(rows))
+    for phrase in _NOT_IMPLEMENTED:
+        each = [np.bincount(owners[numbers == one], minlength=len(at)) > 0 for one in stems.of_stems(phrase)]
+        result[at[np.logical_and.reduce(each)]] = factor
+    return result
+
+
+SATURATION = 0.5
+
+
+def saturated(
+    scores: Scores,
+    files: NDArray[np.int64],
+    k: int,
+    *,
+    factor: float = SATURATION,
+    clusters: NDArray[np.integer[Any]] | None = None,
+) -> list[tuple[int, float]]:
+    """The best k positions and their scores; the n-th further one of a file has factor**n of its score.
+
+    scores: in any order, not negative. files: a number for each; a negative one is of no file. Greedy, best first,
+    ties by position. clusters: of near duplicates, negative for none; only the first of each is taken.
+
+    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3)
+    [(0, 1.0), (2, 0.6), (1, 0.45)]
+    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
+    [(0, 1.0), (2, 0.6)]
+    """
+    queues: dict[int, list[int]] = {}  # positions of each file, the best last
+    for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
+        queues.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
+    count = dict.fromkeys(queues, 0)
+    queue = [(-float(scores[positions[-1]]), positions[-1], file) for file, positions in queues.items()]
+    heapq.heapify(queue)
+    best: list[tuple[int, float]] = []
+    clusters_taken: set[int] = set()
+    while queue and len(best) < k:
+        key, at, file = heapq.heappop(queue)
+        queues[file].pop()
+        cluster = -1 if clusters is None else int(clusters[at])
+        if cluster not in clusters_taken:
+            best.append((at, -key))
+            count[file] += 1
+        if cluster >= 0:
+            clusters_taken.add(cluster)
+        if queues[file]:
+            following = queues[file][-1]
+            heapq.heappush(queue, (-float(scores[following]) * factor ** count[file], following, file))
+    return best

@@ -1,1 +1,0 @@
-"""The signals and factors of the default ranker: pure functions over rows and what the index knows of them."""

@@ -1,0 +1,260 @@
+"""The names each document uses and defines, and how query symbols such as `View.setPadding` match definitions."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+from ncs.storage.arrays import ArrayTable, gather_several, offsets_of, values_of
+from ncs.storage.words import WordTable, batch_words
+from ncs.text.tokens import tokenize
+from ncs.text.vocabulary import Vocabulary, merge
+from ncs.types import Document, Field
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Mask
+
+    Rows = NDArray[np.int64]
+    BatchUses = tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]
+
+USES, DEFINITIONS = "uses", "definitions"
+"""Folders of a segment."""
+USED: tuple[Field, ...] = ("calls", "types", "enums")
+LONGEST = 80  # characters; longer names are generated
+SHORT = 3
+"""Shorter names are not matched as prefixes."""
+MOST = 2_000
+"""At most so many definitions of one name are compared."""
+
+EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
+"""Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""
+UNCERTAIN = 0.3
+"""Factor of a symbol recognized by a capital letter only."""
+QUALIFIED = 0.25
+"""Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
+
+
+@dataclass(frozen=True, slots=True)
+class NameUses(ArrayTable):
+    """The distinct names of each document: ids int32 [n_uses] and offsets int64 [n_documents + 1] into `names`;
+    documents int32 [len(names)]: how many use each. On disk in `<segment>/uses/`.
+    """
+
+    names: Vocabulary
+    ids: NDArray[np.int32]
+    offsets: Rows
+    documents: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.offsets) - 1
+
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        return len(self.documents) == len(self.names) and len(self.ids) == self.offsets[-1]
+
+    def of(self, rows: Rows) -> tuple[NDArray[np.int32], Rows]:
+        """The names used by these rows, joined: ids [m], and how many each row uses [len(rows)]."""
+        return values_of(self.ids, self.offsets, rows)
+
+
+class Uses:
+    """The names that the documents of a snapshot use, in ids of one vocabulary.
+
+    names: those of the first segment, extended. documents: int32 [len(names)], how many documents use each,
+    counted in the first segment that has the name.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._firsts = snapshot.firsts
+        self._parts = [NameUses.load(segment.path / USES) for segment in snapshot.segments]
+        first, *others = self._parts
+        self.names, self._ids = merge(first.names, [part.names for part in others])
+        self.documents = first.documents
+        if others:
+            self.documents = np.concatenate([first.documents, np.zeros(len(self.names) - len(first.names), np.int32)])
+            for part, ids in zip(others, self._ids, strict=True):
+                new = ids >= len(first.names)
+                self.documents[ids[new]] = np.maximum(self.documents[ids[new]], part.documents[new])
+
+    def __len__(self) -> int:
+        """Number of documents in the first segment, where `documents` was counted."""
+        return len(self._parts[0])
+
+    def of(self, rows: Rows) -> tuple[NDArray[np.int32], Rows]:
+        """Make the table, as NameUses.of does."""
+
+        def read(number: int, local: Rows) -> tuple[NDArray[np.int32], Rows]:
+            ids, counts = self._parts[number].of(local)
+            return self._ids[number - 1][ids] if number else ids, counts
+
+        return gather_several(self._firsts, rows, read)
+
+
+def name_uses(table: WordTable) -> NameUses:
+    """Make the table from the names of documents as `batch_uses` gives them, with ids ascending in each document."""
+    owners = np.repeat(np.arange(len(table.offsets) - 1), np.diff(table.offsets))
+    ids = (np.sort((owners << 32) | table.ids) & 0xFFFFFFFF).astype(np.int32)
+    documents = np.bincount(ids, minlength=len(table.vocabulary)).astype(np.int32)
+    return NameUses(table.vocabulary, ids, table.offsets, documents)
+
+
+def batch_uses(documents: Iterable[Document]) -> BatchUses:
+    """Each document's distinct names, as `WordTableBuilder.add` takes them."""
+    return batch_words([[_names(document)] for document in documents])
+
+
+def _names(document: Document) -> list[str]:
+    distinct_names = dict.fromkeys(name for field in USED for name in document.words.get(field, ()))
+    return [name for name in distinct_names if len(name) <= LONGEST]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name in a query: `View.setPadding` has the qualifiers ("View",)."""
+
+    name: str
+    qualifiers: tuple[str, ...] = ()
+    certain: bool = True
+    """False if recognized by a capital letter only: `how to restart an Activity`."""
+
+
+def folded(name: str) -> str:
+    """A name without case and separators, equal for names that differ only in style.
+
+    >>> folded("hide_soft_keyboard"), folded("hideSoftKeyboard"), folded("__init__")
+    ('hidesoftkeyboard', 'hidesoftkeyboard', 'init')
+    """
+    return "".join(tokenize(name)) or name.lower()
+
+
+def query_symbols(text: str) -> list[Symbol]:
+    """The code names in a query: with dots, camel case, underscores or a bracket; or the only word.
+
+    >>> query_symbols("View.setPadding"), query_symbols("close the file")
+    ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
+    >>> [(symbol.name, symbol.certain) for symbol in query_symbols("where is parseJson( called by Gson")]
+    [('parseJson', True), ('Gson', False)]
+    """
+    alone = len(text.split()) == 1
+    symbols: dict[Symbol, None] = {}
+    for match in _PATH.finditer(text):
+        names = _NAME.findall(match.group())
+        called = text[match.end() : match.end() + 1] == "("
+        before = text[: match.start()].rstrip()
+        capital = names[0][0].isupper() and len(names[0]) > 1 and before != "" and not before.endswith((".", "?", "!"))
+        qualified = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
+        certain = alone or called or qualified or any(_HUMP.search(name) for name in names)
+        if certain or capital:
+            symbols[Symbol(names[-1], tuple(names[:-1]), certain)] = None
+    return list(symbols)
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionTable(ArrayTable):
+    """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
+    definition the CRC-32 of its name as spelled and of its innermost scope, folded, uint32: enough to compare.
+    On disk in `<segment>/definitions/`.
+    """
+
+    names: Vocabulary
+    rows: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    spelled: NDArray[np.uint32]
+    scopes: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> DefinitionTable:
+        """Make the table from (name, qualified name, kind) of every row; those without their own name are left out."""
+        numbers: dict[str, int] = {}  # each distinct name once: a definition takes sixteen bytes
+        rows, keys, spelled, scopes = array("i"), array("i"), array("I"), array("I")
+        for row, (name, qualified, kind) in enumerate(definitions):
+            if kind not in _NAMELESS and (key := folded(name)):
+                rows.append(row)
+                keys.append(numbers.setdefault(key, len(numbers)))
+                spelled.append(crc32(name.encode("utf-8", "replace")))
+                scopes.append(_scope(qualified))
+        names, ids = Vocabulary.numbered(numbers)
+        owners = ids[np.array(keys, np.int32)]
+        order = np.argsort(owners, kind="stable")
+        marks = (np.array(values, np.uint32)[order] for values in (spelled, scopes))
+        offsets = offsets_of(np.bincount(owners, minlength=len(names)))
+        return cls(names, np.array(rows, np.int32)[order], offsets, *marks)
+
+    def fits(self) -> bool:
+        """Whether the arrays fit each other."""
+        return len(self.offsets) == len(self.names) + 1 and len(self.rows) == self.offsets[-1]
+
+    def of_names(self, ids: range) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The definitions of names that stand side by side: rows, spellings, scopes."""
+        here = slice(int(self.offsets[ids.start]), int(self.offsets[ids.stop]))
+        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
+
+
+class Definitions:
+    """The names that the documents of a snapshot define."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._tables = [DefinitionTable.load(segment.path / DEFINITIONS) for segment in snapshot.segments]
+
+    def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
+        qualified as in the query. Prefixes are looked at only where there is no definition."""
+        rows, spellings, scopes, whole = self._definitions(folded(symbol.name))
+        spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
+        weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
+        if symbol.qualifiers:
+            weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
+        if not symbol.certain:
+            weights = weights * UNCERTAIN
+        if (mask := self._snapshot.allowed(allowed)) is not None:
+            weights, rows = weights[mask[rows]], rows[mask[rows]]
+        order = np.argsort(rows, kind="stable")
+        return rows[order], weights[order]
+
+    def _definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
+        """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
+        scopes; and whether it is the whole name."""
+        ids = [table.names.id(key) for table in self._tables]
+        rows, spellings, scopes = self._live([range(0) if id is None else range(id, id + 1) for id in ids])
+        if len(rows) or len(key) <= SHORT:
+            return rows, spellings, scopes, True
+        return *self._live([table.names.starting(key) for table in self._tables]), False
+
+    def _live(self, ids: Sequence[range]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The first MOST definitions of names, given segment by segment, without tombstones."""
+        parts = []
+        for table, first, own in zip(self._tables, self._snapshot.firsts, ids, strict=True):
+            rows, spellings, scopes = table.of_names(own)
+            parts.append((rows + first, spellings, scopes))
+        rows, spellings, scopes = (np.concatenate(each) for each in zip(*parts, strict=True))
+        live = self._snapshot.live
+        here = slice(MOST) if live is None else np.flatnonzero(live[rows])[:MOST]
+        return rows[here], spellings[here], scopes[here]
+
+
+_NAMELESS = frozenset({"initializer", "block"})
+
+
+def _scope(qualified_name: str) -> int:
+    """The CRC-32 of the innermost scope, folded; 0 for a name without one."""
+    scope = qualified_name.rpartition(".")[0].rpartition(".")[2]
+    return _folded_crc(scope) if scope else 0
+
+
+def _folded_crc(name: str) -> int:
+    return crc32(folded(name).encode("utf-8", "replace"))

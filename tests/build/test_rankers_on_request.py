@@ -1,0 +1,136 @@
+"""Rankers on request, fitted by a build or added to an index: what cannot be built changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ncs.build.pipeline import add_rankers
+from ncs.config import BuildConfig
+from ncs.errors import BadInput, IndexNotFound
+from ncs.extract import extract
+from ncs.index import Index
+from ncs.search.rankers import create_ranker, read_ranker
+from tests import corpus
+from tests.command import ncs
+from tests.heads import head
+
+SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+
+
+def built(folder: Path, *rankers: str) -> Path:
+    with Index.of(extract(SOURCE, "python"), folder, config=BuildConfig(rankers=rankers)):
+        return folder
+
+
+def answers(folder: Path, ranker: str) -> list[tuple[str, float]]:
+    with Index.load(folder, verify=True) as index:
+        return [(hit.document.name, hit.score) for hit in index.search("close the file", ranker=ranker)]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    head().save(tmp_path / "run" / "head")
+    return tmp_path / "run"
+
+
+def test_a_ranker_added_answers_as_one_that_was_built_and_the_others_stay(tmp_path: Path, trained: Path) -> None:
+    one, other = built(tmp_path / "one"), built(tmp_path / "other", f"unif:head={trained}")
+    before = answers(one, "hybrid")
+    with pytest.raises(BadInput, match="built without 'unif'"):
+        answers(one, "unif")
+    assert set(add_rankers(one, [f"unif:head={trained}", "two_field"])) == {"unif", "two_field"}
+    assert answers(one, "unif") == answers(other, "unif")
+    assert answers(one, "hybrid") == before
+    assert answers(one, "two_field")
+    with Index.load(one) as index:
+        assert index.description.config["rankers"] == [f"unif:head={trained}", "two_field"]
+        seconds = index.description.counts["seconds"]
+        assert isinstance(seconds, dict)
+        assert {"unif", "two_field", "bm25"} <= set(seconds)
+
+
+def test_a_ranker_added_again_is_made_anew(tmp_path: Path, trained: Path) -> None:
+    folder = built(tmp_path / "index", f"unif:head={trained}")
+    first = answers(folder, "unif")
+    head(seed=5).save(tmp_path / "second")
+    add_rankers(folder, [f"unif:head={tmp_path / 'second'}"])
+    assert answers(folder, "unif") != first
+    with Index.load(folder) as index:
+        assert index.description.config["rankers"] == [f"unif:head={tmp_path / 'second'}"]
+
+
+def test_an_index_stays_as_it_was_where_a_ranker_fails(tmp_path: Path, trained: Path) -> None:
+    folder = built(tmp_path / "index", f"unif:head={trained}")
+    before = files(folder)
+    wrong = tmp_path / "pairs.jsonl"
+    wrong.write_text("no JSON\n")
+    for text in (f"unif:head={tmp_path}", "unif", "bm25", "nothing", f"ncs_enhanced:pairs={wrong}"):
+        with pytest.raises(BadInput):
+            add_rankers(folder, ["two_field", text])
+        assert files(folder) == before
+    replace(head(), reads="source").save(tmp_path / "source")
+    bare = tmp_path / "bare"
+    Index.of(extract(SOURCE, "python"), bare, config=BuildConfig(store_code=False)).close()
+    before = files(bare)
+    with pytest.raises(BadInput, match="keeps no code"):  # found out when the other one is fitted
+        add_rankers(bare, ["two_field", f"unif:head={tmp_path / 'source'}"])
+    assert files(bare) == before
+    with pytest.raises(IndexNotFound):
+        add_rankers(tmp_path / "nowhere", ["two_field"])
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "no ranker called 'nonsense'; there are: bm25, ncs"),
+        ("bm25", "'bm25' is no ranker on request; these are: two_field, ncs_postrank"),
+        ("ncs_enhanced", "cannot be built without its pairs; write ncs_enhanced:pairs="),
+        ("ncs_enhanced:pairs=none.jsonl", "cannot read .*none.jsonl"),
+        ("transformers:device=cpu", "cannot be built without its model"),
+        ("two_field:k2=1", "'two_field' has no setting 'k2'; there are: k1, b"),
+        ("two_field:k1", "'k1' is no setting of a ranker; write two_field:key=value"),
+        ("two_field:b=7", "BM25 needs"),
+        ("transformers:model=x,pooling=median", "pooling is one of"),
+    ],
+)
+def test_a_ranker_that_cannot_be_built_is_refused_before_anything_is_read(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        Index.build(tmp_path / "nowhere", tmp_path / "idx", config=BuildConfig(rankers=(text,)))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "idx").exists()
+
+
+def test_settings_are_read_as_json_where_they_can_be() -> None:
+    assert read_ranker("ncs:centre=true,query_weights=idf") == ("ncs", {"centre": True, "query_weights": "idf"})
+    assert read_ranker("endpoint:url=http://localhost:8080/v1,batch=8") == (
+        "endpoint", {"url": "http://localhost:8080/v1", "batch": 8}
+    )  # fmt: skip
+    with pytest.raises(BadInput, match="'ncs' has no setting 'center'; there are: query_weights, centre, stop_words"):
+        create_ranker("ncs", center=True)
+
+
+@pytest.mark.slow
+def test_the_command_builds_rankers_on_request_and_query_uses_them(tmp_path: Path) -> None:
+    corpus.write(tmp_path / "repos")
+    rankers = ("--ranker", "two_field", "--ranker", "ncs_postrank:depth=100")
+    built = ncs("build", "repos", "-i", "idx", "-q", *rankers, cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    for name in ("two_field", "ncs_postrank"):
+        done = ncs("query", "-i", "idx", "--ranker", name, "-k", "1", "--json", "hide", "keyboard", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "hideSoftKeyboard" in done.stdout
+    with Index.load(tmp_path / "idx", verify=True) as index:
+        assert index.description.config["rankers"] == ["two_field", "ncs_postrank:depth=100"]
+        assert index.ranker("ncs_postrank").config["depth"] == 100
+        with pytest.raises(BadInput, match="built without 'ncs_enhanced'"):
+            index.search("hide", ranker="ncs_enhanced")

@@ -1,0 +1,80 @@
+"""Weights fitted to judged queries, and gains: what is above chance, and which head they let in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ncs.build.calibration import verdict
+from ncs.build.tune import Example, Gain, cross_validate, fit_factors, gain
+
+
+def examples(good: int, n: int = 40) -> list[Example]:
+    """Queries of ten candidates whose right one has the most of signal `good`; the others are noise."""
+    rng = np.random.default_rng(1)
+    signals = [rng.random((10, 3)) for _ in range(n)]
+    return [Example(each, np.array([int(each[:, good].argmax())])) for each in signals]
+
+
+def test_the_signal_that_tells_the_right_one_gains_weight_and_the_rest_lose() -> None:
+    few, many = (fit_factors(examples(1, n), 3) for n in (40, 200))
+    assert few[0] == many[0] == 1
+    assert many[1] > few[1] > 1.5  # the penalty is for all queries together: more of them may say more
+    assert many[2] < few[2] < 1
+    validated = cross_validate(examples(1), 3, before=np.ones(3))
+    assert validated.wins
+    assert validated.after > validated.before
+
+
+def test_a_silent_signal_keeps_its_weight_and_one_that_finds_wrong_ones_loses_it() -> None:
+    silent = [Example(example.signals * [1, 1, 0], example.right) for example in examples(1)]
+    factors = fit_factors(silent, 3)
+    assert factors[1] > 1.5
+    assert factors[2] == pytest.approx(1, abs=1e-3)
+    any_but_the_best = [Example(each.signals, np.delete(np.arange(10), each.right)) for each in examples(1)]
+    factors = fit_factors(any_but_the_best, 3)
+    assert factors[1] < min(0.9, factors[2])
+
+
+def test_queries_that_tell_nothing_leave_the_weights() -> None:
+    assert fit_factors([Example(np.ones((4, 3)), np.array([2]))] * 20, 3).tolist() == [1, 1, 1]
+    assert fit_factors([Example(np.ones((4, 3)), np.zeros(0, np.int64))], 3).tolist() == [1, 1, 1]
+    rng = np.random.default_rng(2)
+    by_chance = [Example(rng.random((10, 3)), np.array([int(rng.integers(10))])) for _ in range(60)]
+    assert not cross_validate(by_chance, 3, before=np.ones(3)).wins
+
+
+def test_the_reciprocal_rank_counts_ties_against_the_right_one() -> None:
+    example = Example(np.array([[1.0, 0.0], [0.5, 0.5], [0.2, 0.1]]), np.array([1]))
+    ranks = [example.reciprocal_rank(np.array(factors)) for factors in ([1.0, 0.0], [1.0, 1.0], [0.0, 1.0])]
+    assert ranks == [1 / 2, 1 / 2, 1]
+    assert Example(example.signals, np.zeros(0, np.int64)).reciprocal_rank(np.ones(2)) == 0
+
+
+def test_a_gain_above_chance_has_an_interval_above_zero() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.random(200)
+    better, same = gain(before, before + 0.1 + 0.1 * rng.random(200)), gain(before, rng.permutation(before))
+    assert better.wins
+    assert better.low < better.after - better.before < better.high
+    assert not same.wins
+
+
+UP, EVEN, DOWN = (Gain(60, 2.0, 2.0 + by, by - 0.1, by + 0.1) for by in (0.5, 0.0, -0.5))
+
+
+@pytest.mark.parametrize(
+    ("overall", "by_name", "doc_ranks", "used", "why"),
+    [
+        (UP, EVEN, EVEN, True, "by +0.50 [+0.40, +0.60] standard deviations, and lowers no kind of query"),
+        (EVEN, EVEN, EVEN, False, "it lifts right functions no higher than ncs_centred does"),
+        (UP, DOWN, EVEN, False, "it puts right functions of name queries lower than ncs_centred does"),
+        (UP, UP, DOWN, False, "it lowers the mean reciprocal rank of doc queries by 0.500"),
+    ],
+)
+def test_a_head_is_used_where_it_lifts_right_functions_and_lowers_no_rank(
+    overall: Gain, by_name: Gain, doc_ranks: Gain, used: bool, why: str
+) -> None:
+    helps, text = verdict({"doc": UP, "name": by_name, "all": overall}, {"doc": doc_ranks, "all": EVEN})
+    assert helps == used
+    assert why in text

@@ -1,0 +1,206 @@
+"""CodeSearchNet's functions: read as published, the Challenge joined by URL, training pairs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from corpora.__main__ import main
+from corpora.codesearchnet.challenge import challenges
+from corpora.codesearchnet.functions import CodeFunction, read_functions, write_functions
+from corpora.codesearchnet.pairs import corpora_of, name_of, namesakes, pairs
+from corpora.pairs import read_pairs
+from ncs.errors import BadInput
+from ncs.types import Query
+
+
+def function(number: int, language: str = "java", partition: str = "train") -> CodeFunction:
+    code = f'int read{number}(String path) {{\n  return open(path, "ü");\n}}'
+    if language == "python":
+        code = f"def read{number}(path):\n    return open(path)"
+    return CodeFunction(
+        repo="owner/repo", path="src/A", func_name=f"A.read{number}", original_string=code, code=code,
+        code_tokens=("int", f"read{number}"), docstring="Reads a\nfile.\n\n:param path: where",
+        docstring_tokens=("Reads", "a", "file", "."), language=language, sha="0123", url=url(number),
+        partition=partition,
+    )  # fmt: skip
+
+
+def url(number: int) -> str:
+    return f"https://example.org/owner/repo/blob/0123/src/A#L{number}-L{number + 2}"
+
+
+QUERIES = "query\nread file\nConvert int to string\n"
+HEADER = "Language,Query,GitHubUrl,Relevance,Notes\n"
+ANNOTATIONS = (
+    HEADER + f"Java,read file,{url(1)},3,\n"
+    f'Java,Read File,{url(1)},2,"good, but slow\nand old"\n'
+    f"Java,read file,{url(2)},0,\n"
+    f"Java,convert int to string,{url(9)},1,\n"
+    f"Python,read file,{url(3)},1,\n"
+)
+
+
+def release(folder: Path, annotations: str = ANNOTATIONS, queries: str = QUERIES) -> Path:
+    """The three files in `folder`/codesearchnet: java.zip as published, two parts in folders by partition."""
+    folder = folder / "codesearchnet"
+    folder.mkdir()
+    (folder / "queries.csv").write_text(queries)
+    (folder / "annotationStore.csv").write_text(annotations)
+    parts = {
+        "train/java_train_0": [function(1), function(2), function(2)],
+        "test/java_test_0": [function(4, partition="test")],
+    }
+    with zipfile.ZipFile(folder / "java.zip", "w") as archive:
+        archive.writestr("java_dedupe_definitions_v2.pkl", b"not to be opened")
+        for name, functions in parts.items():
+            lines = "".join(json.dumps(asdict(each)) + "\n" for each in functions)
+            archive.writestr(f"java/final/jsonl/{name}.jsonl.gz", gzip.compress(lines.encode()))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["functions.jsonl", "functions.jsonl.gz"])
+def test_functions_come_back_as_they_were_written(tmp_path: Path, name: str) -> None:
+    functions = [function(1), function(2, "python"), replace(function(3), docstring="", docstring_tokens=())]
+    assert write_functions(functions, tmp_path / name) == 3
+    assert list(read_functions([tmp_path / name])) == functions
+
+
+def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partition(tmp_path: Path) -> None:
+    folder, query = release(tmp_path), "Reads a file."
+    rows = [(pair.query, pair.id, pair.split) for pair in pairs(folder)]
+    assert rows == [(query, url(4), "test"), (query, url(1), "train"), (query, url(2), "train")]
+    assert [pair.id for pair in pairs(folder, ["java"], "test")] == [url(4)]
+    [corpus] = corpora_of(folder)
+    assert corpus.queries == (Query(url(4), query),)
+    with pytest.raises(BadInput, match="has no ruby/final/jsonl/"):
+        list(pairs(folder, ["ruby"]))
+
+
+def test_the_challenge_is_joined_by_url_and_means_are_kept(tmp_path: Path) -> None:
+    release(tmp_path)
+    (corpus,) = challenges(tmp_path)
+    assert corpus.queries == (Query("1", "read file"),)  # the other one's only function is not there
+    assert corpus.grades == {"1": {url(1): 2.5, url(2): 0.0}}
+    assert corpus.qrels == {"1": {url(1): 3, url(2): 0}}
+    documents = list(corpus.documents())
+    assert [document.id for document in documents] == [url(4), url(1), url(2)]
+    assert documents[1].words["calls"] == ("open",)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ((f"{HEADER}Java,write file,{url(1)},1,\n",), r"annotationStore\.csv:2: 'write file' is not among the queries"),
+        ((f"{HEADER}Rust,read file,{url(1)},1,\n",), r":2: no language 'Rust'; choose from go, java"),
+        ((f"{ANNOTATIONS}Java,read file,{url(1)},4,\n",), r":8: the grade '4' is not 0, 1, 2 or 3"),
+        (("Language,Query\n",), r":1: the columns must be Language,Query,GitHubUrl,Relevance,Notes"),
+        ((f"{HEADER}Java,read file,{url(7)},1,\n",), "none of the 1 functions annotated"),
+        ((ANNOTATIONS, "text\na\n"), ":1: the only column"),
+    ],
+)
+def test_wrong_annotations_and_queries_are_an_error_of_one_line(
+    tmp_path: Path, files: tuple[str, ...], message: str
+) -> None:
+    release(tmp_path, *files)
+    with pytest.raises(BadInput, match=message) as caught:
+        challenges(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (json.dumps({**asdict(function(1)), "url": None}), r":2: no 'url'"),
+        (json.dumps({**asdict(function(1)), "code_tokens": "int"}), r":2: 'code_tokens' is not a list of strings"),
+    ],
+)
+def test_a_wrong_function_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "java.jsonl").write_text(json.dumps(asdict(function(1))) + f"\n{line}\n")
+    with pytest.raises(BadInput, match=message):
+        list(read_functions([tmp_path / "java.jsonl"]))
+
+
+def test_wrong_archives_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "java.zip"
+    with pytest.raises(BadInput, match=r"there is no .*java\.zip; fetch it with"):
+        list(read_functions([path]))
+    path.write_bytes(b"PK\x03\x04 no")
+    with pytest.raises(BadInput, match=r"java\.zip is damaged"):
+        list(read_functions([path]))
+
+
+SAID = {
+    "a": ("load_file", "Reads a file from disk"),
+    "b": ("Files.loadFile", "Get what a path holds"),
+    "c": ("file_load", "Opens it and gives its text"),
+    "d": ("load_file", "Get what a path holds"),
+    "e": ("load", "One word is no name that says enough"),
+    "f": ("load", "One word again"),
+    "g": ("save_file", "Nobody else is called so"),
+}
+
+
+def named(key: str) -> CodeFunction:
+    name, said = SAID[key]
+    bare = name.rpartition(".")[2]
+    code = f"def {bare}(path):\n    return {key}(path)"
+    whole = f'def {bare}(path):\n    """{said}."""\n    return {key}(path)'
+    url = f"https://example.org/{key}.py#L1-L3"
+    return replace(
+        function(1), func_name=name, original_string=whole, language="python", code=code, docstring=said, url=url
+    )
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    folders = []
+    for number, keys in enumerate(("abe", "cdfg")):
+        path = tmp_path / str(number) / "python" / "final" / "jsonl" / "train"
+        path.mkdir(parents=True)
+        write_functions(map(named, keys), path / "python_train_0.jsonl.gz")
+        folders.append(tmp_path / str(number))
+    return folders
+
+
+def test_each_function_of_a_shared_name_asks_once_and_answers_once_over_all_corpora(folders: list[Path]) -> None:
+    assert name_of(named("a")) == ("python", ("file", "load")) == name_of(named("b")) == name_of(named("c"))
+    assert name_of(named("e")) is None
+    said = {text: key for key, (_, text) in SAID.items() if key != "d"}
+    for seed in range(20):
+        pairs = list(namesakes(folders, seed=seed))
+        answers = [pair.id[-10] for pair in pairs]
+        assert set(answers) <= set("abcd")
+        assert max(Counter(answers).values()) == 1
+        for pair in pairs:
+            whole = named(pair.id[-10]).original_string
+            assert pair.code == whole
+            assert pair.query not in whole  # b and d say the same: neither answers the other
+            assert said[pair.query] in "abc"
+        assert 2 <= len(pairs) <= 4
+    assert list(namesakes(folders, seed=1)) == list(namesakes(folders, seed=1))
+
+
+@pytest.mark.parametrize("command", ["pairs", "namesakes"])
+def test_the_command_leaves_out_what_is_like_held_out_functions_and_says_why(
+    folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    out, apart = tmp_path / "pairs.jsonl.gz", tmp_path / "apart.jsonl"
+    sources = folders if command == "namesakes" else folders[1:]
+    arguments = ["codesearchnet", command, *map(str, sources), str(out), "-q"]
+    assert main(arguments) == 0
+    every = {pair.id: pair for pair in read_pairs(out)}
+    assert capsys.readouterr().out == f"{len(every)} pairs\n"
+    query = "Get what a path holds"
+    apart.write_text(json.dumps({"code": f'def f():\n    """{query}."""', "language": "python"}) + "\n")
+    assert main([*arguments, "--apart", str(apart)]) == 0
+    left = {id for id, pair in every.items() if pair.query != query}
+    assert {pair.id for pair in read_pairs(out)} == left
+    reason = f"; left out as like apart.jsonl: {len(every) - len(left)} documentation" if len(left) < len(every) else ""
+    assert capsys.readouterr().out == f"{len(left)} pairs{reason}\n"

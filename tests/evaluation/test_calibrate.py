@@ -1,0 +1,130 @@
+"""The automatic judge, and its calibration with the functions that questions list in clones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corpora.ncs287 import Question
+from evaluation import calibrate
+from evaluation.calibrate import at_lines, find_examples, rates
+from evaluation.stackoverflow import PAPER_THRESHOLD, STRICT_THRESHOLD, judge
+from ncs.errors import BadInput
+from ncs.extract import extract
+from ncs.index import Index
+from ncs.types import Document, Query
+from tests import gitrepo
+
+ANSWER = "InputMethodManager m = get(); m.hideSoftInput(token, 0);"
+RIGHT = "void hide(Token token) { if (shown) { InputMethodManager m = get(); m.hideSoftInput(token, 0); } }"
+WRONG = "int sum(int a, int b) { return a + b; }"
+KEYBOARD = "void keyboard() { hide(get()); }"
+
+
+def test_a_function_that_holds_the_answer_passes_and_another_does_not() -> None:
+    assert judge(ANSWER, WRONG, "java") < PAPER_THRESHOLD < STRICT_THRESHOLD < judge(ANSWER, RIGHT, "java")
+    assert judge(ANSWER, f"void f() {{ {ANSWER} }}", "java") > judge(ANSWER, RIGHT, "java")
+
+
+def test_the_share_is_counted_by_hand() -> None:
+    """Of the twelve features of a.f(1); a.f() shares a, f and a -> f, and of their steps those in #.## and #;"""
+    assert judge("a.f(1);", "a.f();", "java") == 7 / 12
+
+
+def test_each_function_is_read_in_its_own_language() -> None:
+    assert judge("f(x)", "def g(y):\n    f(x)\n", "python", answer_language="python") == 1.0
+    assert judge("f(x)", "f(x)", "cobol", answer_language="python") == 0.0
+    in_python = judge("if a: f(x)", "if a:\n    f(x)\n", "python", answer_language="python")
+    assert judge("if a: f(x)", "if (a) f(x);", "java", answer_language="python") < in_python
+
+
+def test_rates_are_the_shares_of_each_kind() -> None:
+    some = {"listed": [0.5, 0.9], "random": [0.1, 0.2, 0.3, 0.5], "outlines": list[float]()}
+    assert rates(some, 0.25) == {"threshold": 0.25, "listed": 1.0, "random": 0.5, "outlines": None}
+    with pytest.raises(BadInput, match="at least one of each"):
+        rates({**some, "listed": []}, 0.25)
+
+
+OLD = "class A {\n@Override\nvoid hide(View v) {\nv.hide();\n}\n\nvoid gone() {\nlog();\n}\n}\n"
+NEW = OLD.replace("v.hide()", "v.show()").replace("gone", "other")
+ABSENT = "0123456789" * 4
+
+
+def link(commit: str, first: int, last: int, repository: str = "o/n", path: str = "src/A.java") -> str:
+    return f"https://github.com/{repository}/blob/{commit}/{path}#L{first}-L{last}"
+
+
+@pytest.fixture(scope="module")
+def clones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("clones")
+    repository = gitrepo.repository(root / "o+n" / "repo", {"src/A.java": OLD})
+    (root / "commit").write_text(gitrepo.git(repository, "rev-parse", "HEAD").strip())
+    gitrepo.commit(repository, {"src/A.java": NEW})
+    return root
+
+
+def functions_of(clones: Path, *urls: str) -> list[Document]:
+    return [function for _, function in find_examples([Question(Query("7", "hide"), "v.hide();", urls)], clones)]
+
+
+def test_a_function_is_read_at_the_commit_of_its_link_and_at_head_without_it(clones: Path) -> None:
+    commit = (clones / "commit").read_text()
+    gone, hide, at_head = functions_of(
+        clones, link(commit, 7, 9).removesuffix("-L9"), link(commit, 2, 5), link(ABSENT, 2, 5)
+    )
+    assert [(each.name, "v.show();" in each.code) for each in (gone, hide, at_head)] == [
+        ("gone", False), ("hide", False), ("hide", True),
+    ]  # fmt: skip
+
+
+def test_links_to_nothing_are_left_out_and_what_is_no_link_is_refused(clones: Path) -> None:
+    absent = [link(ABSENT, 2, 5, "o/none"), link(ABSENT, 2, 5, path="B.java"), link(ABSENT, 2, 5, path="a.md")]
+    assert functions_of(clones, *absent, link(ABSENT, 20, 22)) == []
+    with pytest.raises(BadInput, match="no link to lines"):
+        functions_of(clones, "https://github.com/o/n")
+
+
+def test_the_function_that_fits_lines_best_is_meant() -> None:
+    source = b"class A {\nvoid f() {\nnew B() {\nvoid g() {\nh();\n}\n};\n}\nvoid i() {}\n}"
+    functions = list(extract(source, "java"))
+    spans = {(2, 8): "f", (4, 6): "g", (5, 5): "g", (9, 9): "i", (9, 20): None, (1, 1): None}
+    assert {span: (best := at_lines(functions, *span)) and best.name for span in spans} == spans
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    source = f"class A {{\n{RIGHT}\n{WRONG}\n{KEYBOARD}\n}}\n"
+    repository = gitrepo.repository(home / "clones" / "o" / "n", {"A.java": source})
+    commit = gitrepo.git(repository, "rev-parse", "HEAD").strip()
+    row = {
+        "stackoverflow_id": "1", "question": "hide keyboard", "answer": ANSWER,
+        "examples_url": [f"https://github.com/o/n/blob/{commit}/A.java#L2"],
+    }  # fmt: skip
+    (home / "questions.json").write_text(json.dumps([row]))
+    Index.build(home / "clones", home / "index").close()
+    return home
+
+
+def test_calibration_judges_listed_and_random_functions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(home / "questions.json"), str(home / "index"), "--clones", str(home / "clones")]
+    assert calibrate.main([*arguments, "--out", str(home / "out" / "c.json"), "-q"]) == 0
+    similar = {code: judge(ANSWER, code, "java") for code in (RIGHT, WRONG, KEYBOARD)}
+    assert [value >= PAPER_THRESHOLD for value in similar.values()] == [True, False, False]
+    printed = capsys.readouterr().out
+    assert "| 0.25      | 100.0% | 33.333% |" in printed
+    assert "1 listed functions of 1 of 1 questions; 3 random" in printed
+    record = json.loads((home / "out" / "c.json").read_text())
+    assert record["listed_similarities"] == [round(similar[RIGHT], 4)]
+    assert (record["listed"], record["random_pairs"]) == (1, 3)
+    shares = {row["threshold"]: (row["random"], row["outlines"]) for row in record["rates"]}
+    assert shares[0.25] == (1 / 3, 1.0)  # the only document that is no function is the class, which holds the answer
+
+
+def test_wrong_input_gives_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(home / "questions.json"), str(home / "index"), "--clones", str(home / "none"), "-q"]
+    assert calibrate.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert ("no folder " in error, error.count("\n")) == (True, 1)

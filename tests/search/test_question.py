@@ -1,0 +1,179 @@
+"""How queries are read, pasted code among them, and how a corpus spells their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.index import Index
+from ncs.search.hybrid import Settings, Weights, of_kind
+from ncs.search.question import Expansion, Kind, expand, read_intent
+from ncs.storage.postings_builder import build
+from ncs.text.stems import stem
+from ncs.types import FIELDS
+from tests.words import table
+
+SOURCE = """
+def parse_header(line):
+    name, value = line.split(":", 1)
+    return name, value
+
+
+def read_body(stream, length):
+    return stream.read(length)
+
+
+def receive(connection):
+    headers = {}
+    while line := connection.readline():
+        name, value = parse_header(line)
+        headers[name] = value
+    size = int(headers["length"])
+    return headers, read_body(connection, size)
+
+
+def send(connection, headers, body):
+    for name, value in headers.items():
+        connection.write(f"{name}: {value}")
+    connection.write(body)
+"""
+PASTED = """    while line := connection.readline():
+        name, value = parse_header(line)
+        headers[name] = value
+    return read_body(connection, size)"""
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("code")
+    (root / "src").mkdir()
+    (root / "src" / "http.py").write_text(SOURCE)
+    with Index.build(root / "src", root / "index") as built:
+        yield built
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [(PASTED, "receive")]
+    + [
+        (query.format(name), name)
+        for name in ("parse_header", "read_body")
+        for query in ("{}", "{}(line)", "where is {}( called")
+    ],
+)
+def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
+    index: Index, query: str, name: str
+) -> None:
+    assert index.search(query, 1)[0].document.name == name
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "symbols"),
+    [
+        (PASTED, "code", []),
+        ("  register(handle)\n  return handle", "code", []),  # by its indentation
+        ("x = parse_header(a); read_body(x);", "code", ["parse_header", "read_body"]),
+        ("how does parse_header\nfind the colon", "how-to", ["parse_header"]),
+        ("why do run_all, stop_all and kill_all differ", "how-to", ["run_all", "stop_all", "kill_all"]),
+        ("why do run_all, stop_all, kill_all and end_all differ", "how-to", []),  # too many
+        ("given an array of n numbers where 1 <= n <= 100 and a sum that is >= k find the pairs in it", "how-to", []),
+        ("n = len(a); pairs = [x for x in a if x >= k]", "code", None),
+    ],
+)
+def test_the_kind_of_a_query_and_the_symbols_whose_definitions_it_asks_for(
+    query: str, kind: Kind, symbols: list[str] | None
+) -> None:
+    intent = read_intent(query)
+    assert intent.kind == kind
+    if symbols is not None:
+        assert [symbol.name for symbol in intent.symbols][: max(len(symbols), 1)] == symbols
+
+
+def test_code_is_ranked_by_its_words_and_half_its_vector_alone() -> None:
+    weights, settings = Weights(meaning=0.6, head=0.3), Settings(role=0.4)
+    assert of_kind(weights, settings, "code") == (
+        Weights(0.3, naming=0, consensus=0, title=0, neighbours=0, head=0.3),
+        Settings(spelling=0, role=1, outline=1, body=1, unfinished=1, saturation=1),
+    )
+    kinds: tuple[Kind, ...] = ("symbol", "how-to", "keywords")
+    assert all(of_kind(weights, settings, kind) == (weights, settings) for kind in kinds)
+
+
+def test_what_many_projects_share_is_not_ranked_above_the_pasted_code(tmp_path: Path) -> None:
+    roots = [tmp_path / f"r{number}" for number in range(8)]
+    for number, root in enumerate(roots):
+        root.mkdir()
+        shared = f"def open_{number}(paths):\n    handle = connect(paths)\n    register(handle)\n"
+        rest = "    audit(handle)\n    publish(handle)\n" if number else "    return handle, paths, size\n"
+        (root / "a.py").write_text(shared + rest)
+    with Index.build(roots, tmp_path / "index") as built:
+        hits = built.search("    register(handle)\n    return handle, paths, size", 1)
+    assert hits[0].document.repository == "r0"
+
+
+DOCUMENTS = (
+    "name: lowercase text; doc: handy string",
+    "name: lowercase name; calls: string; doc: handy",
+    "calls: lower initialize; comments: string case",
+    "calls: lower case initialize; literals: string",
+    "identifiers: inlist case money",
+)
+WORDS = table(*DOCUMENTS)
+POSTINGS = build(WORDS, weights=dict.fromkeys(FIELDS, 1))
+
+
+def expansion(query: str, **settings: float) -> Expansion:
+    return expand(query.split(), POSTINGS, lambda: list(WORDS.vocabulary), **settings)
+
+
+@pytest.mark.parametrize(
+    ("query", "settings", "weights"),
+    [
+        # handy: in two comments; string: in code in one of its four documents; lower: always in code
+        ("handy string lower", {}, {"handy": 0.5, "string": 0.5 + 0.5 / 4, "lower": 1.0}),
+        ("handy", {"prose": 0.2}, {"handy": 0.2}),
+        ("handy string", {"prose": 1.0}, {"handy": 1.0, "string": 1.0}),
+        # c times count 3c / (c + 2): 1, 1.5, 1.8 ...
+        ("handy lower handy", {}, {"handy": 0.5 * 1.5, "lower": 1.0}),
+        ("lower " * 3, {}, {"lower": 1.8}),
+        ("lower " * 500, {}, {"lower": 1500 / 502}),
+    ],
+)
+def test_a_word_counts_by_its_share_in_code_and_less_each_time_it_is_repeated(
+    query: str, settings: dict[str, float], weights: dict[str, float]
+) -> None:
+    assert expansion(query, **settings).query == pytest.approx({stem(word): each for word, each in weights.items()})
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("lower case", ("lowercase",)),  # neighbors that the corpus writes as one word
+        ("money in list", ()),  # a preposition is not joined to what follows it
+        ("stringlower", ("string", "lower")),
+        ("stringmoney", ()),  # `money` is in one document only: not enough for a part
+        ("intialize", ("initialize",)),
+        ("honey", ()),  # another first letter
+        ("mony", ()),  # too short for a typo
+        ("lowrr", ("lower",)),
+        ("lwwrr", ()),  # two edits are too many below eight letters
+        ("initialize string", ()),
+        ("lower case lowercase", ()),  # is in the query already
+        ("aaqqqqqq bbqqqqqq ccqqqqqq ddqqqqqq intialize", ("initialize",)),
+        ("aaqqqqqq bbqqqqqq ccqqqqqq ddqqqqqq eeqqqqqq intialize", ()),  # only five unknown words are looked up
+    ],
+)
+def test_other_spellings_are_joined_split_or_corrected_words(query: str, words: tuple[str, ...]) -> None:
+    assert expansion(query).words == words
+    assert expansion(query, spelling=0.25).other_spellings == {stem(word): 0.25 for word in words}
+    assert expansion(query, spelling=0.0).other_spellings == {}
+
+
+def test_counts_are_factors_of_the_scores() -> None:
+    counts, rows = expansion("lower case case").counts, np.arange(len(DOCUMENTS))
+    expected = sum(count * POSTINGS.scores({term: 1.0}, rows) for term, count in counts.items())
+    assert POSTINGS.scores(counts, rows) == pytest.approx(expected)
+    assert len(counts) == 3

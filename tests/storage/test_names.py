@@ -1,0 +1,74 @@
+"""Names in queries, and the definitions that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.storage.names import (
+    EXACT,
+    FOLDED,
+    PREFIX,
+    QUALIFIED,
+    UNCERTAIN,
+    Definitions,
+    DefinitionTable,
+    Symbol,
+    query_symbols,
+)
+from ncs.storage.snapshot import Description, Snapshot
+
+DEFINITIONS = (
+    ("setPadding", "View.setPadding", "method"),
+    ("setPadding", "Table.setPadding", "method"),
+    ("set_padding", "set_padding", "function"),
+    ("setPaddingLeft", "View.setPaddingLeft", "method"),
+    ("initializer", "View.initializer", "initializer"),
+    ("Session", "Session", "class"),
+)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        (Symbol("setPadding"), {0: EXACT, 1: EXACT, 2: FOLDED}),
+        (Symbol("set_padding"), {0: FOLDED, 1: FOLDED, 2: EXACT}),
+        (Symbol("setPadding", ("View",)), {0: EXACT + QUALIFIED, 1: EXACT - QUALIFIED, 2: FOLDED - QUALIFIED}),
+        (Symbol("Session", certain=False), {5: EXACT * UNCERTAIN}),
+        (Symbol("setPaddingLe"), {3: PREFIX}),
+        (Symbol("set"), {}),  # too short to be the start of anything
+        (Symbol("initializer"), {}),
+    ],
+)
+def test_a_symbol_matches_by_spelling_scope_and_start(
+    symbol: Symbol, expected: dict[int, float], tmp_path: Path
+) -> None:
+    segment = tmp_path / "segments" / "000001"
+    segment.mkdir(parents=True)
+    (tmp_path / "statistics" / "000001").mkdir(parents=True)
+    DefinitionTable.of(DEFINITIONS).save(segment / "definitions")
+    with Snapshot(tmp_path, Description(1, "", "000001", (("000001", len(DEFINITIONS)),))) as snapshot:
+        definitions = Definitions(snapshot)
+        rows, weights = definitions.match(symbol)
+        assert dict(zip(rows.tolist(), weights.tolist(), strict=True)) == expected
+        rows, _ = definitions.match(symbol, allowed=np.arange(len(DEFINITIONS)) > 0)
+        assert rows.tolist() == [row for row in expected if row > 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("View.setPadding", [("setPadding", ("View",), True)]),
+        ("HttpClient::post", [("post", ("HttpClient",), True)]),
+        ("parseJson(", [("parseJson", (), True)]),
+        ("where is hide_soft_keyboard used", [("hide_soft_keyboard", (), True)]),
+        ("session", [("session", (), True)]),
+        ("how to restart an Activity", [("Activity", (), False)]),
+        ("How do I close a file? Then open it", []),
+        ("read and/or write", []),
+    ],
+)
+def test_names_that_only_code_has_are_symbols(text: str, expected: list[tuple[str, tuple[str, ...], bool]]) -> None:
+    assert query_symbols(text) == [Symbol(*each) for each in expected]
