@@ -155,7 +155,8 @@ def store_errors(target: Target) -> Iterator[None]:
         if "not exist" in reason or "not found" in reason:
             raise IndexNotFound(f"{target.text} has no such collection ({reason}); {target.remedy}") from error
         lower = reason.lower()
-        if "connect" in lower or "unavailable" in lower or "not load" in lower or error.code == 2:
+        lost = ("connect", "unavailable", "not load", "released")  # as a server says that has just started
+        if error.code == 2 or any(word in lower for word in lost):
             raise StoreLost(
                 f"no Milvus answers at {target.text}; is it running, and is ${TOKEN} right? ({reason})"
             ) from error
