@@ -146,11 +146,9 @@ def requirements() -> dict[str, list[str]]:
 
 def _version(name: str) -> str | None:
     """The version of an installed distribution; for fasttext, that of any which provides the module."""
-    if name == "fasttext":
-        from ncs.learn.fasttext import distribution
-
-        return (distribution() or (name, None))[1]
     try:
+        if name == "fasttext":
+            name = metadata.packages_distributions().get(name, [name])[0]
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
