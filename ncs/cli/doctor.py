@@ -194,7 +194,7 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
 
 def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
     """Report what has changed since the index was built or updated, without writing anything."""
-    from ncs.build.file_cache import made_by
+    from ncs.build.file_cache import FileCache, made_by
     from ncs.build.request import find_changes, request_of, roots_of
 
     description, update = index.description, _command("update", "-i", index.folder)
@@ -211,7 +211,7 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
         yield Finding("note", "sources", text, update)
     try:
         request = replace(request_of(description, index.folder), force=True)
-        difference = find_changes(index.snapshot, request, seconds=seconds)
+        difference = find_changes(FileCache(index.snapshot), request, seconds=seconds)
     except NcsError as error:
         yield Finding("todo", "sources", str(error), update)
         return
