@@ -101,9 +101,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_calibration_judges_listed_and_random_functions_and_refuses_a_missing_folder(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_calibration_judges_listed_and_random_functions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [str(home / "questions.json"), str(home / "index"), "--clones", str(home / "clones")]
     assert calibrate.main([*arguments, "--out", str(home / "out" / "c.json"), "-q"]) == 0
     similar = {code: judge(ANSWER, code, "java") for code in (RIGHT, WRONG, KEYBOARD)}

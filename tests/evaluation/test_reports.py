@@ -201,7 +201,7 @@ def test_the_page_has_the_table_of_the_markdown_report_and_the_queries_that_diff
         ["unzip", "-0.200", "–", "5"],
         ["read a file", "-0.500", "2", "1"],
     ]
-    assert "1 queries are better, 2 worse, 1 equal" in text
+    assert "1 query is better, 2 worse, 1 equal" in text
     assert "<h3>ncs beside bm25: mrr</h3>" in page([two_systems()])
 
 
