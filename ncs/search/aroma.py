@@ -55,10 +55,7 @@ def features(code: str | bytes, language: str) -> Features:
     return counts
 
 
-@lru_cache(maxsize=20_000)
-def cached_features(code: str, language: str) -> Features:
-    """`features`, cached by content."""
-    return features(code, language)
+cached_features = lru_cache(maxsize=20_000)(features)
 
 
 def similarity(function: Features, answer: Features) -> float:

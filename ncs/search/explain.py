@@ -60,7 +60,7 @@ class Explanation(NamedTuple):
 def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> Explanation:
     """The hits of `ranker.rank(text, ...)`. table: the words of all documents."""
     content = content_words(tokenize(text))
-    words = content if ranking.words is None else list(ranking.words)
+    words = list(ranking.words)
     internals, rows = ranker.internals(), np.array(ranking.rows, np.int64)
     stems, intent = first_words(words), ranking.intent
     idf = internals.postings.idf(words) if internals.postings else {}

@@ -144,7 +144,7 @@ def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
         raise BadInput("source needs source_language, such as python")
     language = request.source_language.lower()
     line = request.line or next((function.start_line for function in extract(source, language)), 1)
-    return function_in(source, language, line, path="", called="the source"), f"source, line {line}"
+    return function_in(source, language, line, called="the source"), f"source, line {line}"
 
 
 def document(live: LiveIndex, request: DocumentRequest) -> bytes:

@@ -280,7 +280,7 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
     counts: Mapping[str, int] = index.documents.counts.get("languages", {})
     language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
     first = next((each.start_line for each in extract(source, language)), 1)
-    return function_in(source, language, first, path="", called=f"the code, read as {language}")
+    return function_in(source, language, first, called=f"the code, read as {language}")
 
 
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
