@@ -215,7 +215,7 @@ class Collector:
         if os.name == "nt":
             words.save(self._folder)
         files = self._files.finish(began)
-        counts |= file_counts(files.entries)
+        counts |= file_counts(files.entries())
         return CollectedDocuments(words, name_uses(self._uses.finish()), files, counts)
 
 

@@ -34,6 +34,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
+from ncs.storage.files import FILES
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 from ncs.storage.words import WordTable
 
@@ -147,7 +148,7 @@ def _read_sources(
         collected = ingest(files, segment, request.config, request.workers, cache, began=began)
     else:
         collected = request.ingest(request, skipped, segment)
-    texts = count_text_files(entry.path for entry in collected.files_read.entries)
+    texts = count_text_files(entry.path for entry in collected.files_read.entries())
     collected.counts["text_files"] = texts
     for line in grammar_notes(texts, skipped.counts):
         skipped.note(line)
@@ -177,7 +178,7 @@ class _Build:
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
         if self.skipped:
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
             if self.writer.previous is None and len(words) >= EARLY:
                 segment, statistics = self._commit_early(segment, statistics, collected)
         with self.clock("embeddings"):

@@ -29,7 +29,7 @@ from ncs.sources import Origin, Skipped, SourceFile
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import FileTable
+from ncs.storage.files import FILES, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
                 collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:
                 with clock("facts"):
@@ -188,8 +188,8 @@ def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int
         for name, counter in labels.items():
             counter.update(counts[name])
         totals += Counter(documents=counts["documents"], copies=counts["copies"])
-        table, dead_numbers = FileTable.load(path), frozenset(dead.tolist())
-        entries += [entry for number, entry in enumerate(table.entries if table else ()) if number not in dead_numbers]
+        files, dead_numbers = FileTable.of_segment(path).entries(), frozenset(dead.tolist())
+        entries += [entry for number, entry in enumerate(files) if number not in dead_numbers]
     for entry in entries:
         labels["repositories"].setdefault(entry.repository, 0)
     return {
