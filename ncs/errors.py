@@ -1,16 +1,4 @@
-"""The errors, each with its remedy in the message.
-
-NcsError
- |- BadInput             a wrong argument, query or option
- |- SourceError          a folder, git repository or archive that cannot be read
- |- MissingExtra         an optional part is not installed
- |- StoreLost            the store of an index (Milvus) does not answer
- '- IndexFolderError     an index folder that cannot be used
-     |- IndexNotFound    there is none
-     |- IndexDamaged     files missing, truncated, altered or not ours
-     |- IndexVersion     written in another format
-     '- IndexBusy        another process is writing to it
-"""
+"""The errors, each with its remedy in the message."""
 
 from __future__ import annotations
 
@@ -35,7 +23,7 @@ class MissingExtra(NcsError):
 
 
 class StoreLost(NcsError):
-    """The store of an index does not answer."""
+    """The store of an index (Milvus) does not answer."""
 
 
 class IndexFolderError(NcsError):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.build.ingest import RUN, Batch
+from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
@@ -29,10 +30,10 @@ from ncs.types import FIELDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.config import BuildConfig
     from ncs.sources import Origin
     from ncs.storage.documents import Packed
     from ncs.storage.snapshot import Segment, Snapshot
+    from ncs.storage.words import BatchWords
     from ncs.types import Location, Mask
 
 EXTRACTION = (
@@ -45,6 +46,8 @@ EXTRACTION = (
     "types.py",
 )
 """Modules that decide which documents are extracted from a file."""
+DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
+"""Settings that do."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
 
@@ -173,7 +176,7 @@ class _CachedSegment:
         batch = Batch(
             packed + [_without_content(place) for _, place in copied],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            *_local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
+            _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
@@ -224,9 +227,7 @@ def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], ND
         segment.close()
 
 
-def _local_ids(
-    names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
-) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+def _local_ids(names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int) -> BatchWords:
     """The distinct words of these ids, ids into these words, and the lengths followed by `more` zeros (for copies)."""
     used, local = np.unique(ids, return_inverse=True)
     lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
@@ -241,12 +242,11 @@ def _is_racy(stamp: str, began: int) -> bool:
 
 def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
     """Whether a build would extract the same documents now: same settings, same version, code stored."""
-    from ncs.config import BuildConfig
-
     sources = snapshot.description.counts.get("sources")
     if not isinstance(sources, dict) or not config.store_code or sources.get("made_by") != made_by():
         return False
-    return config.same_documents(BuildConfig.of(snapshot.description))
+    built = BuildConfig.of(snapshot.description)
+    return all(getattr(config, name) == getattr(built, name) for name in DECIDES_DOCUMENTS)
 
 
 @cache

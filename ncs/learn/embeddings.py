@@ -70,7 +70,7 @@ class Embeddings:
     def train(
         cls,
         words: WordTable,
-        config: FastTextConfig | LsaConfig | None = None,
+        config: FastTextConfig | LsaConfig,
         *,
         track: Track = silent,
         folder: Path | None = None,
@@ -82,7 +82,6 @@ class Embeddings:
         """
         from ncs.config import FastTextConfig, LsaConfig
 
-        config = config or FastTextConfig()
         notes: tuple[str, ...] = ()
         if isinstance(config, FastTextConfig):
             from ncs.learn import fasttext

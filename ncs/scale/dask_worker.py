@@ -182,13 +182,13 @@ def files_of_part(
     """Its files, and the other parts below it, complete once the files are read. Raises SourceError as `walk` does."""
     repository = _repository(part)
     if repository is None:
-        return (file for _, file in single_file(Path(part.root), filter, Names(), read=True)), []
+        return (file for _, file in single_file(Path(part.root), filter, Names())), []
     below: list[Part] = []
 
     def discovered(other: Repository) -> None:
         below.append(Part(part.root, part.number, other.prefix, other.kind == "archive"))
 
-    return files_of(repository, filter, revision, discovered, other_roots, read=True), below
+    return files_of(repository, filter, revision, discovered, other_roots), below
 
 
 def _repository(part: Part) -> Repository | None:

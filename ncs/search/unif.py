@@ -168,7 +168,7 @@ class UnifRanker(Ranker):
         cosine = float(self.ablated_vector(words, row, document, field) @ query)
         z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
         if self._translated:
-            impacts = impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field)
+            impacts = impacts_without(words, row, self._tokens_of(words), self._translated.mean, field)
             z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
         return z_score
 
@@ -182,7 +182,7 @@ class UnifRanker(Ranker):
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
             vectors = self.head.encode_sources([(source, document.language)])
         elif self._translated:
-            vectors = code.bags(impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field))
+            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self._translated.mean, field))
         else:
             ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
             vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])

@@ -202,9 +202,8 @@ class _Incidence:
         """Texts x words of ones, scipy CSR; words in the order of the vocabulary."""
         from scipy.sparse import csr_matrix
 
-        vocabulary, number = Vocabulary.of(self.numbers), np.zeros(len(self.numbers), np.int32)
-        number[[self.numbers[word] for word in vocabulary]] = np.arange(len(self.numbers), dtype=np.int32)
-        ids = number[np.frombuffer(self.ids, np.intc)]
+        vocabulary, renumber = Vocabulary.numbered(self.numbers)
+        ids = renumber[np.frombuffer(self.ids, np.intc)]
         shape = (len(self.offsets) - 1, len(vocabulary))
         return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)
 
