@@ -57,18 +57,22 @@ def function_at(file: Path, line: int) -> Document:
     return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called=str(file))
 
 
-def function_in(source: bytes, language: str, line: int, *, called: str) -> Document:
-    """The innermost function at a line of source code; raises BadInput. `called`: its name in errors."""
+def function_in(source: bytes, language: str, line: int | None, *, called: str) -> Document:
+    """The innermost function at a line of source code, by default the first; raises BadInput.
+
+    called: the name of the code in errors.
+    """
     return _innermost(extract(source, language), line, called)
 
 
-def _innermost(documents: Iterable[Document], line: int, called: str) -> Document:
+def _innermost(documents: Iterable[Document], line: int | None, called: str) -> Document:
     functions = [document for document in documents if document.kind not in OUTLINES]
+    if not functions:
+        raise BadInput(f"no function in {called}")
+    line = line or functions[0].start_line
     around = [function for function in functions if function.start_line <= line <= function.end_line]
     if around:
         return max(around, key=lambda function: (function.start_line, -function.end_line))
-    if not functions:
-        raise BadInput(f"no function in {called}")
     nearest = min(functions, key=lambda function: abs(function.start_line - line))
     raise BadInput(
         f"no function at line {line} of {called};"

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.arrays import distinct
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
@@ -167,7 +167,7 @@ class UnifRanker(Ranker):
         cosine = float(self.ablated_vector(words, row, document, field) @ query)
         z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
         if self._translated:
-            impacts = impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field)
+            impacts = impacts_without(words, row, self._tokens_of(words), self._translated.mean, field)
             z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
         return z_score
 
@@ -181,7 +181,7 @@ class UnifRanker(Ranker):
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
             vectors = self.head.encode_sources([(source, document.language)])
         elif self._translated:
-            vectors = code.bags(impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field))
+            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self._translated.mean, field))
         else:
             ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
             vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])

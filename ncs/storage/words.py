@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]
+    BatchWords = tuple[Sequence[str], Ids, Ids]
+    """Documents as `WordTableBuilder.add` takes them."""
 
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
 CHUNK = 1 << 20
@@ -186,8 +188,8 @@ class WordTableBuilder:
         self._ids.close()
 
 
-def batch_words(documents: Iterable[Sequence[Sequence[str]]]) -> tuple[list[str], Ids, Ids]:
-    """Token lists [document][field in FIELDS] as what `WordTableBuilder.add` takes."""
+def batch_words(documents: Iterable[Sequence[Sequence[str]]]) -> BatchWords:
+    """Token lists [document][field in FIELDS] as a batch."""
     numbers: dict[str, int] = {}
     ids: list[int] = []
     lengths: list[int] = []
