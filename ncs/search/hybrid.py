@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.learn.confidence import FEATURES, Calibration, load_weights
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
-from ncs.search.rankers import HEAD, Ranker, nearest, reading
+from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
 from ncs.storage.arrays import distinct
 from ncs.storage.document_facts import DocumentFacts

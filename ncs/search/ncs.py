@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, IndexDamaged, reading
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, nearest, read_config, reading
+from ncs.search.rankers import Ranker, nearest, read_config
 from ncs.search.ranking import Internals, Ranking
 from ncs.storage.arrays import load_array
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind

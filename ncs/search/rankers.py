@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ncs.errors import BadInput, IndexDamaged, check_k
+from ncs.errors import BadInput, check_k
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
 
@@ -204,16 +203,6 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
         option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
         raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
     return folder
-
-
-@contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """Raise IndexDamaged, with the remedy for an index, for files that are missing, damaged or inconsistent."""
-    try:
-        yield
-    except (OSError, EOFError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
-        reason = str(error).partition(";")[0]
-        raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:

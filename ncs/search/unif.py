@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.arrays import distinct
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
