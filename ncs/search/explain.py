@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rich.cells import cell_len, set_cell_size
 
+from ncs.console import columns_of, fit_columns
 from ncs.learn.tfidf import unit_rows
 from ncs.search.highlight import first_words
 from ncs.storage.arrays import distinct
@@ -306,7 +306,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     while True:
         head = ["word", "met", *(ABOUT[name] for name in about), *signals]
         rows = [[each["word"], _match_text(each), *_numbers(each, about, signals)] for each in words]
-        columns = [max(cell_len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+        columns = [max(columns_of(row[at]) for row in [head, *rows]) for at in range(len(head))]
         spare = width - sum(columns) - 2 * (len(columns) - 1)
         if spare >= 0 or not about:
             break
@@ -319,7 +319,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     for row, each in zip(rows, words, strict=True):
         fields, line = ", ".join(each["fields"]), _row(row, columns)
         if beside and fields:
-            lines += _wrapped(fields, width, f"{line}  ", " " * (cell_len(line) + 2))
+            lines += _wrapped(fields, width, f"{line}  ", " " * (columns_of(line) + 2))
         else:
             lines += [line, *(_wrapped(f"in {fields}", width, "  ", "     ") if fields else [])]
     return [line.rstrip() for line in lines]
@@ -338,16 +338,13 @@ def _numbers(word: Mapping[str, Any], about: Sequence[str], signals: Sequence[st
 
 def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
     """A row of the table: two words, left-aligned and shortened to fit, and numbers, right-aligned."""
-    words = [
-        set_cell_size(text if cell_len(text) <= size else f"{set_cell_size(text, size - 1)}…", size)
-        for text, size in zip(texts[:2], columns[:2], strict=True)
-    ]
-    return "  ".join([*words, *(text.rjust(size) for text, size in zip(texts[2:], columns[2:], strict=True))])
+    words = map(fit_columns, texts[:2], columns[:2])
+    return "  ".join([*words, *map(str.rjust, texts[2:], columns[2:])])
 
 
 def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
     """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
-    wide = {character for character in text + first + rest if cell_len(character) == 2}
+    wide = {character for character in text + first + rest if columns_of(character) == 2}
     filled = {ord(character): character + _FILLER for character in wide}
     lines = textwrap.wrap(
         text.translate(filled),
