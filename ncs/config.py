@@ -11,8 +11,6 @@ from ncs.errors import BadInput, IndexVersion
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
 
-DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
-
 
 @dataclass(frozen=True, slots=True)
 class FastTextConfig:
@@ -111,7 +109,3 @@ class BuildConfig:
             return cls(**{**content, **learners, "rankers": tuple(content.get("rankers", ()))})
         except (KeyError, TypeError) as error:
             raise IndexVersion(f"the index was built with settings that this ncs does not know ({error})") from error
-
-    def same_documents(self, other: BuildConfig) -> bool:
-        """Whether files give the same documents by both."""
-        return all(getattr(self, name) == getattr(other, name) for name in DECIDES_DOCUMENTS)

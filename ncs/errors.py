@@ -1,18 +1,9 @@
-"""The errors, each with its remedy in the message.
-
-NcsError
- |- BadInput             a wrong argument, query or option
- |- SourceError          a folder, git repository or archive that cannot be read
- |- MissingExtra         an optional part is not installed
- |- StoreLost            the store of an index (Milvus) does not answer
- '- IndexFolderError     an index folder that cannot be used
-     |- IndexNotFound    there is none
-     |- IndexDamaged     files missing, truncated, altered or not ours
-     |- IndexVersion     written in another format
-     '- IndexBusy        another process is writing to it
-"""
+"""The errors, each with its remedy in the message."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class NcsError(Exception):
@@ -32,7 +23,7 @@ class MissingExtra(NcsError):
 
 
 class StoreLost(NcsError):
-    """The store of an index does not answer."""
+    """The store of an index (Milvus) does not answer."""
 
 
 class IndexFolderError(NcsError):
@@ -53,6 +44,16 @@ class IndexVersion(IndexFolderError):
 
 class IndexBusy(IndexFolderError):
     """Another process is writing to the index."""
+
+
+@contextmanager
+def reading(what: object) -> Iterator[None]:
+    """Raise IndexDamaged, with the remedy, for files of an index that are missing, damaged or inconsistent."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, LookupError, TypeError, BadInput, IndexDamaged) as error:
+        reason = str(error).partition(";")[0]
+        raise IndexDamaged(f"cannot read {what} ({reason}); build the index again") from error
 
 
 def check_k(k: int) -> None:

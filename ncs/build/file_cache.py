@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.build.ingest import RUN, Batch
+from ncs.config import BuildConfig
+from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import DIGEST_BYTES, FileEntry, FileTable
+from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
 from ncs.storage.names import USES, NameUses
 from ncs.storage.words import WordTable
 from ncs.types import FIELDS
@@ -28,10 +30,10 @@ from ncs.types import FIELDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.config import BuildConfig
     from ncs.sources import Origin
     from ncs.storage.documents import Packed
     from ncs.storage.snapshot import Segment, Snapshot
+    from ncs.storage.words import BatchWords
     from ncs.types import Location, Mask
 
 EXTRACTION = (
@@ -44,6 +46,8 @@ EXTRACTION = (
     "types.py",
 )
 """Modules that decide which documents are extracted from a file."""
+DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
+"""Settings that do."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
 
@@ -74,7 +78,7 @@ class FileCache:
         number = self._by_place.get(origin.place)
         if number is None or not origin.stamp or self._entries[number].stamp != origin.stamp:
             return False
-        began = self._locate(number)[0].table.began
+        began = self._locate(number)[0].began
         return not _is_racy(origin.stamp, began) and self._reuse(number)
 
     def number_of(self, entry: FileEntry) -> int | None:
@@ -126,7 +130,7 @@ class FileCache:
 
     def began(self) -> int:
         """The time when reading of the oldest segment began, in nanoseconds since 1970."""
-        return min(each.table.began for each in self._segments)
+        return min(each.began for each in self._segments)
 
     def close(self) -> None:
         """Close the document tables."""
@@ -139,8 +143,10 @@ class _CachedSegment:
 
     def __init__(self, segment: Segment) -> None:
         self.name, self._path = segment.name, segment.path
-        self.table = FileTable.load(segment.path) or FileTable((), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.entries = self.table.entries
+        self.table = FileTable.of_segment(segment.path)
+        with reading(segment.path / FILES):
+            self.entries = self.table.entries()
+        self.began = int(self.table.began[0])
         self.dead = np.zeros(len(self.entries), np.bool_)
         self.dead[segment.dead_files] = True
 
@@ -170,7 +176,7 @@ class _CachedSegment:
         batch = Batch(
             packed + [_without_content(place) for _, place in copied],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            *_local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
+            _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
@@ -221,9 +227,7 @@ def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], ND
         segment.close()
 
 
-def _local_ids(
-    names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int
-) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+def _local_ids(names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int) -> BatchWords:
     """The distinct words of these ids, ids into these words, and the lengths followed by `more` zeros (for copies)."""
     used, local = np.unique(ids, return_inverse=True)
     lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
@@ -238,12 +242,11 @@ def _is_racy(stamp: str, began: int) -> bool:
 
 def is_reusable(snapshot: Snapshot, config: BuildConfig) -> bool:
     """Whether a build would extract the same documents now: same settings, same version, code stored."""
-    from ncs.config import BuildConfig
-
     sources = snapshot.description.counts.get("sources")
     if not isinstance(sources, dict) or not config.store_code or sources.get("made_by") != made_by():
         return False
-    return config.same_documents(BuildConfig.of(snapshot.description))
+    built = BuildConfig.of(snapshot.description)
+    return all(getattr(config, name) == getattr(built, name) for name in DECIDES_DOCUMENTS)
 
 
 @cache

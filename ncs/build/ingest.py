@@ -10,12 +10,12 @@ from functools import lru_cache, partial
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.extract import Extraction, extract_files
-from ncs.storage.documents import NAME, DocumentTable, Packed
+from ncs.storage.documents import NAME, Packed
 from ncs.storage.documents_writer import StoreWriter, pack
 from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable, FileTableBuilder
 from ncs.storage.names import NameUses, batch_uses, name_uses
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from ncs.build.file_cache import FileCache
     from ncs.config import BuildConfig
     from ncs.sources import SourceFile
-    from ncs.storage.names import BatchUses
+    from ncs.storage.words import BatchWords
 
 RUN = 300
 """Cached files copied at once."""
 SPLIT_CACHE, MAX_NAME = 100_000, 40
 """Size of the cache of split names (25 MB), and the longest name in it; longer ones are prose."""
-NAMED_FILES = 100
-"""Broken and failed files that a snapshot names, each."""
 
 
 class MovedError(Exception):
@@ -52,45 +50,31 @@ class Batch:
 
     packed: Sequence[Packed]
     digests: Sequence[bytes]
-    words: Sequence[str]
-    ids: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    uses: BatchUses
+    words: BatchWords
+    uses: BatchWords
 
-    def part(self, start: int, stop: int) -> Batch:
-        """The documents start..stop."""
-        if (start, stop) == (0, len(self.packed)):
+    def select(self, keep: NDArray[np.bool_]) -> Batch:
+        """Some of the documents, without words that only the others have."""
+        if keep.all():
             return self
-        keep = np.zeros(len(self.packed), np.bool_)
-        keep[start:stop] = True
+        mask = keep.tolist()
         return Batch(
-            self.packed[start:stop],
-            self.digests[start:stop],
-            *self.words_of(keep),
-            self.uses_of(keep),
+            list(compress(self.packed, mask)),
+            list(compress(self.digests, mask)),
+            _select(self.words, len(FIELDS), keep),
+            _select(self.uses, 1, keep),
         )
 
-    def words_of(self, keep: NDArray[np.bool_]) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
-        """words, ids and lengths of these documents, so that words of copies only do not enter the vocabulary."""
-        return _select(self.words, self.ids, self.lengths.reshape(-1, len(FIELDS)), keep)
 
-    def uses_of(self, keep: NDArray[np.bool_]) -> BatchUses:
-        """The uses of these documents."""
-        names, ids, lengths = self.uses
-        return _select(names, ids, lengths[:, None], keep)
-
-
-def _select(
-    words: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int32], keep: NDArray[np.bool_]
-) -> tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]:
-    """The words of some documents; lengths: [documents, fields]."""
-    if keep.all():
-        return words, ids, lengths.ravel()
-    ids = ids[np.repeat(keep, lengths.sum(axis=1))]
-    used = np.zeros(len(words), np.bool_)
+def _select(words: BatchWords, fields: int, keep: NDArray[np.bool_]) -> BatchWords:
+    """The words of some documents, which have so many fields each."""
+    spellings, ids, lengths = words
+    lengths_by_document = lengths.reshape(-1, fields)
+    ids = ids[np.repeat(keep, lengths_by_document.sum(axis=1))]
+    used = np.zeros(len(spellings), np.bool_)
     used[ids] = True
     numbers = np.cumsum(used, dtype=np.int32) - 1
-    return list(compress(words, used.tolist())), numbers[ids], lengths[keep].ravel()
+    return list(compress(spellings, used.tolist())), numbers[ids], lengths_by_document[keep].ravel()
 
 
 def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
@@ -98,12 +82,12 @@ def pack_batch(documents: Sequence[Document], *, code: bool = True) -> Batch:
     return Batch(
         [pack(document, code=code) for document in documents],
         [document.digest for document in documents],
-        *_words(documents),
+        _words(documents),
         batch_uses(documents),
     )
 
 
-def _words(documents: Iterable[Document]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int32]]:
+def _words(documents: Iterable[Document]) -> BatchWords:
     """Words of every document and field, as `WordTableBuilder.add` takes them."""
     numbers: dict[str, int] = {}
     ids_by_spelling: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
@@ -129,29 +113,11 @@ _split = lru_cache(SPLIT_CACHE)(tokenize)  # most names occur in many files
 
 @dataclass(frozen=True, slots=True)
 class CollectedDocuments:
-    """The documents of a new segment after they are written. counts: for the snapshot."""
+    """The documents of a new segment after they are written."""
 
     words: WordTable
     uses: NameUses
     files_read: FileTable
-    counts: dict[str, Any]
-
-
-def file_counts(entries: Iterable[FileEntry]) -> dict[str, Any]:
-    """Counts of files for the snapshot; they name the first broken and failed files."""
-    entries = list(entries)
-    broken, failed = (
-        sorted(f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state)
-        for state in (BROKEN, FAILED)
-    )
-    return {
-        "files": len(entries),
-        "source_bytes": sum(entry.bytes for entry in entries),
-        "broken": len(broken),
-        "failed": len(failed),
-        "broken_files": broken[:NAMED_FILES],
-        "failed_files": failed[:NAMED_FILES],
-    }
 
 
 class Collector:
@@ -166,7 +132,6 @@ class Collector:
         self._files = FileTableBuilder()
         self._row_by_digest: dict[bytes, int] = {}
         self._deduplicate = deduplicate
-        self._repositories: set[str] = set()
 
     def __enter__(self) -> Collector:
         return self
@@ -193,30 +158,24 @@ class Collector:
                 copies.append((int(owners[i]), row, Location(*batch.packed[i][1:5], batch.packed[i][8])))
         copies.sort(key=itemgetter(0))  # the file table counts them by file
         places = [(repository, path) for _, repository, path, *_ in batch.packed]
-        self._repositories.update(repository for repository, _ in places)
         if entries:  # all files: the database and the file table number them alike
             self._files.add(entries, owners, keep)
             places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
-        self._writer.add(list(compress(batch.packed, keep.tolist())))
+        kept = batch.select(keep)
+        self._writer.add(kept.packed)
         for _, row, location in copies:
             self._writer.add_copy(row, location)
-        self._words.add(*batch.words_of(keep))
-        self._uses.add(*batch.uses_of(keep))
+        self._words.add(*kept.words)
+        self._uses.add(*kept.uses)
 
     def finish(self, began: int = 0) -> CollectedDocuments:
         """Close the database and save the words of all batches in one table. began: see `FileTable`."""
         self._writer.finish()
-        with DocumentTable(self._folder / NAME) as documents:
-            counts = documents.counts()
-        of_repository = counts["repositories"]  # a repository that has only copies counts 0
-        counts["repositories"] = {name: of_repository.get(name, 0) for name in sorted(self._repositories)}
         words = self._words.finish()
         if os.name == "nt":
             words.save(self._folder)
-        files = self._files.finish(began)
-        counts |= file_counts(files.entries)
-        return CollectedDocuments(words, name_uses(self._uses.finish()), files, counts)
+        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began))
 
 
 def ingest(
@@ -299,16 +258,15 @@ class _Merger:
     def add(self, extraction: Extraction[Batch]) -> None:
         """Add the documents of files that were extracted."""
         states = {**dict.fromkeys(extraction.broken, BROKEN), **dict.fromkeys(extraction.failed, FAILED)}
-        done = at = 0
+        owners, done = np.repeat(np.arange(len(extraction.counts)), extraction.counts), 0
         while done < len(extraction.counts):
             self.copy_cached()
             entries: list[FileEntry] = []
             while len(entries) < len(extraction.counts) - done and self._queue and self._queue[0][1] is None:
                 entry = self._queue.popleft()[0]
                 entries.append(entry._replace(state=states.get(f"{entry.repository}/{entry.path}", READ)))
-            counts = extraction.counts[done : done + len(entries)]
-            batch = extraction.result.part(at, at + sum(counts))
-            self._collector.add(batch, entries, np.repeat(np.arange(len(entries)), counts))
-            done, at = done + len(entries), at + sum(counts)
+            here = (owners >= done) & (owners < done + len(entries))
+            self._collector.add(extraction.result.select(here), entries, owners[here] - done)
+            done += len(entries)
         self._in_extraction -= len(extraction.counts)
         self.copy_cached()

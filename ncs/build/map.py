@@ -60,21 +60,20 @@ class Map:
         try:
             rows, places = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("rows", "places"))
             config = json.loads((folder / "config.json").read_bytes())
-            firsts = [(str(name), int(first)) for name, first in config["segments"]]
+            names = [name for name, _ in config["segments"]]
         except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
             raise IndexDamaged(f"cannot read {folder} ({error}); make it again with: ncs map") from error
         if rows.ndim != 1 or not len(rows) or places.shape != (len(rows), 2):
             raise IndexDamaged(f"the files in {folder} do not fit each other; make them again with: ncs map")
-        now = {segment.name: segment for segment in snapshot.segments}
-        here = np.full(len(rows), -1, np.int64)
-        for (name, first), (_, end) in zip(firsts, [*firsts[1:], ("", len(rows) + int(rows[-1]))], strict=True):
-            if segment := now.get(name):
-                own = (rows >= first) & (rows < min(end, first + segment.documents))
-                here[own] = rows[own] - first + segment.first
-        there = here >= 0
+        end = 0  # an update adds segments, or merges the last ones
+        for segment, name in zip(snapshot.segments, names, strict=False):
+            if segment.name != name:
+                break
+            end = segment.first + segment.documents
+        left = rows < end
         if snapshot.live is not None:
-            there[there] = snapshot.live[here[there]]
-        return cls(here[there].astype(np.int32), places[there], config) if there.any() else None
+            left[left] = snapshot.live[rows[left]]
+        return cls(rows[left], places[left], config) if left.any() else None
 
     def where(self, vectors: Vectors, rows: Sequence[int]) -> list[tuple[int, int]]:
         """The places of documents: their own, or the median of the NEAREST points by cosine."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -24,6 +25,7 @@ from ncs.build.memory import check_memory, expected_size, reader_processes
 from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
+from ncs.extract.readers import count_text_files, grammar_notes, skip_reason
 from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_without_vector
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -34,10 +36,13 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
+from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 from ncs.storage.words import WordTable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.build.ingest import CollectedDocuments
     from ncs.storage.commit import IndexWriter
     from ncs.types import Document
@@ -48,6 +53,9 @@ CHUNK = 2_000
 """Documents of `build_of` packed at a time."""
 EARLY = 2_000
 """Documents from which on a first build answers by words while embeddings are still being learned."""
+NAMED_FILES = 100
+"""Broken and failed files that a snapshot names, each."""
+NO_TOMBSTONES: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 PENDING_EMBEDDINGS = "embeddings are still being learned: so far only words are matched, not their meaning"
 
 
@@ -71,8 +79,6 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
     use_cache: take the documents of unchanged files from the index in `folder`.
     Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
     """
-    from ncs.extract.readers import skip_reason
-
     config, began, skipped = request.config, time.time_ns(), Skipped(reason_of=skip_reason)
     made_by()  # of the code as it is now: it may change while the build runs
     if request.ingest is None and (remote := next(filter(is_address, request.roots), None)):
@@ -139,18 +145,12 @@ def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCach
 def _read_sources(
     request: Request, skipped: Skipped, segment: Path, cache: FileCache | None, total: int, began: int
 ) -> CollectedDocuments:
-    from ncs.extract.readers import count_text_files, grammar_notes
-
     if request.ingest is None:
         files = request.files(skipped, cache.is_unchanged if cache else None)
         files = request.track(files, "reading functions", total=total, unit="files")
         collected = ingest(files, segment, request.config, request.workers, cache, began=began)
     else:
         collected = request.ingest(request, skipped, segment)
-    texts = count_text_files(entry.path for entry in collected.files_read.entries)
-    collected.counts["text_files"] = texts
-    for line in grammar_notes(texts, skipped.counts):
-        skipped.note(line)
     if not len(collected.words):
         names = ", ".join(str(root) for root in request.roots)
         reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(skipped.counts.items())) or "nothing"
@@ -177,9 +177,10 @@ class _Build:
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
         if self.skipped:
-            collected.files_read.save(segment)
-            if self.writer.previous is None and len(words) >= EARLY:
-                segment, statistics = self._commit_early(segment, statistics, collected)
+            collected.files_read.save(segment / FILES)
+        counts = self._counts(segment, words)
+        if self.skipped and self.writer.previous is None and len(words) >= EARLY:
+            segment, statistics = self._commit_early(segment, statistics, words, counts)
         with self.clock("embeddings"):
             embeddings, training = self._embeddings(words, segment)
             embeddings.save(statistics)
@@ -188,19 +189,22 @@ class _Build:
                 with self.clock(ranker.name):
                     ranker.fit(words, embeddings, documents, track=track)
                     ranker.save(statistics, segment)
-        counts, parts = self._counts(collected), [(segment, len(words))]
+        parts = [(segment, len(words))]
         with self.clock("calibration"), Snapshot(self.writer.folder, _draft(parts, statistics, counts)) as snapshot:
             head = weigh_head(snapshot) if any(ranker.name == HEAD for ranker in self.rankers) else None
             counts["calibration"] = {**calibrate(snapshot), **({"head": head} if head else {})}
-        counts |= {"embeddings": embeddings.method, "training": training, "seconds": dict(self.clock.seconds)}
+        counts |= {"embeddings": embeddings.method, "training": training}
         if self.request.before_commit:
-            self.request.before_commit(parts, statistics, np.zeros((0, 2), np.int64))
-        notes = (*(self.skipped.notes if self.skipped else ()), *embeddings.notes)
+            self.request.before_commit(parts, statistics, NO_TOMBSTONES)
+        notes = list(embeddings.notes)
+        if self.skipped:
+            notes = [*self.skipped.notes, *grammar_notes(counts["text_files"], self.skipped.counts), *notes]
         self._commit(parts, statistics, counts, notes)
 
     def _commit(
         self, parts: Sequence[tuple[Path, int]], statistics: Path, counts: dict[str, Any], notes: Sequence[str] = ()
     ) -> None:
+        counts = {**counts, "seconds": dict(self.clock.seconds), "peak_memory_bytes": _peak_memory()}
         config = asdict(self.request.config)
         self.writer.commit(parts, statistics, config=config, counts=counts, notes=notes, versions=versions())
 
@@ -216,18 +220,20 @@ class _Build:
             lexical.fit(words, track=self.request.track)
             lexical.save(statistics, segment)
 
-    def _commit_early(self, segment: Path, statistics: Path, collected: CollectedDocuments) -> tuple[Path, Path]:
+    def _commit_early(
+        self, segment: Path, statistics: Path, words: WordTable, counts: dict[str, Any]
+    ) -> tuple[Path, Path]:
         """Commit with zero vectors, so that words can be searched; returns the segment and statistics to continue."""
-        nothing = Embeddings(np.zeros((len(collected.words.vocabulary), 1), np.float32))
+        nothing = Embeddings(np.zeros((len(words.vocabulary), 1), np.float32))
         nothing.save(statistics)
         names = []
         for ranker in dense_rankers(self.request.config):
             with DocumentTable(segment / NAME) as documents:
-                ranker.fit(collected.words, nothing, documents)
+                ranker.fit(words, nothing, documents)
             ranker.save(statistics, segment)
             names.append(ranker.name)
-        counts = {**self._counts(collected), "embeddings": nothing.method, PENDING: PENDING_EMBEDDINGS}
-        self._commit([(segment, len(collected.words))], statistics, counts)
+        pending = {"embeddings": nothing.method, PENDING: PENDING_EMBEDDINGS}
+        self._commit([(segment, len(words))], statistics, counts | pending)
         following = self.writer.copy_folder(segment, without=names)
         without = ["embeddings.npy", "embeddings.json", *names]
         return following, self.writer.copy_folder(statistics, following.name, without=without)
@@ -245,16 +251,45 @@ class _Build:
         share = share_without_vector(words, embeddings)
         return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
 
-    def _counts(self, collected: CollectedDocuments) -> dict[str, Any]:
+    def _counts(self, segment: Path, words: WordTable) -> dict[str, Any]:
         roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.request.roots]
         return {
-            **collected.counts,
-            "words": len(collected.words.vocabulary),
+            **live_counts([segment], NO_TOMBSTONES),
+            "words": len(words.vocabulary),
             "sources": {"roots": roots, "made_by": made_by()} if self.skipped else None,
-            "seconds": dict(self.clock.seconds),
-            "peak_memory_bytes": _peak_memory(),
             **skipped_counts(self.skipped or Skipped()),
         }
+
+
+def live_counts(segments: Iterable[Path], tombstones: NDArray[np.int64]) -> dict[str, Any]:
+    """Counts of live documents, copies and files for a snapshot; the first broken and failed files by name."""
+    totals: Counter[str] = Counter()
+    labels: dict[str, Counter[str]] = {"repositories": Counter(), "languages": Counter(), "kinds": Counter()}
+    entries: list[FileEntry] = []
+    for path in segments:
+        dead = tombstones[tombstones[:, 0] == int(path.name), 1]
+        with DocumentTable(path / NAME) as documents:
+            counts = documents.counts(dead)
+        for name, counter in labels.items():
+            counter.update(counts[name])
+        totals += Counter(documents=counts["documents"], copies=counts["copies"])
+        files, dead_numbers = FileTable.of_segment(path).entries(), set(dead.tolist())
+        entries += [entry for number, entry in enumerate(files) if number not in dead_numbers]
+    broken, failed = (
+        sorted(f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state)
+        for state in (BROKEN, FAILED)
+    )
+    return {
+        **{name: totals[name] for name in ("documents", "copies")},
+        **{name: dict(sorted(counter.items())) for name, counter in labels.items()},
+        "files": len(entries),
+        "source_bytes": sum(entry.bytes for entry in entries),
+        "broken": len(broken),
+        "failed": len(failed),
+        "broken_files": broken[:NAMED_FILES],
+        "failed_files": failed[:NAMED_FILES],
+        "text_files": count_text_files(entry.path for entry in entries),
+    }
 
 
 def skipped_counts(skipped: Skipped) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ncs.build.file_cache import FileCache
     from ncs.build.ingest import CollectedDocuments
     from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile
-    from ncs.storage.snapshot import Description, Snapshot
+    from ncs.storage.snapshot import Description
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
 """Called with segments, statistics and tombstones just before they are committed."""
@@ -130,26 +130,22 @@ class Difference:
 
 
 def find_changes(
-    snapshot: Snapshot,
+    cache: FileCache,
     request: Request,
     *,
     paths: Sequence[Path] | None = None,
     seconds: float | None = None,
     skipped: Skipped | None = None,
-    cache: FileCache | None = None,
 ) -> Difference:
-    """Find the files that changed since a snapshot.
+    """Find the files that differ from those of an index.
 
     paths: files that may have changed, as `ncs watch` names them; None: all are checked.
     seconds: time limit; where it is exceeded, removed files are not reported.
-    cache: of this snapshot, if the caller has one.
     """
-    from ncs.build.file_cache import FileCache
     from ncs.sources import Scope, Skipped, repository_names
     from ncs.storage.files import FileEntry
 
     began = time.time_ns()
-    cache = cache or FileCache(snapshot)
     missing = {name: cache.entry(number) for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in missing.values() if each.place)

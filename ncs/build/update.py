@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.build.file_cache import FileCache, is_reusable
-from ncs.build.ingest import file_counts, ingest
+from ncs.build.ingest import ingest
 from ncs.build.pipeline import (
     Clock,
     build,
     dense_rankers,
+    live_counts,
     requested_rankers,
     skipped_counts,
     versions,
 )
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
-from ncs.extract.readers import count_text_files, skip_reason
+from ncs.extract.readers import skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.sources import Origin, Skipped, SourceFile
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import FileTable
+from ncs.storage.files import FILES
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def update(
             )
             skipped = Skipped(reason_of=skip_reason)
             cache = FileCache(snapshot)
-            difference = find_changes(snapshot, request, paths=paths, skipped=skipped, cache=cache)
+            difference = find_changes(cache, request, paths=paths, skipped=skipped)
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
                 outcome = BUILD_DUE
@@ -117,7 +117,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
                 collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:
                 with clock("facts"):
@@ -129,7 +129,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
         if request.before_commit:
             request.before_commit(segments, snapshot.statistics, tombstones)
         seconds = {**description.counts.get("seconds", {}), "update": round(sum(clock.seconds.values()), 2)}
-        counts = {**description.counts, **live_counts(segments, tombstones), "seconds": seconds}
+        counts = {**description.counts, **live_counts([path for path, _ in segments], tombstones), "seconds": seconds}
         writer.commit(
             segments,
             snapshot.statistics,
@@ -174,27 +174,3 @@ def _is_too_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Seque
     per_byte = total / max(1, int(snapshot.description.counts.get("source_bytes", 1)))
     new = per_byte * sum(len(file.data) for file in files)
     return dead + later + new > COMPACT_SHARE * total + 50
-
-
-def live_counts(segments: Sequence[tuple[Path, int]], tombstones: NDArray[np.int64]) -> dict[str, Any]:
-    """Counts of live documents, copies and files, by repository, language and kind."""
-    totals: Counter[str] = Counter()
-    labels: dict[str, Counter[str]] = {"repositories": Counter(), "languages": Counter(), "kinds": Counter()}
-    entries = []
-    for path, _ in segments:
-        dead = tombstones[tombstones[:, 0] == int(path.name), 1]
-        with DocumentTable(path / NAME) as documents:
-            counts = documents.counts(dead)
-        for name, counter in labels.items():
-            counter.update(counts[name])
-        totals += Counter(documents=counts["documents"], copies=counts["copies"])
-        table, dead_numbers = FileTable.load(path), frozenset(dead.tolist())
-        entries += [entry for number, entry in enumerate(table.entries if table else ()) if number not in dead_numbers]
-    for entry in entries:
-        labels["repositories"].setdefault(entry.repository, 0)
-    return {
-        **{name: totals[name] for name in ("documents", "copies")},
-        **{name: dict(sorted(counter.items())) for name, counter in labels.items()},
-        **file_counts(entries),
-        "text_files": count_text_files(entry.path for entry in entries),
-    }

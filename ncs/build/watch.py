@@ -8,11 +8,11 @@ from pathlib import Path
 from threading import Event
 from types import ModuleType
 
-from ncs.build.request import Changes, roots_of
+from ncs.build.request import Changes, request_of, roots_of
 from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.console import count
-from ncs.errors import BadInput, IndexBusy, MissingExtra, NcsError
+from ncs.errors import IndexBusy, MissingExtra, NcsError
 from ncs.learn.embeddings import retraining_advice
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
@@ -93,10 +93,8 @@ class Follower:
 
     def greeting(self) -> str:
         """The first message: what is watched."""
-        roots = list(map(str, roots_of(self._description)))
-        if not roots:
-            raise BadInput(f"{self._folder} does not name its source files; build it again with: ncs build")
-        return f"watching {', '.join(roots)}: {self._size()}; stop with ctrl-c"
+        roots = request_of(self._description, self._folder).roots
+        return f"watching {', '.join(map(str, roots))}: {self._size()}; stop with ctrl-c"
 
     def _size(self) -> str:
         return count(self._description.counts["documents"], "document")

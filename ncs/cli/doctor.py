@@ -146,11 +146,9 @@ def requirements() -> dict[str, list[str]]:
 
 def _version(name: str) -> str | None:
     """The version of an installed distribution; for fasttext, that of any which provides the module."""
-    if name == "fasttext":
-        from ncs.learn.fasttext import distribution
-
-        return (distribution() or (name, None))[1]
     try:
+        if name == "fasttext":
+            name = metadata.packages_distributions().get(name, [name])[0]
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
@@ -196,7 +194,7 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
 
 def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
     """Report what has changed since the index was built or updated, without writing anything."""
-    from ncs.build.file_cache import made_by
+    from ncs.build.file_cache import FileCache, made_by
     from ncs.build.request import find_changes, request_of, roots_of
 
     description, update = index.description, _command("update", "-i", index.folder)
@@ -213,7 +211,7 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
         yield Finding("note", "sources", text, update)
     try:
         request = replace(request_of(description, index.folder), force=True)
-        difference = find_changes(index.snapshot, request, seconds=seconds)
+        difference = find_changes(FileCache(index.snapshot), request, seconds=seconds)
     except NcsError as error:
         yield Finding("todo", "sources", str(error), update)
         return

@@ -163,24 +163,26 @@ class DocumentTable:
             return np.frombuffer(row[0], np.dtype("<i4"))
 
     def counts(self, dead_files: NDArray[np.int64] | tuple[()] = ()) -> dict[str, Any]:
-        """The number of documents and copies that are not in dead files; documents by repository, language and kind."""
+        """The number of documents and copies that are not in dead files; documents by repository, language and kind.
+
+        A repository that has only copies counts 0.
+        """
         with self._reading():
             labels = [label for (label,) in self._db.execute("SELECT label FROM labels ORDER BY id")]
             files, places = self.files()
             live = ~np.isin(files, dead_files)
-            repositories: Counter[str] = Counter()
-            for (repository, _), n in zip(places, np.bincount(files[live]).tolist(), strict=False):
-                repositories[repository] += n
+            copy_files = self.column("copy_file")
+            live_copies = copy_files[~np.isin(copy_files, dead_files)]
+            repositories = Counter({places[file][0]: 0 for file in live_copies.tolist()})
+            repositories.update(places[file][0] for file in files[live].tolist())
             languages, kinds = (
-                dict(zip(labels, np.bincount(self.column(name)[live]).tolist(), strict=False))
-                for name in ("language", "kind")
+                Counter(labels[label] for label in self.column(name)[live].tolist()) for name in ("language", "kind")
             )
-            copies = int(np.count_nonzero(~np.isin(self.column("copy_file"), dead_files)))
         by_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
         return {
             "documents": int(live.sum()),
-            "copies": copies,
-            **{name: {label: n for label, n in sorted(counts.items()) if n} for name, counts in by_label.items()},
+            "copies": len(live_copies),
+            **{name: dict(sorted(counts.items())) for name, counts in by_label.items()},
         }
 
     def with_labels(self, column: str, labels: Collection[str]) -> Mask:

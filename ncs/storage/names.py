@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
+    from ncs.storage.words import BatchWords
     from ncs.types import Mask
 
     Rows = NDArray[np.int64]
-    BatchUses = tuple[Sequence[str], NDArray[np.int32], NDArray[np.int32]]
 
 USES, DEFINITIONS = "uses", "definitions"
 """Folders of a segment."""
@@ -112,7 +112,7 @@ def name_uses(table: WordTable) -> NameUses:
     return NameUses(table.vocabulary, ids, table.offsets, documents)
 
 
-def batch_uses(documents: Iterable[Document]) -> BatchUses:
+def batch_uses(documents: Iterable[Document]) -> BatchWords:
     """Each document's distinct names, as `WordTableBuilder.add` takes them."""
     return batch_words([[_names(document)] for document in documents])
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
+from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import FIELDS, Field
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int32]
     Rows = NDArray[np.int64]
+    BatchWords = tuple[Sequence[str], Ids, Ids]
+    """Documents as `WordTableBuilder.add` takes them."""
 
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
 CHUNK = 1 << 20
@@ -103,6 +107,11 @@ class Words:
         """Rows, tombstones included."""
         return len(self._snapshot)
 
+    @cached_property
+    def by_spelling(self) -> WordList:
+        """The vocabulary, for lookups of similar words."""
+        return WordList(sorted(self.vocabulary))
+
     def table(self) -> WordTable | None:
         """The table of an index of one segment without tombstones; None after updates."""
         return self._tables[0] if len(self._tables) == 1 and self._snapshot.live is None else None
@@ -179,8 +188,8 @@ class WordTableBuilder:
         self._ids.close()
 
 
-def batch_words(documents: Iterable[Sequence[Sequence[str]]]) -> tuple[list[str], Ids, Ids]:
-    """Token lists [document][field in FIELDS] as what `WordTableBuilder.add` takes."""
+def batch_words(documents: Iterable[Sequence[Sequence[str]]]) -> BatchWords:
+    """Token lists [document][field in FIELDS] as a batch."""
     numbers: dict[str, int] = {}
     ids: list[int] = []
     lengths: list[int] = []

@@ -436,6 +436,6 @@ def test_a_search_for_changes_that_runs_out_of_time_reports_no_file_as_removed(t
     with Index.build(root, tmp_path / ".ncs", config=QUICK) as index:
         request = request_of(index.snapshot.description, index.folder)
         next(root.rglob("*.java")).unlink()
-        assert len(find_changes(index.snapshot, request).changes.removed) == 1
-        difference = find_changes(index.snapshot, request, seconds=-1)
+        assert len(find_changes(FileCache(index.snapshot), request).changes.removed) == 1
+        difference = find_changes(FileCache(index.snapshot), request, seconds=-1)
         assert (difference.complete, difference.changes.removed) == (False, ())

@@ -209,8 +209,9 @@ def test_an_editor_opens_a_hit_from_the_command_line(home: Path, tmp_path: Path)
     assert (none.returncode, none.stderr) == (2, "ncs: no hit 9; the last one is 1\n")
 
 
-def test_a_reader_that_exits_early_is_not_an_error(home: Path) -> None:
-    command = [sys.executable, "-m", "ncs.cli", "query", "keyboard", "-A", "--format", "table"]
+@pytest.mark.parametrize("arguments", [["query", "keyboard", "-A", "--format", "table"], ["info"]])
+def test_a_reader_that_exits_early_is_not_an_error(home: Path, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "ncs.cli", *arguments]
     ours, theirs = os.pipe()
     os.close(ours)  # nobody reads
     run = subprocess.run(command, cwd=home, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=LONG)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
 import subprocess
-import sys
-import termios
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -22,7 +16,7 @@ from rich.cells import cell_len
 from ncs.index import Index
 from tests import corpus
 from tests.command import invoke
-from tests.waiting import LONG
+from tests.terminal import Terminal
 
 HIDE = "repos/app/src/Keyboards.java:11:24:    public static void hideSoftKeyboard(Activity activity) {"
 LONG_FUNCTION = "def press_many_keys(keyboard, soft):\n" + "\n".join(f"    press_{i}(keyboard)" for i in range(40))
@@ -150,25 +144,9 @@ def test_controls_in_code_are_shown_and_not_obeyed(query: Query, form: str) -> N
 
 def in_terminal(arguments: list[str], cwd: Path, columns: int, **environment: str) -> str:
     """The output of `ncs` in a terminal of this width."""
-    try:
-        ours, theirs = pty.openpty()
-    except OSError as error:  # a container without /dev/pts
-        pytest.skip(f"no terminal: {error}")
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    env = {**inherited, "TERM": "xterm-256color", **environment}
-    command = [sys.executable, "-m", "ncs.cli", *arguments]
-    output = b""
-    with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        try:
-            while part := os.read(ours, 65536):
-                output += part
-        except OSError:  # the other end is closed
-            pass
-        process.wait(timeout=LONG)
-    os.close(ours)
-    return output.decode().replace("\r\n", "\n")
+    terminal = Terminal(*arguments, cwd=cwd, columns=columns, **environment)
+    terminal.wait()
+    return terminal.written.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("columns", [80, 160])

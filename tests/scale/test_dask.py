@@ -29,6 +29,7 @@ from ncs.index import Index
 from ncs.scale.dask import LOCAL, Tasks, connected, ingest_on_cluster, job_settings
 from ncs.scale.dask_worker import Part, run
 from ncs.sources import Skipped
+from ncs.storage.documents import NAME, DocumentTable
 from tests import gitrepo
 from tests.waiting import LONG, processes, until
 
@@ -121,10 +122,9 @@ def read(cluster: Cluster, *roots: Path, seconds: float = 4 * LONG) -> tuple[lis
     """Repositories that have documents, and what was skipped."""
     skipped = Skipped(reason_of=skip_reason)
     with tempfile.TemporaryDirectory() as folder:
-        collected = ingest_on_cluster(
-            request(*roots), skipped, Path(folder), scheduler=cluster.address, give_up=seconds
-        )
-    return sorted(collected.counts["repositories"]), skipped
+        ingest_on_cluster(request(*roots), skipped, Path(folder), scheduler=cluster.address, give_up=seconds)
+        with DocumentTable(Path(folder) / NAME) as documents:
+            return sorted(documents.counts()["repositories"]), skipped
 
 
 @pytest.mark.slow

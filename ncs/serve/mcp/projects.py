@@ -178,9 +178,11 @@ class Project:
 
     def _difference(self, index: Index) -> Difference | None:
         """The changes found within the time limit; None where the files cannot be read."""
+        from ncs.build.file_cache import FileCache  # only a check needs it
+
         try:
             request = request_of(index.description, index.folder)
-            return find_changes(index.snapshot, request, seconds=self._settings.check)
+            return find_changes(FileCache(index.snapshot), request, seconds=self._settings.check)
         except (NcsError, OSError):
             return None
 
