@@ -61,6 +61,24 @@ def rich_console(*, stderr: bool = False) -> Console:
     return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
 
+def columns_of(text: str) -> int:
+    """The columns of a terminal that a text takes: wide characters (Chinese, Japanese, Korean ...) take two.
+
+    >>> columns_of("read"), columns_of("\u8bfb\u53d6")
+    (4, 4)
+    """
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def fit_columns(text: str, columns: int) -> str:
+    """A text padded with spaces or shortened with an ellipsis to take this many columns."""
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text if columns_of(text) <= columns else f"{set_cell_size(text, columns - 1)}…", columns)
+
+
 def count(n: int, noun: str, plural: str = "") -> str:
     """A number with its noun.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import reading
 from ncs.storage.arrays import ArrayTable, gather, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
@@ -224,7 +224,5 @@ class FileRoles:
 
 
 def _repositories(folder: Path) -> list[str]:
-    try:
+    with reading(folder):
         return list(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
-    except (OSError, ValueError, TypeError) as error:
-        raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
