@@ -19,16 +19,12 @@ import pytest
 from ncs.build import watch as watching_module
 from ncs.build.request import Changes
 from ncs.build.update import update
-from ncs.build.watch import INTERVAL, RETRY, Follower, watch
-from ncs.config import BuildConfig, FastTextConfig
-from ncs.errors import BadInput, IndexNotFound, MissingExtra
-from ncs.extract import extract
+from ncs.build.watch import RETRY, Follower, watch
+from ncs.errors import MissingExtra
 from ncs.index import Index
 from ncs.storage.commit import open_writer
-from ncs.storage.snapshot import snapshot_number
+from tests.corpus import QUICK
 from tests.waiting import LONG, put, until
-
-QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
 
 
 @pytest.fixture
@@ -102,19 +98,6 @@ def test_functions_that_are_saved_moved_and_removed_are_found_as_they_are_until_
 def restore_ctrl_c() -> None:
     """Background jobs ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@pytest.mark.slow
-def test_an_index_in_the_watched_folder_is_not_updated_because_it_was_updated(tmp_path: Path, project: Path) -> None:
-    with watching(project / ".ncs") as said:
-        put(project / "lib" / "dogs.py", "def pat_dog(dog):\n    return dog.pat()\n", tmp_path)
-        until(lambda: len(said) > 1)
-        number = snapshot_number(project / ".ncs")
-        (project / "private").mkdir()
-        (project / "private" / "keys.py").write_text("def secret_key(x):\n    return hide(x)\n")
-        time.sleep(3 * INTERVAL / 1000)
-    assert [line.partition(":")[0] for line in said if not line.startswith("note")][1:] == ["changed"]
-    assert snapshot_number(project / ".ncs") == number
 
 
 @pytest.mark.slow
@@ -229,15 +212,6 @@ def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:
         follower.step([str(path)])
     (note,) = [line for line in said if line.startswith("note: ")]
     assert "ncs update --retrain" in note
-
-
-def test_an_index_without_sources_and_no_index_at_all_are_refused(tmp_path: Path) -> None:
-    documents = extract(b"def open_file(path):\n    return read(path)\n", "python")
-    Index.of(documents, tmp_path / "made", config=QUICK).close()
-    with pytest.raises(BadInput, match="does not name its source files"):
-        watch(tmp_path / "made", print)
-    with pytest.raises(IndexNotFound):
-        watch(tmp_path / "none", print)
 
 
 @pytest.mark.slow
