@@ -9,7 +9,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import pytest
@@ -227,7 +229,9 @@ def test_what_cannot_be_updated_is_refused_with_a_remedy(tmp_path: Path) -> None
     with Index.build(root, tmp_path / "idx", config=QUICK) as index:
         documents = index.documents.documents(range(len(index)))
     Index.of(documents, tmp_path / "of", config=QUICK).close()
-    for update in (Index.update, lambda folder: watch(folder, print)):
+    ended = Event()
+    ended.set()
+    for update in (Index.update, partial(watch, say=print, stop=ended)):
         with pytest.raises(IndexNotFound, match="ncs build"):
             update(tmp_path / "none")
         with pytest.raises(BadInput, match="does not name its source files"):
