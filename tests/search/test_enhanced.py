@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from corpora.jsonl import write_rows
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -26,10 +26,8 @@ PAIRS = [
 ]
 
 
-def write(path: Path, pairs: Sequence[tuple[str, str]] = PAIRS, language: str = "java") -> Path:
-    lines = [json.dumps({"query": query, "code": code, "language": language, "id": "x"}) for query, code in pairs]
-    text = "\n".join(lines) + "\n"
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+def write(path: Path) -> Path:
+    write_rows(path, ({"query": query, "code": code, "language": "java", "id": "x"} for query, code in PAIRS))
     return path
 
 

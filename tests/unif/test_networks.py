@@ -95,7 +95,7 @@ def test_unif_is_the_published_formula() -> None:
     np.testing.assert_allclose(towers.query(ids([3, 1])).detach().numpy()[0], mean / np.linalg.norm(mean), atol=1e-6)
 
 
-def encoded(tower: torch.nn.Module, rows: Tensor, *parameters: Tensor) -> Tensor:
+def encoded(tower: Bag | SequenceTower, rows: Tensor, *parameters: Tensor) -> Tensor:
     """The vectors of a tower with these parameters in place of its own."""
     names = [name for name, _ in tower.named_parameters()]
     vectors: Tensor = functional_call(tower, dict(zip(names, parameters, strict=True)), (rows,))
