@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
+from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import FIELDS, Field
@@ -104,6 +106,11 @@ class Words:
     def __len__(self) -> int:
         """Rows, tombstones included."""
         return len(self._snapshot)
+
+    @cached_property
+    def by_spelling(self) -> WordList:
+        """The vocabulary, for lookups of similar words."""
+        return WordList(sorted(self.vocabulary))
 
     def table(self) -> WordTable | None:
         """The table of an index of one segment without tombstones; None after updates."""
