@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary

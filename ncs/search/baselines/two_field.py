@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
