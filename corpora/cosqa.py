@@ -29,7 +29,7 @@ def read(data: Path) -> Corpus:
     Keys read: id, code of a function; id, query, gold of a query. Raises BadInput for missing files or keys.
     """
     if not (data / QUERIES).is_file() and (data / RELEASE).is_dir():
-        return read_release(data / RELEASE)
+        return _read_release(data / RELEASE)
     rows = list(read_rows(data / QUERIES))
     queries = tuple(Query(row.text("id"), row.text("query")) for row in rows)
 
@@ -40,12 +40,9 @@ def read(data: Path) -> Corpus:
     return Corpus("cosqa", queries, {row.text("id"): {row.text("gold"): 1} for row in rows}, source)
 
 
-def read_release(folder: Path, *, split: str = "dev") -> Corpus:
-    """The files as published: code_idx_map.txt (function -> number), cosqa-retrieval-{dev,test}-500.json.
-
-    Raises BadInput for missing files and, naming the object, for one without idx, doc or retrieval_idx.
-    """
-    path = folder / f"cosqa-retrieval-{split}-500.json"
+def _read_release(folder: Path) -> Corpus:
+    """The files as published: code_idx_map.txt (function -> number), cosqa-retrieval-dev-500.json."""
+    path = folder / "cosqa-retrieval-dev-500.json"
     rows = [Row(dict(values), f"{path}: query {number}") for number, values in enumerate(_json(path), 1)]
     queries = tuple(Query(row.text("idx"), row.text("doc")) for row in rows)
     qrels = {row.text("idx"): {_id(row.number("retrieval_idx")): 1} for row in rows}

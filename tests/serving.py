@@ -1,4 +1,4 @@
-"""`ncs serve` and `ncs annotate` in processes of their own, for tests."""
+"""`ncs serve`, `ncs annotate` and `ncs mcp --http` in processes of their own, for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import httpx
 
 from tests.waiting import LONG, until
 
-STARTED = ("ncs: serving", "ncs: judge at")
+STARTED = ("ncs: serving", "ncs: judge at", "ncs: MCP at")
 
 
 def own_port() -> int:
@@ -47,7 +47,6 @@ class Served:
 
     def wait_for_start(self) -> None:
         """Wait until it answers; RuntimeError with its stderr where it does not start."""
-        until(lambda: self.url or not self._reader.is_alive())
         until(lambda: self._answers() or not self._reader.is_alive())
         if not self._reader.is_alive():
             raise RuntimeError("".join(self.lines))

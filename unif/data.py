@@ -11,7 +11,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,13 +69,13 @@ class ReadStats:
     bad: int = 0
     wordless: int = 0
     left_out: int = 0
-    bad_lines: tuple[str, ...] = ()
+    bad_lines: list[str] = field(default_factory=list)
 
     def note(self, error: BadInput) -> None:
         """Count a bad line."""
         self.bad += 1
         if len(self.bad_lines) < BAD_LINES:
-            self.bad_lines = (*self.bad_lines, str(error))
+            self.bad_lines.append(str(error))
 
     def save(self, folder: Path) -> None:
         """Write `reading.json`."""
@@ -83,8 +83,7 @@ class ReadStats:
 
     @classmethod
     def load(cls, folder: Path) -> ReadStats:
-        values = json.loads((folder / STATS).read_bytes())
-        return cls(**{**values, "bad_lines": tuple(values["bad_lines"])})
+        return cls(**json.loads((folder / STATS).read_bytes()))
 
     def empty(self, advice: str) -> BadInput:
         """The error if nothing usable was read."""

@@ -117,10 +117,10 @@ def comment_above(lines: Sequence[str], start_line: int) -> str:
 
     A block comment may have empty lines below it, line comments may not.
 
-    >>> comment_above(["/**", " * Reads.", " *", " * More.", " */", "int f() {"], 6)
+    >>> comment_above(["/**", " * Reads.", " *", " * More.", " */", "", "int f() {"], 7)
     'Reads.\\n\\nMore.'
-    >>> comment_above(["x = 1", "# Reads", "# it.", "def f"], 4)
-    'Reads\\nit.'
+    >>> comment_above(["# Far", "", "# Reads", "#", "# it.", "def f"], 6), comment_above(["# Far", "", "def f"], 3)
+    ('Reads\\n\\nit.', '')
     """
     last = start_line - 2
     below = last

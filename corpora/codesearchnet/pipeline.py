@@ -116,8 +116,8 @@ class Rules:
 def partition_of(repository: str, seed: int = 0) -> str:
     """train, valid or test, by a hash of the seed and the name in lower case (hosts do not tell cases apart).
 
-    >>> [partition_of(name) for name in ("owner/a", "owner/b", "owner/c")]
-    ['train', 'valid', 'train']
+    >>> partition_of("owner/a"), partition_of("owner/b"), partition_of("Owner/B"), partition_of("owner/b", seed=2)
+    ('train', 'valid', 'valid', 'test')
     """
     return choose_by_hash(f"{seed}:{repository.lower()}", SHARES)
 

@@ -72,7 +72,7 @@ def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
                 features.append(confidence_features(hits, scores))
                 right.append(np.array(hits.rows, np.int64) == query.row)
                 weights.append(np.full(len(hits.rows), weight))
-        model = fit(np.concatenate(features), np.concatenate(right), weights=np.concatenate(weights))
+        model = fit(np.concatenate(features), np.concatenate(right), np.concatenate(weights))
         coefficients = dict(zip(FEATURES, model.coefficients, strict=True))
         figures["confidence"] = {"intercept": model.intercept, **coefficients}
     save_model(model, snapshot.statistics)

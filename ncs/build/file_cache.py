@@ -19,9 +19,10 @@ import numpy as np
 
 from ncs.build.ingest import RUN, Batch
 from ncs.config import BuildConfig
+from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import DIGEST_BYTES, FileEntry, FileTable
+from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
 from ncs.storage.names import USES, NameUses
 from ncs.storage.words import WordTable
 from ncs.types import FIELDS
@@ -77,7 +78,7 @@ class FileCache:
         number = self._by_place.get(origin.place)
         if number is None or not origin.stamp or self._entries[number].stamp != origin.stamp:
             return False
-        began = self._locate(number)[0].table.began
+        began = self._locate(number)[0].began
         return not _is_racy(origin.stamp, began) and self._reuse(number)
 
     def number_of(self, entry: FileEntry) -> int | None:
@@ -129,7 +130,7 @@ class FileCache:
 
     def began(self) -> int:
         """The time when reading of the oldest segment began, in nanoseconds since 1970."""
-        return min(each.table.began for each in self._segments)
+        return min(each.began for each in self._segments)
 
     def close(self) -> None:
         """Close the document tables."""
@@ -142,8 +143,10 @@ class _CachedSegment:
 
     def __init__(self, segment: Segment) -> None:
         self.name, self._path = segment.name, segment.path
-        self.table = FileTable.load(segment.path) or FileTable((), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.entries = self.table.entries
+        self.table = FileTable.of_segment(segment.path)
+        with reading(segment.path / FILES):
+            self.entries = self.table.entries()
+        self.began = int(self.table.began[0])
         self.dead = np.zeros(len(self.entries), np.bool_)
         self.dead[segment.dead_files] = True
 
@@ -168,13 +171,14 @@ class _CachedSegment:
         """The documents of files first..last, and the position of each one's file."""
         rows, copies = self.table.rows[first : last + 2], self.table.copies[first : last + 2]
         start, stop = int(rows[0]), int(rows[-1])
-        packed = self._documents.packed(start, stop)
-        copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
+        packed, copied = self._documents.packed(start, stop), self._documents.copies(int(copies[0]), int(copies[-1]))
+        every = np.arange(start, stop)
+        ids, lengths = self._table.select_rows(FIELDS, every)[0], self._table.lengths(every).ravel()
         batch = Batch(
             packed + [_without_content(place) for _, place in copied],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
-            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
+            _local_ids(self._words, ids, lengths, len(copied) * len(FIELDS)),
+            _local_ids(self._names, *self._uses.of(every), len(copied)),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)

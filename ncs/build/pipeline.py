@@ -36,7 +36,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
-from ncs.storage.files import BROKEN, FAILED, FileEntry, FileTable
+from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 from ncs.storage.words import WordTable
 
@@ -177,7 +177,7 @@ class _Build:
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
         if self.skipped:
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
         counts = self._counts(segment, words)
         if self.skipped and self.writer.previous is None and len(words) >= EARLY:
             segment, statistics = self._commit_early(segment, statistics, words, counts)
@@ -273,9 +273,8 @@ def live_counts(segments: Iterable[Path], tombstones: NDArray[np.int64]) -> dict
         for name, counter in labels.items():
             counter.update(counts[name])
         totals += Counter(documents=counts["documents"], copies=counts["copies"])
-        if table := FileTable.load(path):
-            dead_numbers = set(dead.tolist())
-            entries += [entry for number, entry in enumerate(table.entries) if number not in dead_numbers]
+        files, dead_numbers = FileTable.of_segment(path).entries(), set(dead.tolist())
+        entries += [entry for number, entry in enumerate(files) if number not in dead_numbers]
     broken, failed = (
         sorted(f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state)
         for state in (BROKEN, FAILED)

@@ -93,22 +93,13 @@ class Comments:
         self.code = blanked(source, self.spans)
         """The source with comments and docstrings blanked out."""
         self._starts = [start for start, _ in self.spans]
-        self._texts: dict[int, str] = {}
 
     def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
         """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above."""
-        starts = self._starts
-        i = bisect_left(starts, start)
-        above = self._is_above(i - 1, start)
-        if not above and (i == len(starts) or starts[i] >= end):
-            return
-        doc: list[str] = []
-        comments: list[str] = []
-        if above:
-            self._add_above(start, i - 1, doc, comments)
-        while i < len(starts) and starts[i] < end:
-            (doc if starts[i] == docstring else comments).append(self._text(i))
-            i += 1
+        doc, comments = self._above(start)
+        first = bisect_left(self._starts, start)
+        for i in range(first, bisect_left(self._starts, end, first)):
+            (doc if self._starts[i] == docstring else comments).append(self._text(i))
         _add(words, "doc", doc)
         _add(words, "comments", comments)
 
@@ -120,11 +111,7 @@ class Comments:
         free: its own ranges. inner: where functions and classes in it start; comments above these are theirs.
         docs: its docstrings.
         """
-        doc: list[str] = []
-        comments: list[str] = []
-        above = bisect_left(self._starts, start) - 1
-        if self._is_above(above, start):
-            self._add_above(start, above, doc, comments)
+        doc, comments = self._above(start)
         for a, b in free:
             first = bisect_left(self._starts, a)
             for i in range(first, bisect_left(self._starts, b, first)):
@@ -135,37 +122,30 @@ class Comments:
         _add(words, "doc", [*doc, *docs])
         _add(words, "comments", comments)
 
-    def _is_above(self, i: int, start: int) -> bool:
-        """Whether only white space separates comment i from what starts there."""
-        return i >= 0 and after_space(self._source, self.spans[i][1]) == start
-
-    def _add_above(self, start: int, i: int, doc: list[str], comments: list[str]) -> None:
-        """Add the comments directly above a function, from the nearest, `i`, upwards."""
+    def _above(self, start: int) -> tuple[list[str], list[str]]:
+        """The comments directly above what starts there: documentation, and others."""
         source = self._source
-        while True:
+        doc: list[str] = []
+        comments: list[str] = []
+        for i in range(bisect_left(self._starts, start) - 1, -1, -1):
             a, b = self.spans[i]
             line_start = source.rfind(b"\n", 0, a) + 1
-            if a in self._docstrings or source[line_start:a].strip():
-                return  # at the end of a line: it is about that line
+            if after_space(source, b) != start or a in self._docstrings or source[line_start:a].strip():
+                break  # the last: at the end of a line, it is about that line
             block = source.endswith(b"*/", a, b)
             documents = source.startswith(self._doc_prefixes, a)
             if not (documents and block) and source.count(b"\n", b, start) > 1:
-                return  # above an empty line: a heading or old code
+                break  # above an empty line: a heading or old code
             (doc if documents else comments).insert(0, self._text(i))
             if documents and block:
-                return
+                break
             start = a
-            i -= 1
-            if not self._is_above(i, start):
-                return
+        return doc, comments
 
     def _text(self, i: int) -> str:
-        text = self._texts.get(i)
-        if text is None:
-            start, end = self.spans[i]
-            clean = clean_docstring if start in self._docstrings else clean_comment
-            text = self._texts[i] = clean(self._source[start:end].decode("utf-8", "replace"))
-        return text
+        start, end = self.spans[i]
+        clean = clean_docstring if start in self._docstrings else clean_comment
+        return clean(self._source[start:end].decode("utf-8", "replace"))
 
 
 def _add(words: dict[Field, Tokens], field: Field, texts: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from operator import attrgetter
@@ -56,18 +57,61 @@ class Class(NamedTuple):
     scope: Tokens
 
 
-class File(NamedTuple):
+class File:
     """A source file. bare: of a language with `layout`, the source with comments and strings blanked out."""
 
-    source: bytes
-    comments: Comments
-    language: Language
-    repository: str
-    path: str
-    bare: bytes | bytearray = b""
+    def __init__(
+        self,
+        source: bytes,
+        comments: Comments,
+        language: Language,
+        repository: str,
+        path: str,
+        bare: bytes | bytearray = b"",
+    ) -> None:
+        self.source, self.comments, self.language, self.bare = source, comments, language, bare
+        self.repository, self.path = repository, path
+        self._line_ends = [match.start() for match in re.finditer(rb"\n", source)]
+        self._ids = Counter[str]()
+
+    def document(
+        self,
+        span: Span,
+        kind: str,
+        name: str,
+        scope: Tokens,
+        words: dict[Field, Tokens],
+        code: bytes,
+        hashed: bytes,
+        suffix: str = "",
+    ) -> Document:
+        """A document of the code in the span. suffix: of its id, which is numbered where several have the same."""
+        start, end = span
+        first, last = (bisect_left(self._line_ends, at) + 1 for at in (start, max(start, end - 1)))
+        id = f"{self.repository}/{self.path}:{first}{suffix}"
+        self._ids[id] += 1
+        words["path"] = (self.path,)
+        if kind != "initializer":
+            words["name"] = (name,)
+        if scope:
+            words["scope"] = scope
+        return Document(
+            id=id if self._ids[id] == 1 else f"{id}.{self._ids[id]}",
+            repository=self.repository,
+            path=self.path,
+            start_line=first,
+            end_line=last,
+            language=self.language.name,
+            kind=kind,
+            name=name,
+            qualified_name=".".join((*scope, name)),
+            words=words,
+            code=code.decode("utf-8", "replace"),
+            digest=digest_of(hashed),
+        )
 
 
-def digest_of(code: bytes | bytearray) -> bytes:
+def digest_of(code: bytes) -> bytes:
     """The digest by which exact copies are recognized."""
     return blake2b(code, digest_size=16).digest()
 
@@ -77,53 +121,23 @@ def documents_of(file: File, functions: Iterable[Function]) -> list[Document]:
 
     The digest is over the code without comments and layout, unless layout is syntax; strings keep theirs.
     """
-    source, comments, language, repository, path, bare = file
-    code = mark_layout(bytes(comments.code), bare) if language.layout else comments.code
-    documents: list[Document] = []
-    place = f"{repository}/{path}:"
-    before, line, at, twins = -1, 1, 0, 1
-    last_line, end = 1, 0
-    for start, stop, kind, name, scope, words, docstring in functions:
-        if start >= end:  # not inside the function before: count lines from its end
-            line, at = last_line, end
-        line += source.count(b"\n", at, start)
-        at, end = start, stop
-        text = source[start:end]
-        last_line = line + text.count(b"\n")
-        words["path"] = (path,)
-        if kind != "initializer":
-            words["name"] = (name,)
-        if scope:
-            words["scope"] = scope
-        if comments.spans:
-            comments.describe(start, end, docstring, words)
-        hashed = code[start:end].translate(None, _LAYOUT)
+    source, comments = file.source, file.comments
+    code = mark_layout(bytes(comments.code), file.bare) if file.language.layout else comments.code
+    documents = []
+    for start, end, kind, name, scope, words, docstring in functions:
+        hashed = bytes(code[start:end].translate(None, _LAYOUT))
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
-        twins = twins + 1 if line == before else 1
-        before = line
-        documents.append(
-            Document(
-                id=f"{place}{line}" if twins == 1 else f"{place}{line}.{twins}",
-                repository=repository,
-                path=path,
-                start_line=line,
-                end_line=last_line - text.endswith(b"\n"),
-                language=language.name,
-                kind=kind,
-                name=name,
-                qualified_name=".".join((*scope, name)),
-                words=words,
-                code=_dedented(source, start, text).decode("utf-8", "replace"),
-                digest=digest_of(hashed),
-            )
-        )
+        comments.describe(start, end, docstring, words)
+        text = _dedented(source, start, end)
+        documents.append(file.document((start, end), kind, name, scope, words, text, hashed))
     return documents
 
 
-def _dedented(source: bytes, start: int, code: bytes) -> bytes:
-    """The code that starts there, with the indentation of its first line removed from the others."""
+def _dedented(source: bytes, start: int, end: int) -> bytes:
+    """The code in the range, with the indentation of its first line removed from the others."""
     indent = source[source.rfind(b"\n", 0, start) : start]
+    code = source[start:end]
     return code.replace(indent, b"\n") if len(indent) > 1 and indent.isspace() else code
 
 
@@ -187,7 +201,6 @@ class Outlines:
     ) -> None:
         """literals: where strings start, in order, and their text. names: those in some ranges, by field."""
         self._file, self._literals, self._names = file, literals, names
-        self._line_ends = [match.start() for match in re.finditer(rb"\n", file.source)]
 
     def documents(self, functions: Sequence[Function], classes: Sequence[Class]) -> list[Document]:
         """The documents in source order. functions and classes: sorted, the enclosing before the enclosed.
@@ -256,7 +269,7 @@ class Outlines:
         code: bytes,
     ) -> Document:
         """own: the ranges whose words are its own. inside: functions and classes, whose comments are theirs."""
-        source, comments, language, repository, path, _ = self._file
+        source = self._file.source
         words = self._names(own)
         every = self._literals
         literals = [each for a, b in own for each in every[bisect_left(every, (a, "")) : bisect_left(every, (b, ""))]]
@@ -264,25 +277,10 @@ class Outlines:
         if texts := tuple(text for at, text in literals if not _is_docstring(source, at)):
             words["literals"] = texts
         start = span[0] if kind == "class" else -1
-        comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
-        words["name"], words["path"] = (name,), (path,)
-        if scope:
-            words["scope"] = scope
-        first, last = (bisect_left(self._line_ends, at) + 1 for at in (span[0], max(span[0], span[1] - 1)))
-        return Document(
-            id=f"{repository}/{path}:{first}.{name if kind == 'class' else kind}",
-            repository=repository,
-            path=path,
-            start_line=first,
-            end_line=last,
-            language=language.name,
-            kind=kind,
-            name=name,
-            qualified_name=".".join((*scope, name)),
-            words=words,
-            code=code.decode("utf-8", "replace"),
-            digest=digest_of(code.translate(None, _LAYOUT)),
-        )
+        self._file.comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
+        hashed = code.translate(None, _LAYOUT)
+        suffix = f".{name if kind == 'class' else kind}"
+        return self._file.document(span, kind, name, scope, words, code, hashed, suffix)
 
 
 def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -> bytes:

@@ -121,27 +121,26 @@ def _read(path: Path, read: Callable[[Any], T], default: T) -> T:
 def fit(
     features: Scores,
     right: NDArray[np.bool_],
+    weights: Scores,
     *,
-    weights: Scores | None = None,
     prior: Model = DEFAULT,
     strength: float = 3.0,
 ) -> Model:
     """The most probable model, regularized toward `prior`; `strength` is of the penalty, in hits.
 
-    weights: how many hits each one stands for, [n]; else one.
+    weights: how many hits each one stands for, [n].
     """
     from scipy.optimize import minimize  # only a build needs it
 
     start = np.array([prior.intercept, *prior.coefficients])
     rows = np.column_stack([np.ones(len(features)), features])
-    counts = np.ones(len(features)) if weights is None else weights
 
     def loss(at: Scores) -> tuple[float, Scores]:
         z = rows @ at
-        slope = counts * (1 / (1 + np.exp(-z)) - right)
+        slope = weights * (1 / (1 + np.exp(-z)) - right)
         away = at - start
         away[0] = 0  # how many hits are right at all is for the corpus to say
-        value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
+        value = weights @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
     bounds = [(None, None), *[(0.0, None)] * len(FEATURES)]

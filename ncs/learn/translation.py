@@ -83,11 +83,9 @@ def impacts_of(words: WordTable, tokens_of: Any, mean: float | None = None) -> t
     return saturated(counts, mean), mean
 
 
-def impacts_without(words: WordTable, rows: Sequence[int], tokens_of: Any, mean: float, field: Field) -> Any:
-    """Impacts, CSR [len(rows), tokens], of some functions of an index without one field."""
-    from scipy.sparse import vstack
-
-    return saturated(vstack([_document_counts(words, row, row + 1, tokens_of, field) for row in rows], "csr"), mean)
+def impacts_without(words: WordTable, row: int, tokens_of: Any, mean: float, field: Field) -> Any:
+    """Impacts, CSR [1, tokens], of a function of an index without one field."""
+    return saturated(_document_counts(words, row, row + 1, tokens_of, field), mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from ncs.sources.filters import Filter
 from ncs.sources.ignore import NCSIGNORE
 from ncs.sources.repositories import Repository, archive_suffix, is_address, repository_at
 from ncs.sources.roots import Names, files_of, repository_of_root, single_file
+from ncs.storage.files import FILES
 from ncs.storage.names import USES
 
 SEGMENT, BAD_SOURCE, REFUSED, FAILED = 0, 3, 4, 5
@@ -160,7 +161,7 @@ def run(job: dict[str, Any]) -> bytes:
             sources = (_placed(SourceFile.of(name, file), copy, part) for file in files)
             collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
             collected.uses.save(segment / USES)
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
         report = {
             "below": list(map(asdict, below)),
             "skipped": dict(skipped.counts),
@@ -181,13 +182,13 @@ def files_of_part(
     """Its files, and the other parts below it, complete once the files are read. Raises SourceError as `walk` does."""
     repository = _repository(part)
     if repository is None:
-        return (file for _, file in single_file(Path(part.root), filter, Names(), read=True)), []
+        return (file for _, file in single_file(Path(part.root), filter, Names())), []
     below: list[Part] = []
 
     def discovered(other: Repository) -> None:
         below.append(Part(part.root, part.number, other.prefix, other.kind == "archive"))
 
-    return files_of(repository, filter, revision, discovered, other_roots, read=True), below
+    return files_of(repository, filter, revision, discovered, other_roots), below
 
 
 def _repository(part: Part) -> Repository | None:

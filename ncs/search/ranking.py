@@ -54,7 +54,7 @@ class Ranking:
 
     signals: name -> [k]; a score is their sum times all factors. factors: name -> [k]. features: name -> [k], what
     signals were made of: cosines, shares of names. impacts: stem of the query -> its BM25 alone, [k].
-    words: searched for; None: all but stop words. added: words that the ranker added.
+    words: searched for. added: words that the ranker added.
     folded: whether near duplicates are folded into the best one.
     """
 
@@ -65,7 +65,7 @@ class Ranking:
     factors: Mapping[str, Scores] = field(default_factory=dict)
     features: Mapping[str, Scores] = field(default_factory=dict)
     impacts: Mapping[str, Scores] = field(default_factory=dict)
-    words: Sequence[str] | None = None
+    words: Sequence[str] = ()
     added: Sequence[str] = ()
     analysis: QueryAnalysis | None = None
     evidence: Evidence | None = None

@@ -266,13 +266,10 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
     Activity` asks for no class of that name.
     """
     result = np.zeros(len(rows))
-    order = np.argsort(rows)
     for symbol in intent.symbols:
         defining, weights = symbols.match(symbol)
-        at = np.minimum(np.searchsorted(rows[order], defining), len(rows) - 1)
-        here = rows[order][at] == defining
-        scores = weights[here] * (1.0 if intent.kind == "symbol" else inside)
-        result[order[at[here]]] = np.maximum(result[order[at[here]]], scores)
+        _, at, here = np.intersect1d(rows, defining, assume_unique=True, return_indices=True)
+        result[at] = np.maximum(result[at], weights[here] * (1.0 if intent.kind == "symbol" else inside))
     return result
 
 

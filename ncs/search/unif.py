@@ -15,18 +15,19 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.arrays import distinct
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
@@ -90,7 +91,6 @@ class UnifRanker(Ranker):
         self._head: Head | None = None
         self._mean: Matrix | None = None
         self._translated: TranslatedFunctions | None = None
-        self._spread: Spread | None = None
         self._tokens: tuple[WordTable, Any] | None = None
         self._vectors: Vectors | None = None
 
@@ -104,11 +104,10 @@ class UnifRanker(Ranker):
         """The vectors of the documents; raises BadInput before `fit` or `load`."""
         return self._ready(self._vectors)
 
-    @property
+    @cached_property
     def spread(self) -> Spread:
-        """The spread of the document vectors, computed once."""
-        self._spread = self._spread or Spread.of(self.vectors)
-        return self._spread
+        """The spread of the document vectors."""
+        return Spread.of(self.vectors)
 
     @property
     def translates(self) -> bool:
@@ -168,7 +167,7 @@ class UnifRanker(Ranker):
         cosine = float(self.ablated_vector(words, row, document, field) @ query)
         z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
         if self._translated:
-            impacts = impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field)
+            impacts = impacts_without(words, row, self._tokens_of(words), self._translated.mean, field)
             z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
         return z_score
 
@@ -182,7 +181,7 @@ class UnifRanker(Ranker):
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
             vectors = self.head.encode_sources([(source, document.language)])
         elif self._translated:
-            vectors = code.bags(impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field))
+            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self._translated.mean, field))
         else:
             ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
             vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])
@@ -207,7 +206,6 @@ class UnifRanker(Ranker):
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
         self._head = self._open()
-        self._spread = self._mean = self._translated = None
         if self._head.reads == "source":
             self._index_centered(self._encode_sources(documents, track), len(documents))
         else:
@@ -289,7 +287,6 @@ class UnifRanker(Ranker):
                 self._translated = TranslatedFunctions.load(folders, self.head.translation)
 
     def _load_statistics(self, folder: Path) -> None:
-        self._spread = self._translated = None
         with reading(folder):
             self.config, self._head = read_config(folder), Head.load(folder / NAME)
             self._mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None

@@ -43,15 +43,15 @@ class _Member(NamedTuple):
     read: Callable[[], bytes]
 
 
-def files(repository: Repository, filter: Filter, *, read: bool) -> Iterator[RawFile]:
+def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
     """Source files in bytewise path order, without the one folder that holds everything, if there is one.
 
-    A tar has an order of its own, so the files to read are spooled in memory or in an unnamed temporary file.
+    A tar has an order of its own, so its files are spooled in memory or in an unnamed temporary file.
     Of several members of one path the last counts, as when unpacking. Members that point outside (absolute, `..`) and
     links are counted, never followed. Raises SourceError for what is no archive, is damaged or truncated, or unpacks
     to more than the limits.
     """
-    with repository.path.open("rb") as file, _members(repository, file, filter, read) as members:
+    with repository.path.open("rb") as file, _members(repository, file, filter) as members:
         _, stamp = file_origin(str(repository.path), os.fstat(file.fileno()))
         top = _common_top(members)
         ignores = repository.ignores
@@ -64,9 +64,7 @@ def files(repository: Repository, filter: Filter, *, read: bool) -> Iterator[Raw
             if not folders.enter(below) or not filter.file(path, ignores) or not filter.size(member.size, path):
                 continue
             origin = Origin(f"{repository.path}/{below}", stamp)
-            if not read:
-                yield RawFile(below, member.size, b"")
-            elif filter.is_unchanged(origin):
+            if filter.is_unchanged(origin):
                 yield RawFile(below, member.size, b"", origin, unchanged=True)
             elif (content := _content(member, filter)) is None:
                 filter.unreadable(path)
@@ -75,7 +73,7 @@ def files(repository: Repository, filter: Filter, *, read: bool) -> Iterator[Raw
 
 
 @contextmanager
-def _members(repository: Repository, file: IO[bytes], filter: Filter, read: bool) -> Iterator[dict[str, _Member]]:
+def _members(repository: Repository, file: IO[bytes], filter: Filter) -> Iterator[dict[str, _Member]]:
     with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
         start = file.read(6)
         file.seek(0)
@@ -86,7 +84,7 @@ def _members(repository: Repository, file: IO[bytes], filter: Filter, read: bool
                 members_in_order = _zip_members(zipfile.ZipFile(file), filter, allowed)
             else:
                 stream = ForwardStream(_decompressed(file, start), allowed)
-                members_in_order = _tar_members(stream, spool, filter, read)
+                members_in_order = _tar_members(stream, spool, filter)
             members = {member.path: member for member in members_in_order}
         except TooLarge as error:
             raise SourceError(f"{repository.path} {error}; if you trust it, unpack it and name its folder") from error
@@ -113,7 +111,7 @@ def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iter
             yield _Member(path, info.file_size, partial(archive.read, info))
 
 
-def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter, read: bool) -> Iterator[_Member]:
+def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter) -> Iterator[_Member]:
     with tarfile.TarFile(fileobj=cast(IO[bytes], stream)) as archive:
         n = 0
         while (info := archive.next()) is not None:
@@ -131,9 +129,8 @@ def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter, read: 
                 yield _Member(path, info.size, bytes)
             else:
                 at = spool.tell()
-                if read or path.endswith(NCSIGNORE):
-                    stream.seek(info.offset_data)
-                    spool.write(stream.read_exactly(info.size))
+                stream.seek(info.offset_data)
+                spool.write(stream.read_exactly(info.size))
                 yield _Member(path, info.size, partial(_slice, spool, at, info.size))
     stream.check_end()
 

@@ -21,7 +21,7 @@ class Origin(NamedTuple):
 class RawFile(NamedTuple):
     """A file of one repository. path: relative to the repository, as the system has it. size: in bytes.
 
-    data: empty where files are only listed, and where the file is `unchanged`.
+    data: empty where the file is `unchanged`.
     """
 
     path: str

@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 """Git prompts nobody, locks nothing, follows nobody's settings and never goes to the network."""
 
 
-def files(repository: Repository, filter: Filter, revision: str | None, *, read: bool) -> Iterator[RawFile]:
+def files(repository: Repository, filter: Filter, revision: str | None) -> Iterator[RawFile]:
     """Source files of one revision (HEAD where None) in git's own order, which is bytewise by path.
 
     Through one `git ls-tree` and one `git cat-file --batch`, both streaming. Missing objects count as unreadable.
@@ -47,9 +47,6 @@ def files(repository: Repository, filter: Filter, revision: str | None, *, read:
             ignores = ignores.with_ncs(ignore.parse(ncsignore.content, base=repository.prefix))
 
         blobs = _blobs(repository, tree, ignores, filter)
-        if not read:
-            yield from (RawFile(blob.path, blob.size, b"") for blob in blobs)
-            return
         for blob, unchanged, content in objects.contents(blobs, filter):
             path = repository.prefix + blob.path
             if unchanged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ncs.errors import SourceError
@@ -52,7 +53,7 @@ def walk(
     folder or a whole drive.
     """
     filter = Filter(readable, Skipped() if skipped is None else skipped, limits, is_unchanged, scope)
-    files = _walk(check_roots(roots, force), filter, revision, Names(names), read=True)
+    files = _walk(check_roots(roots, force), filter, revision, Names(names))
     return (SourceFile.of(name, file) for name, file in files)
 
 
@@ -64,8 +65,8 @@ def count(
     force: bool = False,
 ) -> tuple[int, int]:
     """(files, bytes) that `walk` reads at most: paths and sizes are judged, contents are not read."""
-    files = _walk(check_roots(roots, force), Filter(readable, Skipped()), revision, Names(), read=False)
-    sizes = [file.size for _, file in files]
+    filter = Filter(readable, Skipped(), is_unchanged=lambda origin: True)
+    sizes = [file.size for _, file in _walk(check_roots(roots, force), filter, revision, Names())]
     return len(sizes), sum(sizes)
 
 
@@ -88,9 +89,7 @@ def check_roots(roots: Sequence[Path | str], force: bool) -> list[Path]:
     return list(checked)
 
 
-def _walk(
-    roots: list[Path], filter: Filter, revision: str | None, names: Names, *, read: bool
-) -> Iterator[tuple[str, RawFile]]:
+def _walk(roots: list[Path], filter: Filter, revision: str | None, names: Names) -> Iterator[tuple[str, RawFile]]:
     """(repository name, file) of all roots; a root that lies in another one is read once, by itself."""
     other_roots = frozenset(str(root) for root in roots)
     for root in roots:
@@ -98,7 +97,7 @@ def _walk(
             continue
         first = repository_of_root(root)
         if first is None:
-            yield from single_file(root, filter, names, read=read)
+            yield from single_file(root, filter, names)
             continue
         queue = [(b"", False, "", first)]
 
@@ -110,7 +109,7 @@ def _walk(
             # Names grow on the way down, so what a repository holds comes after everything that came before it.
             _, _, _, repository = heapq.heappop(queue)
             name = None
-            for file in files_of(repository, filter, revision, discovered, other_roots, read=read):
+            for file in files_of(repository, filter, revision, discovered, other_roots):
                 name = name or names.of(repository.path, repository.name, root)
                 yield name, file
 
@@ -126,15 +125,15 @@ def repository_of_root(root: Path) -> Repository | None:
     return repository_at(root, entries, "", NO_IGNORES) or plain_folder(root)
 
 
-def single_file(root: Path, filter: Filter, names: Names, *, read: bool) -> Iterator[tuple[str, RawFile]]:
+def single_file(root: Path, filter: Filter, names: Names) -> Iterator[tuple[str, RawFile]]:
     """A file that was named itself: taken whatever it looks like, if it is source code of reasonable size."""
     if not filter.readable(root.name):
         raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
     try:
         status = root.stat()
         size, origin = status.st_size, file_origin(str(root), status)
-        unchanged = read and filter.is_unchanged(origin)
-        data = root.read_bytes() if read and not unchanged and size <= filter.limits.of(root.name) else b""
+        unchanged = filter.is_unchanged(origin)
+        data = root.read_bytes() if not unchanged and size <= filter.limits.of(root.name) else b""
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
     if filter.size(size, root.name):
@@ -148,21 +147,20 @@ def files_of(
     revision: str | None,
     discovered: Discovered,
     other_roots: Collection[str],
-    *,
-    read: bool,
 ) -> Iterator[RawFile]:
     """The files of one repository; repositories and archives below it go to `discovered`."""
     try:
         if repository.kind == "blobs" or (revision is not None and repository.git_dir is not None):
-            yield from git.files(repository, filter, revision, read=read)
+            yield from git.files(repository, filter, revision)
         elif repository.kind == "archive" and revision is None:
-            yield from archives.files(repository, filter, read=read)
+            yield from archives.files(repository, filter)
         elif repository.kind == "archive":
             filter.skipped.add("outside git")
         elif revision is None:
-            yield from _files_of_folder(repository, filter, discovered, other_roots, read=read)
+            yield from _files_of_folder(repository, filter, discovered, other_roots)
         else:  # only git knows revisions; but repositories may lie in this folder
-            for _ in _files_of_folder(repository, filter, discovered, other_roots, read=False):
+            listing = replace(filter, is_unchanged=lambda origin: True)
+            for _ in _files_of_folder(repository, listing, discovered, other_roots):
                 filter.skipped.add("outside git")
     except SourceError as error:
         if not repository.prefix:
@@ -175,12 +173,11 @@ Entry = os.DirEntry[str]
 
 
 def _files_of_folder(
-    repository: Repository, filter: Filter, discovered: Discovered, other_roots: Collection[str], *, read: bool
+    repository: Repository, filter: Filter, discovered: Discovered, other_roots: Collection[str]
 ) -> Iterator[RawFile]:
     """Source files in bytewise path order, down to the borders of the repositories below.
 
     Links are not followed, as in ripgrep: so no file is read twice and loops end. Other roots are skipped here.
-    With read=False contents are neither read nor judged.
     """
     ignores = repository.ignores
     if repository.git_dir is not None and not repository.subfolder:
@@ -203,7 +200,7 @@ def _files_of_folder(
             if filter.reaches(entry.path) and filter.archive(path, ignores):
                 discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
         elif filter.covers(entry.path) and filter.file(path, ignores):
-            yield from _file(entry, below, path, ignores, filter, read)
+            yield from _file(entry, below, path, ignores, filter)
 
 
 def _entries(
@@ -248,7 +245,7 @@ def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
     return os.fsencode(entry[0].name) + b"/" * entry[1]
 
 
-def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter, read: bool) -> Iterator[RawFile]:
+def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter) -> Iterator[RawFile]:
     try:
         if not entry.is_file(follow_symlinks=False):
             filter.skipped.add("links" if entry.is_symlink() else "special files")
@@ -257,9 +254,8 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter,
         origin = file_origin(entry.path, status)
         if not filter.size(status.st_size, path):
             return
-        unchanged = read and filter.is_unchanged(origin)
-        if unchanged or not read:
-            yield RawFile(below, status.st_size, b"", origin, unchanged)
+        if filter.is_unchanged(origin):
+            yield RawFile(below, status.st_size, b"", origin, unchanged=True)
             return
         with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
             origin = file_origin(entry.path, os.fstat(file.fileno()))  # of what is read, not of what stood there before

@@ -23,7 +23,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import DEFAULTS, HybridRanker, Parts
+from ncs.search.hybrid import HybridRanker, Parts, Weights
 from tests import corpus
 
 pytestmark = pytest.mark.slow  # they search one index, which takes seconds to build
@@ -179,7 +179,7 @@ def test_tuning_writes_one_file_that_reset_removes(folder: Path, feedback: Path)
 
 def test_a_build_of_a_small_corpus_has_the_default_model_and_the_tuned_weights(tmp_path: Path) -> None:
     root = corpus.write(tmp_path / "source")
-    for naming in (DEFAULTS.naming, 0.35):
+    for naming in (Weights().naming, 0.35):
         with Index.build(root, tmp_path / "index") as index:
             assert hybrid(index).weights.naming == naming
             assert load_model(index.snapshot.statistics) == DEFAULT

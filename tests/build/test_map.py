@@ -97,7 +97,8 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_ar
         assert loaded is not None
         left = dict(zip(index.documents.ids(loaded.rows.tolist()), loaded.places.tolist(), strict=True))
         assert left == {id: place for id, place in places.items() if "files.py" not in id}
-        (row,) = index.documents.rows_of("tools/files.py:1")
+        row = index.documents.row_of("tools/files.py:1")
+        assert row is not None
         assert len(loaded.where(Vectors.open(index.snapshot, VECTORS), [row])) == 1
     drawn, end = make_map(folder), index.snapshot.segments[1].first
     assert drawn.rows[-1] >= end

@@ -169,28 +169,25 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("2 5\nfile 1 2 3 4 5\n", "vectors of 5 dimensions, not 4"),
-        ("file 1 2 3 4\n", "does not begin with"),
-        ("", "does not begin with"),
-        ("2 4\nfile 1 2 3\n", ":2 is not a word and 4 numbers"),
-        ("2 4\nother 1 2\nfile 1 2 x 4\n", ":3 is not a word and 4 numbers"),
-        ("1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
+        ("vectors.vec", "2 5\nfile 1 2 3 4 5\n", "vectors of 5 dimensions, not 4"),
+        ("vectors.vec", "file 1 2 3 4\n", "does not begin with"),
+        ("vectors.vec", "", "does not begin with"),
+        ("vectors.vec", "2 4\nfile 1 2 3\n", ":2 is not a word and 4 numbers"),
+        ("vectors.vec", "2 4\nother 1 2\nfile 1 2 x 4\n", ":3 is not a word and 4 numbers"),
+        ("vectors.vec", "1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
+        ("elsewhere.vec", None, "no pretrained vectors at"),
+        ("model.bin", "no model", "is no fastText model"),
     ],
 )
-def test_pretrained_vectors_that_do_not_fit_are_refused(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "vectors.vec"
-    path.write_text(content)
+def test_pretrained_vectors_that_do_not_fit_are_refused(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
     with pytest.raises(BadInput, match=message):
-        Embeddings.train(table("read file", "open file"), FastTextConfig(dim=4, pretrained=str(path)))
-
-
-def test_missing_and_foreign_pretrained_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.bin").write_bytes(b"no model")
-    for name, message in (("none.vec", "no pretrained vectors at"), ("model.bin", "is no fastText model")):
-        with pytest.raises(BadInput, match=message):
-            Embeddings.train(table("read file", "open file"), FastTextConfig(pretrained=str(tmp_path / name)))
+        Embeddings.train(table("read file", "open file"), FastTextConfig(dim=4, pretrained=str(tmp_path / name)))
 
 
 @pytest.mark.parametrize("name", ["dim", "epochs", "min_count", "threads", "learning_rate", "sample"])

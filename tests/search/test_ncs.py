@@ -55,7 +55,7 @@ def fitted(words: WordTable, embeddings: Embeddings, name: str = "ncs", **config
 
 def cosines(ranker: NcsRanker, words: WordTable, text: str) -> NDArray[np.float64]:
     """Query by document similarity from the encoder's own vectors, centered if the ranker is."""
-    vectors = ranker.encoder.documents(words, 0, len(words)).astype(np.float64)
+    vectors = next(ranker.encoder.chunks(words, [0])).astype(np.float64)
     if ranker.centre:
         empty = ~vectors.any(axis=1)
         vectors = vectors - vectors.mean(axis=0)

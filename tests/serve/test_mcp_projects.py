@@ -109,7 +109,6 @@ async def test_a_build_that_ended_before_its_time_is_finished_by_the_next_server
     assert not is_pending(large)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["closed", "killed"])
 async def test_a_build_ends_with_its_server_however_that_ends(large: Path, end: str) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ncs.errors import BadInput, NcsError, check_k
+from ncs.errors import BadInput, NcsError, check_k, reading
 from ncs.learn.tfidf import unit_rows
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 
 if TYPE_CHECKING:

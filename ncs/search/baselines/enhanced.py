@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -202,9 +202,8 @@ class _Incidence:
         """Texts x words of ones, scipy CSR; words in the order of the vocabulary."""
         from scipy.sparse import csr_matrix
 
-        vocabulary, number = Vocabulary.of(self.numbers), np.zeros(len(self.numbers), np.int32)
-        number[[self.numbers[word] for word in vocabulary]] = np.arange(len(self.numbers), dtype=np.int32)
-        ids = number[np.frombuffer(self.ids, np.intc)]
+        vocabulary, renumber = Vocabulary.numbered(self.numbers)
+        ids = renumber[np.frombuffer(self.ids, np.intc)]
         shape = (len(self.offsets) - 1, len(vocabulary))
         return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.storage.documents import Documents
 from ncs.storage.words import Words
 from ncs.text.tokens import content_words, tokenize
