@@ -138,12 +138,17 @@ class Experiment:
 
 
 def write(experiment: Experiment, path: Path) -> None:
-    """Write as JSON, lists of plain values on one line, without the texts of the queries."""
+    """Write as JSON, without the texts of the queries."""
     values = asdict(experiment)
     del values["texts"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(values, path)
+
+
+def write_json(values: Mapping[str, Any], path: Path) -> None:
+    """Write a result file, lists of plain values on one line."""
     text = json.dumps(values, indent=1)
     text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
 
 
