@@ -56,10 +56,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        site = self.site
-        site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-        waiting = site.answers[self.path]
-        answer = waiting.pop(0) if waiting else Answer()
+        self.site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        prepared = self.site.answers[self.path]
+        answer = prepared.pop(0) if prepared else Answer()
         self._answer(answer)
         if answer.held is not None:
             answer.held.wait(LONG)
