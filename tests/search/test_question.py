@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,58 +15,23 @@ from ncs.text.stems import stem
 from ncs.types import FIELDS
 from tests.words import table
 
-SOURCE = """
-def parse_header(line):
-    name, value = line.split(":", 1)
-    return name, value
-
-
-def read_body(stream, length):
-    return stream.read(length)
-
-
-def receive(connection):
-    headers = {}
-    while line := connection.readline():
-        name, value = parse_header(line)
-        headers[name] = value
-    size = int(headers["length"])
-    return headers, read_body(connection, size)
-
-
-def send(connection, headers, body):
-    for name, value in headers.items():
-        connection.write(f"{name}: {value}")
-    connection.write(body)
-"""
-PASTED = """    while line := connection.readline():
-        name, value = parse_header(line)
-        headers[name] = value
-    return read_body(connection, size)"""
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    root = tmp_path_factory.mktemp("code")
-    (root / "src").mkdir()
-    (root / "src" / "http.py").write_text(SOURCE)
-    with Index.build(root / "src", root / "index") as built:
-        yield built
+PASTED = """    text = read_text_file(path)
+    return len(text.splitlines())"""
 
 
 @pytest.mark.parametrize(
     ("query", "name"),
-    [(PASTED, "receive")]
-    + [
-        (query.format(name), name)
-        for name in ("parse_header", "read_body")
-        for query in ("{}", "{}(line)", "where is {}( called")
+    [
+        (PASTED, "count_lines"),
+        *((query, "read_text_file") for query in ("read_text_file", "read_text_file(path)")),
+        ("where is read_text_file( called", "read_text_file"),
     ],
 )
 def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
-    index: Index, query: str, name: str
+    demo: Path, query: str, name: str
 ) -> None:
-    assert index.search(query, 1)[0].document.name == name
+    with Index.load(demo / ".ncs") as index:
+        assert index.search(query, 1)[0].document.name == name
 
 
 @pytest.mark.parametrize(
