@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 BASELINE = "bm25"
 DEPTH = 1000
 """Documents a query, as CoIR measures its latency."""
+BATCH = 2000
+"""Documents read at a time."""
 MEASURES = ("mrr", "answered@1", "answered@5", "answered@10", "mrr@10", "ndcg@10", "recall@100")
 RESULTS = Path(__file__).parent / "results"
 SAMPLE, SAMPLE_OF_MODELS = 1000, 100
@@ -274,11 +276,11 @@ def search_all(
     return run, milliseconds
 
 
-def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
+def all_documents(index: Index) -> Iterator[Document]:
     """Every document of an index, in order of rows."""
     rows = index.documents.rows().tolist()
-    for start in range(0, len(rows), step):
-        yield from index.documents.documents(rows[start : start + step])
+    for start in range(0, len(rows), BATCH):
+        yield from index.documents.documents(rows[start : start + BATCH])
 
 
 def require_code(index: Index) -> None:
@@ -489,8 +491,6 @@ def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
     the same systems, settings, measures and depth.
     """
     first = experiments[0]
-    if len(experiments) == 1:
-        return replace(first, corpus=name)
     if any(_shape(each) != _shape(first) for each in experiments):
         raise BadInput(f"{name}: the corpora have different rankers, settings or measures; run them alike")
     ids = [query for each in experiments for query in each.queries]

@@ -116,8 +116,8 @@ class Rules:
 def partition_of(repository: str, seed: int = 0) -> str:
     """train, valid or test, by a hash of the seed and the name in lower case (hosts do not tell cases apart).
 
-    >>> [partition_of(name) for name in ("owner/a", "owner/b", "owner/c")]
-    ['train', 'valid', 'train']
+    >>> partition_of("owner/a"), partition_of("owner/b"), partition_of("Owner/B"), partition_of("owner/b", seed=2)
+    ('train', 'valid', 'valid', 'test')
     """
     return choose_by_hash(f"{seed}:{repository.lower()}", SHARES)
 
@@ -189,7 +189,9 @@ def _pool(workers: int) -> Iterator[Run]:
     if workers == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupt)
+    pool = ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
     try:
         yield pool.map
     except BrokenProcessPool:
@@ -198,11 +200,6 @@ def _pool(workers: int) -> Iterator[Run]:
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _ignore_interrupt() -> None:
-    """Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _make(repositories: Sequence[Repository], out: Path, rules: Rules, run: Run, track: Track) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import platform
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -69,7 +68,7 @@ def doctor(
 def _show(finding: Finding) -> None:
     """`level  text: command` on stdout, at once."""
     text = visible(finding.text).replace("\n", " ") + (f": {finding.command}" if finding.command else "")
-    if is_fancy(sys.stdout):
+    if is_fancy():
         from rich.text import Text
 
         line = Text(f"{finding.level:<5} ", STYLES[finding.level]).append(text, "default not bold not dim")

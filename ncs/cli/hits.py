@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -53,7 +52,7 @@ def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = Fals
     if len(set(requested.values())) > 1:
         first, *_, last = requested
         raise BadInput(f"{first} and {last} cannot be used together")
-    return next(iter(requested.values()), "table" if is_fancy(sys.stdout) else "plain")
+    return next(iter(requested.values()), "table" if is_fancy() else "plain")
 
 
 def show(

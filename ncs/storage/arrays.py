@@ -58,10 +58,19 @@ def distinct(values: NDArray[Number]) -> NDArray[Number]:
     >>> distinct(np.array([3, 1, 3])).tolist(), distinct(np.zeros(0, np.int64)).tolist()
     ([1, 3], [])
     """
-    sorted_values = np.sort(values)
-    first = np.ones(len(sorted_values), np.bool_)
-    np.not_equal(sorted_values[1:], sorted_values[:-1], out=first[1:])
-    return sorted_values[first]
+    in_order = np.sort(values)
+    return in_order[starts_of_runs(in_order)]
+
+
+def starts_of_runs(values: NDArray[Any]) -> Rows:
+    """Where a value differs from the one before it.
+
+    >>> starts_of_runs(np.array([1, 1, 3])).tolist()
+    [0, 2]
+    """
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return np.flatnonzero(first)
 
 
 def offsets_of(lengths: NDArray[Any]) -> Rows:

@@ -308,15 +308,11 @@ class Documents:
         return files if live is None else np.where(live, files, np.int32(-1)), places
 
     def row_of(self, id: str) -> int | None:
-        """The row of a document; None for an unknown id."""
-        return next(iter(self.rows_of(id)), None)
-
-    def rows_of(self, id: str) -> list[int]:
-        """The rows of the documents with an id."""
+        """The first row of a document; None for an unknown id."""
         live = self._snapshot.live
         pairs = zip(self._snapshot.segments, self.tables, strict=True)
-        rows = [segment.first + row for segment, table in pairs for row in table.rows_of(id)]
-        return rows if live is None else [row for row in rows if live[row]]
+        rows = (segment.first + row for segment, table in pairs for row in table.rows_of(id))
+        return next((row for row in rows if live is None or live[row]), None)
 
     def mask(
         self,

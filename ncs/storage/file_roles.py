@@ -111,12 +111,7 @@ class FileRoleTable(ArrayTable):
     """[n_files + 1], into title_ids."""
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.repository) == len(self.role) == len(self.named) == len(self.title_offsets) - 1
-
-    def role_of(self, rows: Rows) -> NDArray[np.int8]:
-        """The role of each row's file."""
-        return self.role[self.file[rows]]
 
     def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
         """The match of the name of each row's file with the query's stems, 0 to 1, [len(rows)].
@@ -208,7 +203,12 @@ class FileRoles:
 
     def roles_of(self, rows: Rows) -> NDArray[np.int8]:
         """The role of each row's file."""
-        return gather(self._firsts, rows, lambda number, local: self._tables[number].role_of(local))
+
+        def read(number: int, local: Rows) -> NDArray[np.int8]:
+            table = self._tables[number]
+            return table.role[table.file[local]]
+
+        return gather(self._firsts, rows, read)
 
     def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row is a class or the top level of a file."""

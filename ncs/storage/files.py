@@ -72,7 +72,6 @@ class FileTable(ArrayTable):
     """[1]: when reading began, in nanoseconds since 1970; a stamp from just before it may hide a later change."""
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         columns: tuple[NDArray[Any], ...] = (*self._names(), self.digest, self.bytes, self.state)
         return {len(self.rows), len(self.copies)} == {len(column) + 1 for column in columns} and len(self.began) == 1
 

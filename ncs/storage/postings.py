@@ -59,7 +59,6 @@ class TermStatistics(ArrayTable):
         return float(self.corpus[1])
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.df) == len(self.in_code) == len(self.stems) and self.corpus.shape == (2,)
 
 
@@ -83,7 +82,6 @@ class PostingTable(ArrayTable):
         return len(self.lengths)
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.offsets) == len(self.stems) + 1 and len(self.rows) == len(self.impacts) == self.offsets[-1]
 
     def posting(self, stem: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

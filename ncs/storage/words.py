@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -69,11 +69,6 @@ class WordTable:
         at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
         return np.asarray(self.offsets[at + 1] - self.offsets[at])
 
-    def slice(self, start: int, stop: int) -> WordTable:
-        """The table of rows start..stop."""
-        offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
-        return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
-
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
@@ -102,10 +97,6 @@ class Words:
         first, *others = (table.vocabulary for table in self._tables)
         self.vocabulary, self._ids = merge(first, others)
         self.stems = Stems(self.vocabulary)
-
-    def __len__(self) -> int:
-        """Rows, tombstones included."""
-        return len(self._snapshot)
 
     @cached_property
     def by_spelling(self) -> WordList:
@@ -165,7 +156,10 @@ class WordTableBuilder:
         self._numbers = {}
         lengths = np.concatenate([np.zeros(0, np.int32), *self._lengths])
         offsets = offsets_of(lengths)
-        ids = self._array(IDS, np.int32, int(offsets[-1]))
+        if self._folder is None:
+            ids = np.zeros(offsets[-1], np.int32)
+        else:
+            ids = np.lib.format.open_memmap(self._folder / IDS, "w+", np.int32, (int(offsets[-1]),))
         self._ids.seek(0)
         for start in range(0, len(ids), CHUNK):
             ids[start : start + CHUNK] = renumber[np.frombuffer(self._ids.read(4 * CHUNK), np.int32)]
@@ -177,11 +171,6 @@ class WordTableBuilder:
         table = WordTable.load(self._folder)
         table.work_folder = self._folder
         return table
-
-    def _array(self, name: str, dtype: Any, size: int) -> NDArray[Any]:
-        if self._folder is None:
-            return np.zeros(size, dtype)
-        return np.lib.format.open_memmap(self._folder / name, "w+", dtype, (size,))
 
     def close(self) -> None:
         """Remove the temporary file."""

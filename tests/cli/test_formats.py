@@ -142,7 +142,7 @@ def test_controls_in_code_are_shown_and_not_obeyed(query: Query, form: str) -> N
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", output)
 
 
-def in_terminal(arguments: list[str], cwd: Path, columns: int, **environment: str) -> str:
+def in_terminal(*arguments: str, cwd: Path, columns: int = 80, **environment: str) -> str:
     """The output of `ncs` in a terminal of this width."""
     terminal = Terminal(*arguments, cwd=cwd, columns=columns, **environment)
     terminal.wait()
@@ -151,7 +151,7 @@ def in_terminal(arguments: list[str], cwd: Path, columns: int, **environment: st
 
 @pytest.mark.parametrize("columns", [80, 160])
 def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, columns: int) -> None:
-    output = in_terminal(["query", "hide soft keyboard", "-k", "2"], demo, columns)
+    output = in_terminal("query", "hide soft keyboard", "-k", "2", cwd=demo, columns=columns)
     marked = re.findall(r"\x1b\[[0-9;]*4(?:;[0-9;]*)?m([A-Za-z]+)", output)
     assert {"hide", "Soft", "Keyboard"} <= set(marked)  # words inside identifiers
     plain = ESCAPES.sub("", output)
@@ -164,7 +164,7 @@ def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, col
 
 def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) -> None:
     arguments = ["query", "how to hide the soft keyboard internationalization", "-k", "3", "--explain"]
-    output = in_terminal(arguments, demo, 50, NO_COLOR="1")
+    output = in_terminal(*arguments, cwd=demo, columns=50, NO_COLOR="1")
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?[349][0-7](?:;|m)", output)
     plain = ESCAPES.sub("", output)
     assert max(len(line) for line in plain.split("\n")) <= 50
@@ -173,5 +173,5 @@ def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) ->
 
 
 def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
-    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], demo, 80))
-    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], demo, 80))
+    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal("info", cwd=demo))
+    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal("words", "keyboard", cwd=demo))

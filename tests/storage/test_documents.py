@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ def document(i: int, **changes: object) -> Document:
 
 
 def write(path: Path, documents: Sequence[Document]) -> Path:
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         for batch in (documents[:1], [], documents[1:]):
             writer.add([pack(document) for document in batch])
         for row, added in enumerate(documents):
@@ -161,7 +161,7 @@ def test_a_copy_in_a_dead_file_is_neither_shown_nor_counted_nor_a_match(table: D
 def test_without_code_only_the_place_names_and_kind_are_on_the_disk(tmp_path: Path) -> None:
     original = document(5)
     path = tmp_path / "documents.sqlite"
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         writer.add([pack(original, code=False)])
         writer.finish()
     with DocumentTable(path) as table:
@@ -201,7 +201,7 @@ def test_no_file_another_file_another_database_and_an_unfinished_table_are_refus
         ):
             DocumentTable(path)
     path.unlink()
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         writer.add([pack(document(0))])
     with pytest.raises(IndexDamaged):
         DocumentTable(path)

@@ -17,6 +17,7 @@ from typing import Literal
 
 Kind = Literal["build", "update"]
 POLL = 0.05
+STOP_SECONDS = 5.0
 NICENESS = 5
 """Of a build: below what the person at the machine does."""
 
@@ -60,19 +61,9 @@ class Job:
             return Outcome(f"it ended with status {self._process.returncode}; see the log of ncs mcp")
 
     def stop(self) -> None:
-        """End it now, with all its processes."""
-        if self.running:
-            with suppress(OSError):
-                if hasattr(os, "killpg"):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                else:
-                    self._process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(5)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+        """End it with all its processes, as the end of its stdin does; wait for that, but not long."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.communicate(timeout=STOP_SECONDS)
 
 
 def main(arguments: Sequence[str]) -> int:
