@@ -18,9 +18,11 @@ def tower(table: np.ndarray[tuple[int, ...], np.dtype[np.float32]], scores: obje
     return Tower("bag", tokens, arrays, {"pooling": "scores"})
 
 
-def head(seed: int = 0, *, words: tuple[str, ...] = WORDS, dim: int = 5) -> Head:
+def head(
+    seed: int = 0, *, words: tuple[str, ...] = WORDS, dim: int = 5, tokenizer: type[WordTokenizer] = WordTokenizer
+) -> Head:
     """Random arrays over a few words."""
-    draw, tokens = np.random.default_rng(seed), WordTokenizer(Vocabulary.of(words))
+    draw, tokens = np.random.default_rng(seed), tokenizer(Vocabulary.of(words))
 
     def drawn() -> Tower:
         numbers = draw.normal(size=(len(words), dim + 1)).astype(np.float32)

@@ -35,15 +35,10 @@ class Site:
         self.url = ""
         self.etags = True
         self.lengths = True
-        self.lock = threading.Lock()
 
     def ranges(self, path: str) -> list[str | None]:
         """The Range header of every request for a path."""
         return [headers.get("range") for asked, headers in self.asked if asked == path]
-
-    def condition(self, path: str, number: int) -> str | None:
-        """The If-Range header of a request for a path."""
-        return [headers.get("if-range") for asked, headers in self.asked if asked == path][number]
 
     def put(self, path: str, body: bytes, *answers: Answer) -> str:
         """Serve a file, after the answers given; its address."""
@@ -61,11 +56,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        site = self.site
-        with site.lock:
-            site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            waiting = site.answers[self.path]
-            answer = waiting.pop(0) if waiting else Answer()
+        self.site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        prepared = self.site.answers[self.path]
+        answer = prepared.pop(0) if prepared else Answer()
         self._answer(answer)
         if answer.held is not None:
             answer.held.wait(LONG)

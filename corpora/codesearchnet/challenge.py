@@ -47,9 +47,7 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     naming the line, for an unknown query or language and for a grade that is not 0 to 3.
     """
     ids = {query.text.casefold(): query.id for query in queries}
-    annotations: defaultdict[str, defaultdict[str, defaultdict[str, list[int]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
+    grades: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     table = csv.DictReader(list(read_lines(path)))
     if list(table.fieldnames or ())[:4] != ["Language", "Query", "GitHubUrl", "Relevance"]:
         raise BadInput(f"{path}:1: the columns must be Language,Query,GitHubUrl,Relevance,Notes; correct it")
@@ -62,15 +60,13 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
             raise BadInput(f"{place}: no language {language!r}; choose from {', '.join(LANGUAGES)}")
         if grade not in ("0", "1", "2", "3"):
             raise BadInput(f"{place}: the grade {grade!r} is not 0, 1, 2 or 3; correct that line")
-        annotations[language.lower()][ids[text.casefold()]][row["GitHubUrl"].strip()].append(int(grade))
-    if not annotations:
+        grades[language.lower(), ids[text.casefold()], row["GitHubUrl"].strip()].append(int(grade))
+    if not grades:
         raise BadInput(f"{path} holds no annotations")
-    return {
-        language: {
-            id: {url: sum(grades) / len(grades) for url, grades in urls.items()} for id, urls in by_query.items()
-        }
-        for language, by_query in annotations.items()
-    }
+    means: dict[str, dict[str, dict[str, float]]] = {}
+    for (language, id, url), given in grades.items():
+        means.setdefault(language, {}).setdefault(id, {})[url] = sum(given) / len(given)
+    return means
 
 
 def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Corpus:

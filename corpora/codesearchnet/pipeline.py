@@ -189,7 +189,9 @@ def _pool(workers: int) -> Iterator[Run]:
     if workers == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _ignore_interrupt)
+    pool = ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
     try:
         yield pool.map
     except BrokenProcessPool:
@@ -198,11 +200,6 @@ def _pool(workers: int) -> Iterator[Run]:
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _ignore_interrupt() -> None:
-    """Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _make(repositories: Sequence[Repository], out: Path, rules: Rules, run: Run, track: Track) -> dict[str, Any]:

@@ -87,16 +87,6 @@ def test_scores_agree_with_bm25s_to_four_decimals(
         np.testing.assert_allclose(got, want, rtol=0, atol=5e-5)
 
 
-def test_the_default_finds_functions_by_what_they_do(documents: list[Document], words: WordTable) -> None:
-    ranker = fitted(words)
-    for text, name in (
-        ("wait until the thread terminates", "join"),
-        ("how to copy a file with its permission bits", "copy"),
-        ("shuffle a list in place", "shuffle"),
-    ):
-        assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
-
-
 def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:
     ranker, with_all = fitted(words), fitted(words, stop_words=True)
     assert ranker.search("how do I open the file", 9) == ranker.search("open file", 9)

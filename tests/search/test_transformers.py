@@ -118,16 +118,6 @@ def test_given_settings_win_over_those_of_the_family() -> None:
         transformers_ranker(model="e5-base", pooling="median")
 
 
-def test_an_index_built_with_a_model_answers_alike_when_it_is_opened_again(model: Path, tmp_path: Path) -> None:
-    config = BuildConfig(rankers=(f"transformers:model={model},pooling=cls",), deduplicate=False)
-    with Index.of(documents(), tmp_path / "index", config=config) as built:
-        hits = built.search("read file", 3, ranker="transformers")
-    with Index.load(tmp_path / "index", verify=True) as opened:
-        assert opened.search("read file", 3, ranker="transformers") == hits
-        assert opened.ranker("transformers").config.items() >= {"pooling": "cls", "model": str(model)}.items()
-    assert len(hits) == 3
-
-
 def test_a_model_that_is_not_here_is_one_line_and_nothing_is_asked_for_it(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

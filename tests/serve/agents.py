@@ -16,6 +16,11 @@ from mcp import Client, StdioServerParameters
 from ncs.serve.mcp.install import START
 from tests.waiting import LONG
 
+INITIALIZE = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+
 
 def command(*options: str | Path) -> list[str]:
     """What starts a server."""

@@ -204,6 +204,7 @@ def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(folder: Path) -
         target = "/%0d%0a%1b[31m\u202e".encode("latin-1", "replace")
         assert send(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 40")
         assert get(server, SEARCH).status_code == 200
+        assert get(server, "/api/document?id=none").status_code == 404  # said by a search process
         server.process.terminate()
         server.wait()
     log = [line for line in server.lines if re.search(r" [0-9a-f]{12} 127\.0\.0\.1 ", line)]

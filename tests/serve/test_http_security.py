@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -136,13 +135,6 @@ def test_indexes_have_the_name_of_the_option_or_of_their_folder(tmp_path: Path) 
     assert feedback_files(["f.tsv", "b=g.tsv"], ["a", "b"]) == {"a": Path("f.tsv"), "b": Path("g.tsv")}
     with pytest.raises(BadInput, match="no index named 'c'"):
         feedback_files(["c=g.tsv"], ["a", "b"])
-
-
-def test_an_error_survives_the_way_from_a_search_process() -> None:
-    error = HttpError(503, "busy", "too many", "try again", {"Retry-After": "1"})
-    copy = pickle.loads(pickle.dumps(error))
-    assert (copy.response().body, copy.response().raw_headers) == (error.response().body, error.response().raw_headers)
-    assert copy.status_code == 503
 
 
 def test_an_address_beyond_loopback_warns_what_it_means() -> None:

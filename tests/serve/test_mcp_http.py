@@ -14,17 +14,13 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from typer.testing import CliRunner
 
 from ncs.cli.main import app
-from tests.serve.agents import call, client_of
+from tests.serve.agents import INITIALIZE, call, client_of
 from tests.serving import running
 from tests.waiting import LONG
 
 pytestmark = pytest.mark.anyio
 HTTP = ("mcp", "--http", "--port", "0")
 TOKEN = "a-token-of-this-test"
-INITIALIZE = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}  # fmt: skip
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 

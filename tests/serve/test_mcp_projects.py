@@ -21,7 +21,7 @@ from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at
 from ncs.serve.mcp.projects import BUILDING, Project, Settings
 from tests import corpus
-from tests.serve.agents import Reply, agent, call, command, until
+from tests.serve.agents import INITIALIZE, Reply, agent, call, command, until
 from tests.waiting import LONG, processes
 from tests.waiting import until as wait_until
 
@@ -212,8 +212,7 @@ def stdio(indexed: Path) -> Iterator[subprocess.Popen[str]]:
     """A server that has answered the first message."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command(), cwd=indexed, text=True, **pipes) as process:  # type: ignore[call-overload]
-        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        write(process, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+        write(process, INITIALIZE)
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "ncs"
         try:
             yield process

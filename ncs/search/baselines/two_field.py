@@ -8,14 +8,14 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ncs.errors import BadInput, reading
+from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
@@ -51,8 +51,7 @@ class TwoFieldRanker(Ranker):
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
             raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
         self.name = name
-        self.k1, self.b = k1, b
-        self.config = {"k1": k1, "b": b}
+        self.config: Mapping[str, float] = {"k1": k1, "b": b}
         self._postings: Postings | None = None
 
     def fit(
@@ -64,7 +63,7 @@ class TwoFieldRanker(Ranker):
             for document in batch:
                 counts.add("name", tokenize(document.name))
                 counts.add("text", standard_tokens(document.code))
-        self._postings = counts.postings(self.k1, self.b)
+        self._postings = counts.postings(**self.config)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
@@ -79,11 +78,7 @@ class TwoFieldRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
-        folder = statistics_of(snapshot, self.name)
-        with reading(folder):
-            config = read_config(folder)
-            self.k1, self.b = float(config["k1"]), float(config["b"])
-        self.config = {"k1": self.k1, "b": self.b}
+        self.config = read_config(statistics_of(snapshot, self.name))
         self._postings = Postings.open(snapshot, self.name)
 
 

@@ -268,13 +268,10 @@ def feedback_line(query: str, id: str, vote: str) -> bytes:
     b'# down\tx\ta:1\n'
     """
     query = " ".join(query.split())
-    try:
-        line = f"{query}\t{id}\n".encode()
-    except UnicodeEncodeError:
-        line = b""
-    if not query or not line or id.splitlines() != [id] or "\t" in id or id != id.strip():
+    if not query or id.splitlines() != [id] or "\t" in id or id != id.strip():
         raise HttpError(422, "no_line", "the vote cannot be written as a line", "send a query of words and an id")
-    return (b"# down\t" if vote == "down" else b" " if query.startswith("#") else b"") + line
+    start = "# down\t" if vote == "down" else " " if query.startswith("#") else ""
+    return f"{start}{query}\t{id}\n".encode()
 
 
 def _append(path: Path, line: bytes) -> None:
