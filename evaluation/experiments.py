@@ -23,7 +23,6 @@ from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.learn.tfidf import CHUNK
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
@@ -341,7 +340,7 @@ def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[f
         return None
     encoder, n, queries = ranker.encoder, min(SAMPLE, len(table)), texts[:SAMPLE]
     return (
-        _mean_ms(lambda: [*encoder.chunks(table.slice(0, n), range(0, n, CHUNK))], n),
+        _mean_ms(lambda: next(encoder.chunks(table, [len(table) - n])), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 
