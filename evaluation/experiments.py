@@ -491,8 +491,6 @@ def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
     the same systems, settings, measures and depth.
     """
     first = experiments[0]
-    if len(experiments) == 1:
-        return replace(first, corpus=name)
     if any(_shape(each) != _shape(first) for each in experiments):
         raise BadInput(f"{name}: the corpora have different rankers, settings or measures; run them alike")
     ids = [query for each in experiments for query in each.queries]

@@ -96,8 +96,8 @@ class FileCache:
         self._reused[number] = reused
         return reused
 
-    def is_adjacent(self, before: int, number: int) -> bool:
-        """Whether a file directly follows another in the same segment."""
+    def follows(self, number: int | None, before: int) -> bool:
+        """Whether a file is the next one of the same segment."""
         return number == before + 1 and number not in self._firsts
 
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:

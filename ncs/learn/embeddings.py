@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.errors import IndexDamaged, reading
+from ncs.errors import reading
 from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
@@ -106,13 +106,11 @@ class Embeddings:
 
     @classmethod
     def load(cls, folder: Path) -> Embeddings:
-        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
+        """Memory-mapped; raises IndexDamaged for missing or truncated files."""
         with reading(f"the embeddings in {folder}"):
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
             about = json.loads((folder / "embeddings.json").read_bytes())
             method, notes = about["method"], tuple(about["notes"])
-        if vectors.ndim != 2 or vectors.dtype != np.float32:
-            raise IndexDamaged(f"{folder / 'embeddings.npy'} holds no word vectors; build the index again")
         return cls(vectors, method, notes)
 
     def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:

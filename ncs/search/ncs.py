@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, reading
+from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
@@ -139,8 +139,7 @@ class NcsRanker(Ranker):
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
         idf = load_array(folder / "idf.npy")
         mean = load_array(folder / MEAN) if self.centre else None
-        with reading(folder):
-            config = read_config(folder)
+        config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")
         if config.get("centre") != self.centre:

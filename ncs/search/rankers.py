@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
 from ncs.text.tokens import content_words, tokenize
@@ -217,10 +217,11 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration that a ranker saved; to be called within `reading`."""
-    config = json.loads((folder / "config.json").read_bytes())
-    if not isinstance(config, dict):
-        raise ValueError("config.json is no object")
+    """The configuration that a ranker saved; raises IndexDamaged."""
+    with reading(folder):
+        config = json.loads((folder / "config.json").read_bytes())
+        if not isinstance(config, dict):
+            raise ValueError("config.json is no object")
     return config
 
 

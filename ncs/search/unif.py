@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k, reading
+from ncs.errors import BadInput, IndexDamaged, check_k, reading
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
@@ -119,7 +119,7 @@ class UnifRanker(Ranker):
         try:
             if statistics and read_config(statistics / self.name).get("head") == self.config["head"]:
                 self._copy = statistics / self.name / NAME
-        except (OSError, ValueError):
+        except IndexDamaged:
             pass
         self._open()
 
@@ -287,8 +287,9 @@ class UnifRanker(Ranker):
                 self._translated = TranslatedFunctions.load(folders, self.head.translation)
 
     def _load_statistics(self, folder: Path) -> None:
+        self.config = read_config(folder)
         with reading(folder):
-            self.config, self._head = read_config(folder), Head.load(folder / NAME)
+            self._head = Head.load(folder / NAME)
             self._mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
             if self._mean is not None and len(self._mean) != self._head.code.dim:
                 raise ValueError("its files do not fit each other")

@@ -13,10 +13,11 @@ import pytest
 from ncs.extract import extract
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.storage.words import WordTable, WordTableBuilder, batch_words
+from ncs.storage.words import WordTable
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
+from tests.words import table_of
 
 QUESTIONS = (
     "how do I read a text file line by line",
@@ -41,9 +42,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def words(documents: Sequence[Document]) -> WordTable:
-    builder = WordTableBuilder()
-    builder.add(*batch_words([[field_tokens(field, d.words.get(field, ())) for field in FIELDS] for d in documents]))
-    return builder.finish()
+    return table_of({field: field_tokens(field, d.words[field]) for field in d.words} for d in documents)
 
 
 def fitted(words: WordTable, **config: object) -> Bm25Ranker:
@@ -86,16 +85,6 @@ def test_scores_agree_with_bm25s_to_four_decimals(
         for row, score in ranker.search(text, len(documents)):
             got[row] = score
         np.testing.assert_allclose(got, want, rtol=0, atol=5e-5)
-
-
-def test_the_default_finds_functions_by_what_they_do(documents: list[Document], words: WordTable) -> None:
-    ranker = fitted(words)
-    for text, name in (
-        ("wait until the thread terminates", "join"),
-        ("how to copy a file with its permission bits", "copy"),
-        ("shuffle a list in place", "shuffle"),
-    ):
-        assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
 
 
 def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:

@@ -18,6 +18,7 @@ from ncs.errors import BadInput, reading
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
+from ncs.storage.arrays import load_array
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
@@ -114,8 +115,8 @@ class EnhancedRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged if files are missing or do not fit each other."""
         folder = statistics_of(snapshot, self.name)
+        self.config = read_config(folder)
         with reading(folder):
-            self.config = read_config(folder)
             self.parts = (check_part(self.config["part"]),)
             self._words = Cooccurrence.load(folder)
 
@@ -175,11 +176,8 @@ class Cooccurrence:
 
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
-        """Memory-mapped; raises OSError, ValueError or IndexDamaged if files are damaged."""
-        offsets, ids, weights = (
-            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-            for name in ("offsets", "ids", "weights")
-        )
+        """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
+        offsets, ids, weights = (load_array(folder / f"{name}.npy") for name in ("offsets", "ids", "weights"))
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")

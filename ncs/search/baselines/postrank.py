@@ -109,8 +109,8 @@ class PostrankRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
+        config = read_config(folder)
         with reading(folder):
-            config = read_config(folder)
             self._configure(config["part"], int(config["depth"]), bool(config["stop_words"]))
 
         def read(rows: Sequence[int]) -> list[Document]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ncs.errors import BadInput, reading
+from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
@@ -78,9 +78,7 @@ class TwoFieldRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
-        folder = statistics_of(snapshot, self.name)
-        with reading(folder):
-            self.config = read_config(folder)
+        self.config = read_config(statistics_of(snapshot, self.name))
         self._postings = Postings.open(snapshot, self.name)
 
 
