@@ -220,7 +220,7 @@ class UnifRanker(Ranker):
         impacts = None
         if head.translation:
             impacts, mean = impacts_of(words, tokens_of, mean)
-            self._translated = TranslatedFunctions.of(head.translation, [impacts], mean)
+            self._translated = TranslatedFunctions(head.translation, [impacts], mean)
         for start in track(starts, self.name, total=len(starts), unit="parts"):
             if impacts is not None:
                 yield head.code.bags(impacts[start : start + CHUNK])
