@@ -13,10 +13,11 @@ import pytest
 from ncs.extract import extract
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.storage.words import WordTable, WordTableBuilder, batch_words
+from ncs.storage.words import WordTable
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
+from tests.words import table_of
 
 QUESTIONS = (
     "how do I read a text file line by line",
@@ -41,9 +42,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def words(documents: Sequence[Document]) -> WordTable:
-    builder = WordTableBuilder()
-    builder.add(*batch_words([[field_tokens(field, d.words.get(field, ())) for field in FIELDS] for d in documents]))
-    return builder.finish()
+    return table_of({field: field_tokens(field, d.words[field]) for field in d.words} for d in documents)
 
 
 def fitted(words: WordTable, **config: object) -> Bm25Ranker:
