@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from corpora.codesearchnet.functions import LANGUAGES
 from corpora.corpus import Corpus, add_judgment, read_beir
 from corpora.jsonl import Row
 from corpora.program import read_program
 from ncs.errors import BadInput, MissingExtra
 from ncs.types import Document, Query
 
-_SIX = ("go", "java", "javascript", "php", "python", "ruby")
 DATASETS: Mapping[str, str] = {
     "apps": "python",
     "cosqa": "python",
     "synthetic-text2sql": "sql",
-    **{f"CodeSearchNet-{language}": "" for language in _SIX},
-    **{f"CodeSearchNet-ccr-{language}": language for language in _SIX},
+    **{f"CodeSearchNet-{language}": "" for language in LANGUAGES},
+    **{f"CodeSearchNet-ccr-{language}": language for language in LANGUAGES},
     "codetrans-dl": "python",
     "codetrans-contest": "python",
     "stackoverflow-qa": "",
@@ -38,10 +38,8 @@ def read(name: str, folder: Path) -> Corpus:
     A BEIR folder `<name>/`; or Parquet files as fetched, in `<name>-queries-corpus/` (queries and corpus) and
     `<name>-qrels/` (train, valid, test), or all of them in `<name>/`.
     Only queries that the test split judges are kept, all documents are.
-    Raises BadInput for an unknown name, missing files or columns, MissingExtra where pyarrow is needed.
+    Raises BadInput for missing files or columns, MissingExtra where pyarrow is needed.
     """
-    if name not in DATASETS:
-        raise BadInput(f"CoIR has no data set {name!r}; choose from {', '.join(DATASETS)}")
     language = DATASETS[name]
     if (folder / name / "corpus.jsonl").is_file():
         return read_beir(folder / name, language=language)

@@ -46,12 +46,6 @@ class Filters:
     excluded: tuple[str, ...] = ("gradle", "studio", "emulator")
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    title: str
-    accepted: str
-
-
 def read_dump(
     path: Path,
     filters: Filters = Filters(),
@@ -67,33 +61,31 @@ def read_dump(
     Raises BadInput for an invalid file.
     """
     left_out = {each for query in held_out for each in (query.id.partition("-")[0], normal_title(query.text))}
-    questions: dict[str, _Question] = {}
+    questions: dict[str, tuple[str, str]] = {}  # title, accepted answer
     for row in track(read_posts(path), "questions", unit="posts"):
         id, title = row.get("Id", ""), row.get("Title", "")
         is_question = row.get("PostTypeId") == QUESTION and is_wanted(row, filters)
         if is_question and left_out.isdisjoint((id, normal_title(title))):
-            questions[id] = _Question(title, row.get("AcceptedAnswerId", ""))
+            questions[id] = title, row.get("AcceptedAnswerId", "")
     for row in track(read_posts(path), "answers", unit="posts"):
-        question = questions.get(row.get("ParentId", "")) if row.get("PostTypeId") == ANSWER else None
-        if question is None or not _is_good(row, question):
+        id = row.get("ParentId", "")
+        if row.get("PostTypeId") != ANSWER or id not in questions:
+            continue
+        title, accepted = questions[id]
+        if not _is_good(row, accepted):
             continue
         for number, code in enumerate(codes(row.get("Body", ""))):
             if is_training_code(code, filters.language):
-                yield _pair(row, question, code, number, filters, seed)
-
-
-def _pair(row: Mapping[str, str], question: _Question, code: str, number: int, filters: Filters, seed: int) -> Pair:
-    id = row["ParentId"]
-    return Pair(
-        query=question.title,
-        code=code,
-        language=filters.language,
-        source=SOURCE,
-        id=f"{id}-{row.get('Id', '')}-{number}",
-        question_id=id,
-        split=split_of(id, seed),
-        license=row.get("ContentLicense", "CC BY-SA"),
-    )
+                yield Pair(
+                    query=title,
+                    code=code,
+                    language=filters.language,
+                    source=SOURCE,
+                    id=f"{id}-{row.get('Id', '')}-{number}",
+                    question_id=id,
+                    split=split_of(id, seed),
+                    license=row.get("ContentLicense", "CC BY-SA"),
+                )
 
 
 def is_wanted(question: Mapping[str, str], filters: Filters) -> bool:
@@ -120,10 +112,10 @@ def tags(text: str) -> list[str]:
     return re.findall(r"[^<>|]+", text)
 
 
-def _is_good(answer: Mapping[str, str], question: _Question) -> bool:
+def _is_good(answer: Mapping[str, str], accepted: str) -> bool:
     """Whether an answer was accepted or upvoted."""
     try:
-        return answer.get("Id") == question.accepted or int(answer.get("Score", "0")) >= 1
+        return answer.get("Id") == accepted or int(answer.get("Score", "0")) >= 1
     except ValueError:
         raise BadInput(
             f"post {answer.get('Id')}: the score {answer['Score']!r} is no number; correct the dump"

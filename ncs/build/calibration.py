@@ -103,7 +103,9 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """
     plain, head = _hybrid(snapshot, head=0.0), cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts, documents = plain.open_parts, Documents(snapshot)
-    queries = [each for each in synthetic_queries(parts, documents, min_share=HEAD_SHARE) if each.ablated_field]
+    queries = [
+        each for each in synthetic_queries(parts, documents, min_share=HEAD_SHARE) if each.kind in ABLATED_FIELDS
+    ]
     weight, stands, ranks = 0.0, dict[str, Gain](), dict[str, Gain]()
     why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
     if len(queries) >= MIN_QUERIES:

@@ -54,11 +54,6 @@ class SyntheticQuery:
     text: str
     row: int
 
-    @property
-    def ablated_field(self) -> Field | None:
-        """The field of its document that ranking must not see."""
-        return ABLATED_FIELDS.get(self.kind)
-
 
 def word_table(parts: Parts) -> WordTable:
     """The words of a new index, which has one segment."""
@@ -143,7 +138,10 @@ class FieldAblation:
 
     def of(self, queries: list[SyntheticQuery]) -> list[AblatedScores | None]:
         """The scores of each query's document without the field that ranking must not see; None if there is none."""
-        return [self.scores(each.text, each.row, field) if (field := each.ablated_field) else None for each in queries]
+        return [
+            self.scores(query.text, query.row, ABLATED_FIELDS[query.kind]) if query.kind in ABLATED_FIELDS else None
+            for query in queries
+        ]
 
     def scores(self, text: str, row: int, field: Field | None) -> AblatedScores:
         """The scores of a row without a field (None: with all fields) for a query."""

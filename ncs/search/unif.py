@@ -197,12 +197,7 @@ class UnifRanker(Ranker):
         return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
     def fit(
-        self,
-        words: WordTable,
-        embeddings: Embeddings | None,
-        documents: DocumentTable,
-        *,
-        track: Track = silent,
+        self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
         self._head = self._open()

@@ -189,8 +189,11 @@ def test_an_editor_opens_a_hit_from_the_command_line(home: Path, tmp_path: Path)
 @pytest.mark.parametrize("arguments", [["query", "keyboard", "-A", "--format", "table"], ["info"]])
 def test_a_reader_that_exits_early_is_not_an_error(home: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "ncs.cli", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     ours, theirs = os.pipe()
     os.close(ours)  # nobody reads
-    run = subprocess.run(command, cwd=home, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=LONG)
+    run = subprocess.run(
+        command, cwd=home, env=environment, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=LONG
+    )
     os.close(theirs)
     assert (run.returncode, run.stderr) == (0, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora import CORPORA, data_folder, load_corpora, load_corpus
+from corpora import CORPORA, data_folder, load_corpora
 from corpora.corpus import Corpus, digest, read_beir, write_beir
 from corpora.jsonl import read_rows, write_rows
 from corpora.program import read_program
@@ -161,7 +161,7 @@ def test_cosqa_and_nlp2api_judge_the_answers_in_them_and_a_copy_of_a_gold_progra
     write_rows(tmp_path / "eval_cosqa_corpus.jsonl.gz", codes)
     write_rows(tmp_path / "eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
     nlp2api(tmp_path)
-    cosqa, java = load_corpus("cosqa", tmp_path), load_corpus("nlp2api", tmp_path)
+    [cosqa], [java] = load_corpora("cosqa", tmp_path), load_corpora("nlp2api", tmp_path)
     assert (cosqa.queries, cosqa.qrels) == ((Query("q1", "do g"),), {"q1": {"c2": 1}})
     assert [{"id": each.id, "code": each.code} for each in cosqa.documents()] == codes
     assert java.qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}

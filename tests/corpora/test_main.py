@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora import load_corpus
+from corpora import load_corpora
 from corpora.__main__ import main
 from corpora.catalog import FETCHED, read_catalog
 from corpora.coir import DATASETS
@@ -71,14 +71,14 @@ def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
     site.put("/dev", json.dumps([query]).encode())
     assert main([*command, "co*", "--again"]) == 0
     assert capsys.readouterr().out == "1 arrived, 1 were there, 0 failed\n"
-    corpus = load_corpus("cosqa", tmp_path / "data")
+    [corpus] = load_corpora("cosqa", tmp_path / "data")
     assert (corpus.queries, corpus.qrels) == ((Query("q", "do f"),), {"q": {"cosqa-code-3": 1}})
     assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-3", "f"), ("cosqa-code-7", "g")]
     assert main([*command, "rust*"]) == 2
     assert capsys.readouterr().err == "corpora: no file of cosqa matches 'rust*'; choose another --only\n"
     (tmp_path / "data/cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**query, "retrieval_idx": None}]))
     with pytest.raises(BadInput, match=r"500\.json: query 1: 'retrieval_idx' is not a whole number"):
-        load_corpus("cosqa", tmp_path / "data")
+        load_corpora("cosqa", tmp_path / "data")
 
 
 def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path:
     assert (main(command), main(command), len(site.asked)) == (0, 0, 1)  # the reduced archive counts as there
     archive = tmp_path / "nlp2api/NLP2API.zip"
     assert zipfile.ZipFile(archive).namelist() == list(files)[:3]
-    corpus = load_corpus("nlp2api", tmp_path)
+    [corpus] = load_corpora("nlp2api", tmp_path)
     assert corpus.queries == (Query("1", "How do I hide?"), Query("2", "How\u2019s that?"))
     assert [document.code for document in corpus.documents()] == [METHOD, 'f("\u2019");']
     archive.write_bytes(zipped({"P-1/oracle-310.txt": "How do I hide?\nView\n"}))
     with pytest.raises(BadInput, match=r"lacks 'oracle-310-code/1\.java'"):
-        load_corpus("nlp2api", tmp_path)
+        load_corpora("nlp2api", tmp_path)
 
 
 def serve_cosqa(site: Site, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_coir_comes_from_the_hub_by_its_listing(site: Site, tmp_path: Path, caps
     command = ["fetch", "coir", str(tmp_path / "data"), "--hub", site.url, "--only", "cosqa", "-q"]
     assert main(command) == 0
     assert capsys.readouterr().out == "4 arrived, 0 were there, 0 failed\n"
-    assert load_corpus("coir", tmp_path / "data").qrels == {"q2": {"d2": 1}}
+    assert load_corpora("coir", tmp_path / "data")[0].qrels == {"q2": {"d2": 1}}
     site.put("/api/datasets/CoIR-Retrieval/cosqa-qrels/tree/main?recursive=true", b'{"error": "busy"}')
     assert main(command) == 2
     assert "does not list the files of CoIR-Retrieval/cosqa-qrels" in capsys.readouterr().err
@@ -135,7 +135,7 @@ def test_pinned_repositories_come_as_archives(site: Site, tmp_path: Path) -> Non
     write(tmp_path, row("o/r", 0, "0" * 40, ["core.py"]))
     site.put(f"/o/r/archive/{'0' * 40}.zip", zipped({f"r-{'0' * 40}/{path}": text for path, text in FILES.items()}))
     assert main(["fetch", "repo_search", str(tmp_path), "--github", f"{site.url}/", "-q"]) == 0
-    assert [document.id for document in load_corpus("repo_search", tmp_path).documents()] == IDS
+    assert [document.id for document in load_corpora("repo_search", tmp_path)[0].documents()] == IDS
 
 
 def test_listed_repositories_come_in_parallel_reduced_to_sources_and_only_once(
@@ -195,7 +195,8 @@ def test_a_dump_becomes_pairs_without_the_evaluation_questions(
 def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path) -> None:
     nlp2api(tmp_path)
     assert main(["beir", "nlp2api", str(tmp_path / "out"), "--data", str(tmp_path)]) == 0
-    assert load_corpus(str(tmp_path / "out/nlp2api")).qrels == load_corpus("nlp2api", tmp_path).qrels
+    [corpus], [again] = load_corpora("nlp2api", tmp_path), load_corpora(str(tmp_path / "out"))
+    assert again.qrels == corpus.qrels
 
 
 @pytest.mark.parametrize(

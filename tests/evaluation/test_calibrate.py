@@ -10,7 +10,7 @@ import pytest
 from corpora.ncs287 import Question
 from evaluation import calibrate
 from evaluation.calibrate import at_lines, find_examples, rates
-from evaluation.stackoverflow import PAPER_THRESHOLD, STRICT_THRESHOLD, judge
+from evaluation.stackoverflow import PAPER_THRESHOLD, judge
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
@@ -21,11 +21,6 @@ ANSWER = "InputMethodManager m = get(); m.hideSoftInput(token, 0);"
 RIGHT = "void hide(Token token) { if (shown) { InputMethodManager m = get(); m.hideSoftInput(token, 0); } }"
 WRONG = "int sum(int a, int b) { return a + b; }"
 KEYBOARD = "void keyboard() { hide(get()); }"
-
-
-def test_a_function_that_holds_the_answer_passes_and_another_does_not() -> None:
-    assert judge(ANSWER, WRONG, "java") < PAPER_THRESHOLD < STRICT_THRESHOLD < judge(ANSWER, RIGHT, "java")
-    assert judge(ANSWER, f"void f() {{ {ANSWER} }}", "java") > judge(ANSWER, RIGHT, "java")
 
 
 def test_each_function_is_read_in_its_own_language() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluation import challenge
-from evaluation.measures import MEASURES, Comparison, compare, evaluate, interval, ranking
+from evaluation.measures import MEASURES, Comparison, compare, evaluate, interval
 from ncs.errors import BadInput
 from ncs.types import Qrels, Run
 
@@ -88,28 +88,6 @@ def test_codesearchnets_ndcg_looks_at_300_documents() -> None:
     run = {"q": {f"x{i}": 1000.0 - i for i in range(300)} | {"a": 1.0}}
     assert evaluate({"q": {"a": 1}}, run, "ndcg_all") == {"q": 0.0}
     assert evaluate({"q": {"a": 1, "x299": 1}}, run, "ndcg_all")["q"] > 0
-
-
-def test_first_rank_is_the_inverse_of_the_reciprocal_rank() -> None:
-    qrels, run = random_judgments(0)
-    inverse = {query: 1 / value if value else 0.0 for query, value in evaluate(qrels, run, "mrr").items()}
-    assert evaluate(qrels, run, "first_rank") == pytest.approx(inverse)
-
-
-# Where the tools differ from us.
-
-
-def test_a_query_with_only_negative_grades_counts_zero() -> None:
-    for measure in THEIRS:
-        assert evaluate({"q": {"a": -1}}, {"q": {"a": 1.0}}, measure.replace("@k", "@5")) == {"q": 0.0}
-
-
-@pytest.mark.parametrize("scores", [{"a": 1.0, "b": 1.0}, {"b": 1.0, "a": 1.0 + 1e-12}])
-def test_equal_scores_keep_the_order_of_the_run_and_not_trec_evals(scores: dict[str, float]) -> None:
-    """trec_eval takes the last id of equal float32."""
-    assert ranking(scores) == ["a", "b"]
-    assert evaluate({"q": {"a": 1}}, {"q": scores}, "mrr")["q"] == 1.0
-    assert theirs({"q": {"a": 1}}, {"q": scores}, "RR")["q"] == 0.5
 
 
 @pytest.mark.parametrize(
