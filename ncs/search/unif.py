@@ -192,12 +192,7 @@ class UnifRanker(Ranker):
         return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
     def fit(
-        self,
-        words: WordTable,
-        embeddings: Embeddings | None,
-        documents: DocumentTable,
-        *,
-        track: Track = silent,
+        self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
         self._head = self._open()
@@ -215,7 +210,7 @@ class UnifRanker(Ranker):
         impacts = None
         if head.translation:
             impacts, mean = impacts_of(words, tokens_of, mean)
-            self._translated = TranslatedFunctions.of(head.translation, [impacts], mean)
+            self._translated = TranslatedFunctions(head.translation, [impacts], mean)
         for start in track(starts, self.name, total=len(starts), unit="parts"):
             if impacts is not None:
                 yield head.code.bags(impacts[start : start + CHUNK])

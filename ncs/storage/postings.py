@@ -127,6 +127,10 @@ class Postings:
         """The terms of the words, in order, with repetitions."""
         return [Term(word, stem, self.df(stem)) for word, stem in zip(words, stem_all(words), strict=True)]
 
+    def documents_with(self, word: str) -> int:
+        """The document frequency of a word's stem."""
+        return self.df(*stem_all([word]))
+
     def df(self, stem: str) -> int:
         """The document frequency of a stem: from the statistics, or from the segments for a new stem."""
         id = self.statistics.stems.id(stem)
