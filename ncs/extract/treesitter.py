@@ -99,12 +99,10 @@ def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:
     """The root of the tree; where it has errors, of the source without what the grammar cannot parse."""
-    masked, certain = language.mask(source) if language.mask else ((), False)
-    if not certain:
-        root = parser.parse(source).root_node
-        if not (masked and root.has_error):
-            return root
-    return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+    root = parser.parse(source).root_node
+    if root.has_error and language.mask and (masked := language.mask(source)):
+        return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+    return root
 
 
 def _spans(captures: Captures, what: str) -> list[Span]:
