@@ -37,16 +37,10 @@ def clean_comment(comment: str) -> str:
     """
     if comment[0] in "=-{@" and (comment.startswith(_OPENING) or comment.rstrip().endswith(_CLOSING)):
         comment = _BRACKETS.sub("", comment)
-    if "{@" in comment:
-        comment = _INLINE_TAG.sub(r"\1", comment)
-    if "@" in comment or "\\" in comment:
-        comment = _BLOCK_TAG.sub("", comment)
-    if "<" in comment:
-        if "/>" in comment:
-            comment = _XML_NAME.sub(r"\1", comment)
-        comment = _HTML.sub("", comment)
-    if "&" in comment:
-        comment = html.unescape(comment)
+    comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
+    if "<" in comment:  # "-->" alone is an arrow
+        comment = _HTML.sub("", _XML_NAME.sub(r"\1", comment))
+    comment = html.unescape(comment)
     return "\n".join([line for raw in comment.split("\n") if (line := raw.lstrip(_LEFT).rstrip(_RIGHT))])
 
 

@@ -67,15 +67,13 @@ def read(
     Raises SourceError for more than MAX_BRACKETS open brackets.
     """
     source = as_utf8(source)
-    if len(source) > MAX_BRACKETS and _depth(source) > MAX_BRACKETS:
+    if _depth(source) > MAX_BRACKETS:
         raise SourceError(f"{path or 'the file'} is no program: over {MAX_BRACKETS:,} brackets are open")
     if len(source) > MAX_LINE and max(map(len, source.split(b"\n"))) > MAX_LINE:
         return [], True
     parser, cursor, names = _tools(language)
     root = _parse(source, parser, language)
     captures = cursor.captures(root)
-    if not outside and not any(kind in captures for kind in language.kinds):
-        return [], root.has_error
     docstrings = _spans(captures, "doc")
     comments = Comments(source, _spans(captures, "comments"), docstrings, language)
     strings = _strings(captures)
