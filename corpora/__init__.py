@@ -58,13 +58,3 @@ def load_corpora(name: str, data: Path | None = None) -> list[Corpus]:
     read: Any = getattr(importlib.import_module(module), function)
     loaded: Corpus | list[Corpus] = read(data_folder(data))
     return loaded if isinstance(loaded, list) else [loaded]
-
-
-def load_corpus(name: str, data: Path | None = None) -> Corpus:
-    """The only corpus of a name; BadInput where it is unknown or has several."""
-    corpora = load_corpora(name, data)
-    if len(corpora) > 1:
-        raise BadInput(
-            f"{name!r} is {len(corpora)} corpora ({', '.join(each.name for each in corpora)}); name one of them"
-        )
-    return corpora[0]

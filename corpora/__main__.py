@@ -33,7 +33,7 @@ from corpora.download import JOBS, TRIES, Downloads, fetch_all, filter_zip
 from corpora.halves import halves
 from corpora.jsonl import read_rows
 from corpora.ncs287 import read_links, read_questions, recompute
-from corpora.pairs import HeldOut, Pair, write_pairs
+from corpora.pairs import Pair, write_pairs
 from corpora.repo_search import GITHUB
 from corpora.stackoverflow import Filters, read_dump
 from ncs.console import tracker
@@ -190,9 +190,8 @@ def _score_sheet(options: argparse.Namespace) -> int:
 
 def _stackoverflow(options: argparse.Namespace) -> int:
     excluded = tuple(word.strip().casefold() for word in options.exclude.split(",") if word.strip())
-    questions = [question.query for path in options.held_out for question in read_questions(path)]
-    held_out = HeldOut((query.id.partition("-")[0], query.text) for query in questions)
-    if not questions:
+    held_out = [question.query for path in options.held_out for question in read_questions(path)]
+    if not held_out:
         sys.stderr.write(
             "corpora: no --held-out questions: do not evaluate on Stack Overflow what is trained on these pairs\n"
         )

@@ -56,9 +56,9 @@ class Package:
         return self.integrity == "sha512-" + base64.b64encode(digest).decode()
 
 
-def packages(path: Path = LIST) -> tuple[Package, ...]:
+def packages() -> tuple[Package, ...]:
     """The pinned list: one `name@version integrity` a line."""
-    rows = (re.fullmatch(r"(.+)@(\S+) (\S+)", line) for line in path.read_text("utf-8").splitlines())
+    rows = (re.fullmatch(r"(.+)@(\S+) (\S+)", line) for line in LIST.read_text("utf-8").splitlines())
     return tuple(Package(row[1], row[2], row[3]) for row in rows if row)
 
 

@@ -82,22 +82,19 @@ def _of_hub(folder: Path, only: str, hub: str) -> list[RemoteFile]:
         raise BadInput(f"CoIR has no data set {only!r}; choose from {', '.join(coir.DATASETS)}")
     parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
     with Client() as client:
-        return [file for part in parts for file in hub_files(f"{coir.OWNER}/{part}", part, folder, hub, client)]
+        return [file for part in parts for file in _listed(part, folder, hub, client)]
 
 
-def hub_files(dataset: str, below: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
-    """The Parquet files of a data set on Hugging Face, to go below a folder; sizes and hashes as listed there.
-
-    The listing is kept in `.listings`. Raises NotFetched, and BadInput for another format.
-    """
-    listing = f".listings/{below}.json"
+def _listed(name: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
+    """The Parquet files of a data set of CoIR on Hugging Face; the listing is kept in `.listings`."""
+    dataset, listing = f"{coir.OWNER}/{name}", f".listings/{name}.json"
     client.fetch(RemoteFile(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder)
     try:
         files = [entry for entry in json.loads((folder / listing).read_bytes()) if entry["path"].endswith(".parquet")]
         return [
             RemoteFile(
                 url=f"{hub}/datasets/{dataset}/resolve/main/{quote(entry['path'])}",
-                path=f"{below}/{entry['path']}",
+                path=f"{name}/{entry['path']}",
                 size=entry["size"],
                 checksum=f"sha256:{entry['lfs']['oid']}" if "lfs" in entry else f"git:{entry['oid']}",
             )

@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from corpora.codesearchnet.functions import LANGUAGES
 from corpora.corpus import Corpus, add_judgment, read_beir
 from corpora.jsonl import Row
 from corpora.program import read_program
 from ncs.errors import BadInput, MissingExtra
 from ncs.types import Document, Query
 
-_SIX = ("go", "java", "javascript", "php", "python", "ruby")
 DATASETS: Mapping[str, str] = {
     "apps": "python",
     "cosqa": "python",
     "synthetic-text2sql": "sql",
-    **{f"CodeSearchNet-{language}": "" for language in _SIX},
-    **{f"CodeSearchNet-ccr-{language}": language for language in _SIX},
+    **{f"CodeSearchNet-{language}": "" for language in LANGUAGES},
+    **{f"CodeSearchNet-ccr-{language}": language for language in LANGUAGES},
     "codetrans-dl": "python",
     "codetrans-contest": "python",
     "stackoverflow-qa": "",
@@ -33,34 +32,31 @@ _FETCH = "python -m corpora fetch coir DATA"
 _PARTS = ("{0}", "{0}-queries-corpus", "{0}-qrels")
 
 
-def read(name: str, folder: Path, *, split: str = "test") -> Corpus:
+def read(name: str, folder: Path) -> Corpus:
     """One data set of CoIR, by its name there, from a folder that holds it in one of these forms.
 
     A BEIR folder `<name>/`; or Parquet files as fetched, in `<name>-queries-corpus/` (queries and corpus) and
     `<name>-qrels/` (train, valid, test), or all of them in `<name>/`.
-    Only queries that the split judges are kept, all documents are.
-    Raises BadInput for an unknown name, missing files or columns, MissingExtra where pyarrow is needed.
+    Only queries that the test split judges are kept, all documents are.
+    Raises BadInput for missing files or columns, MissingExtra where pyarrow is needed.
     """
-    if name not in DATASETS:
-        raise BadInput(f"CoIR has no data set {name!r}; choose from {', '.join(DATASETS)}")
     language = DATASETS[name]
     if (folder / name / "corpus.jsonl").is_file():
-        return read_beir(folder / name, split=split, language=language)
-    library = _library()
+        return read_beir(folder / name, language=language)
     roots = _roots(name, folder)
-    tables = {part: _files(roots, part) for part in ("corpus", "queries", split)}
+    tables = {part: _files(roots, part) for part in ("corpus", "queries", "test")}
     if missing := [part for part, files in tables.items() if not files]:
         raise BadInput(f"there is no {missing[0]!r} of {name} in {folder}; fetch it with: {_FETCH}")
     qrels: dict[str, dict[str, int]] = {}
-    for row in _rows(tables[split], library):
+    for row in _rows(tables["test"]):
         query, document = _id(row, "query_id", "query-id"), _id(row, "corpus_id", "corpus-id")
         score: Any = row.values.get("score", 1)
         add_judgment(qrels, query, document, str(int(score)), row.place)
-    rows = _rows(tables["queries"], library)
+    rows = _rows(tables["queries"])
     queries = tuple(Query(id, row.text("text")) for row in rows if (id := _id(row, "_id", "id")) in qrels)
 
     def source() -> Iterator[Document]:
-        for row in _rows(tables["corpus"], library):
+        for row in _rows(tables["corpus"]):
             title = str(row.values.get("title") or "")
             yield read_program(row.text("text"), language, id=_id(row, "_id", "id"), title=title)
 
@@ -86,19 +82,22 @@ def _files(roots: Sequence[Path], part: str) -> list[Path]:
     return sorted(path for root in roots for path in root.rglob("*.parquet") if pattern.fullmatch(path.name))
 
 
-def _rows(files: Sequence[Path], library: Any) -> Iterator[Row]:
+def _rows(files: Sequence[Path]) -> Iterator[Row]:
     """The rows of all files, read in batches."""
-    for path in files:
-        yield from _rows_of_file(path, library)
-
-
-def _rows_of_file(path: Path, library: Any) -> Iterator[Row]:
     try:
-        with library.parquet.ParquetFile(path) as file:
-            rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
-            for number, row in enumerate(rows, 1):
-                yield Row(row, f"{path}: row {number}")
-    except (library.ArrowInvalid, OSError) as error:
+        from pyarrow import ArrowInvalid
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise MissingExtra(
+            "reading Parquet needs pyarrow; install it with: pip install 'neural-code-search[corpora]'"
+        ) from None
+    try:
+        for path in files:
+            with ParquetFile(path) as file:
+                rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
+                for number, row in enumerate(rows, 1):
+                    yield Row(row, f"{path}: row {number}")
+    except (ArrowInvalid, OSError) as error:
         raise BadInput(f"{path} is damaged ({str(error).splitlines()[0]}); fetch the file again") from None
 
 
@@ -107,14 +106,3 @@ def _id(row: Row, *keys: str) -> str:
         if isinstance(value := row.values.get(key), (str, int)):
             return str(value)
     raise BadInput(f"{row.place}: no {keys[0]!r}; it has: {', '.join(row.values)}")
-
-
-def _library() -> ModuleType:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra(
-            "reading Parquet needs pyarrow; install it with: pip install 'neural-code-search[corpora]'"
-        ) from None
-    return pyarrow  # type: ignore[no-any-return]

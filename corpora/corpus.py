@@ -91,13 +91,13 @@ def first_repeated(ids: Iterable[T]) -> T | None:
     return None
 
 
-def read_beir(folder: Path, *, split: str = "test", language: str | None = None) -> Corpus:
-    """A BEIR folder: corpus.jsonl, queries.jsonl, qrels/<split>.tsv; only the judged queries are kept.
+def read_beir(folder: Path, *, language: str | None = None) -> Corpus:
+    """A BEIR folder: corpus.jsonl, queries.jsonl, qrels/test.tsv; only the judged queries are kept.
 
     A document's words come from its metadata where `write_beir` put them; otherwise its text is
     read as a program of `language` (or of its metadata's), or as plain words where there is none.
     """
-    qrels = _read_qrels(folder / "qrels" / f"{split}.tsv")
+    qrels = _read_qrels(folder / "qrels" / "test.tsv")
     rows = read_rows(folder / "queries.jsonl")
     queries = tuple(query for row in rows if (query := Query(row.text("_id"), row.text("text"))).id in qrels)
 
@@ -108,7 +108,7 @@ def read_beir(folder: Path, *, split: str = "test", language: str | None = None)
     return Corpus(folder.name, queries, qrels, source)
 
 
-def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
+def write_beir(corpus: Corpus, folder: Path) -> None:
     """Write the corpus as a BEIR folder, with document fields as metadata.
 
     Raises BadInput where files are judged instead of documents, and for ids with tabs or line ends.
@@ -118,7 +118,7 @@ def write_beir(corpus: Corpus, folder: Path, *, split: str = "test") -> None:
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     write_rows(folder / "corpus.jsonl", map(_to_beir, corpus.documents()))
     write_rows(folder / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in corpus.queries))
-    with (folder / "qrels" / f"{split}.tsv").open("w", encoding="utf-8") as file:
+    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as file:
         file.write(QRELS_HEADER + "\n")
         for query_id, grades in corpus.qrels.items():
             for document_id, grade in grades.items():

@@ -6,21 +6,19 @@ MRR of .354 on the development queries with them, .208 without.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from corpora.corpus import Corpus
-from corpora.jsonl import Row, read_rows
+from corpora.jsonl import Row, read_json, read_rows
 from corpora.program import read_program
-from ncs.errors import BadInput
 from ncs.types import Document, Query
 
 CORPUS = "eval_cosqa_corpus.jsonl.gz"
 QUERIES = "eval_cosqa_dev.jsonl.gz"
 RELEASE = "cosqa"
 """Folder in the data folder with the files of the release (github.com/Jun-jie-Huang/CoCLR, data/search)."""
+_FETCH = "fetch it with: python -m corpora fetch cosqa DATA"
 
 
 def read(data: Path) -> Corpus:
@@ -29,7 +27,7 @@ def read(data: Path) -> Corpus:
     Keys read: id, code of a function; id, query, gold of a query. Raises BadInput for missing files or keys.
     """
     if not (data / QUERIES).is_file() and (data / RELEASE).is_dir():
-        return read_release(data / RELEASE)
+        return _read_release(data / RELEASE)
     rows = list(read_rows(data / QUERIES))
     queries = tuple(Query(row.text("id"), row.text("query")) for row in rows)
 
@@ -40,16 +38,13 @@ def read(data: Path) -> Corpus:
     return Corpus("cosqa", queries, {row.text("id"): {row.text("gold"): 1} for row in rows}, source)
 
 
-def read_release(folder: Path, *, split: str = "dev") -> Corpus:
-    """The files as published: code_idx_map.txt (function -> number), cosqa-retrieval-{dev,test}-500.json.
-
-    Raises BadInput for missing files and, naming the object, for one without idx, doc or retrieval_idx.
-    """
-    path = folder / f"cosqa-retrieval-{split}-500.json"
-    rows = [Row(dict(values), f"{path}: query {number}") for number, values in enumerate(_json(path), 1)]
+def _read_release(folder: Path) -> Corpus:
+    """The files as published: code_idx_map.txt (function -> number), cosqa-retrieval-dev-500.json."""
+    path = folder / "cosqa-retrieval-dev-500.json"
+    rows = [Row(dict(values), f"{path}: query {number}") for number, values in enumerate(read_json(path, _FETCH), 1)]
     queries = tuple(Query(row.text("idx"), row.text("doc")) for row in rows)
     qrels = {row.text("idx"): {_id(row.number("retrieval_idx")): 1} for row in rows}
-    functions = _json(folder / "code_idx_map.txt")
+    functions = read_json(folder / "code_idx_map.txt", _FETCH)
 
     def source() -> Iterator[Document]:
         for code, number in functions.items():
@@ -60,12 +55,3 @@ def read_release(folder: Path, *, split: str = "dev") -> Corpus:
 
 def _id(number: int) -> str:
     return f"cosqa-code-{number}"
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"there is no {path}; fetch it with: python -m corpora fetch cosqa DATA") from None
-    except ValueError as error:
-        raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None

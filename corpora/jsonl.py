@@ -1,4 +1,4 @@
-"""JSON lines, plain or gzip; errors name file and line."""
+"""JSON, and JSON lines, plain or gzip; errors name file and line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from ncs.errors import BadInput
 
@@ -65,6 +65,16 @@ def parse_row(line: str | bytes, place: str) -> Row:
     if not isinstance(values, dict):
         raise BadInput(f"{place}: not a JSON object; correct that line")
     return Row(values, place)
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """The value of a JSON file; BadInput, with the remedy where it is missing, and where it is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"there is no {path}; {remedy}") from None
+    except ValueError as error:
+        raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
 
 
 def read_lines(path: Path) -> Iterator[str]:

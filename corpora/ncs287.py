@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 from corpora.corpus import first_repeated
 from corpora.download import RemoteFile
-from corpora.jsonl import Row, read_lines
+from corpora.jsonl import Row, read_json, read_lines
 from ncs.errors import BadInput
 from ncs.types import Query
 
@@ -50,12 +49,7 @@ def read_questions(path: Path) -> list[Question]:
     answer and (where there are) examples_url. Where two questions come from one post, as in the release
     (2470870), the second is called `<id>-2`. Raises BadInput, naming the first invalid object.
     """
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"there is no {path}; name the JSON file with the questions") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
+    rows = read_json(path, "name the JSON file with the questions")
     if not isinstance(rows, list) or not rows:
         raise BadInput(f"{path} has no list of questions; name the JSON file with the questions")
     questions = [_question(row, f"{path}: question {number}") for number, row in enumerate(rows, 1)]

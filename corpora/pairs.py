@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,25 +26,6 @@ class Pair:
     question_id: str = ""
     split: str = ""
     license: str = ""
-
-
-class HeldOut:
-    """Evaluation questions, each (id, title), which must not be trained on."""
-
-    def __init__(self, questions: Iterable[tuple[str, str]]) -> None:
-        self._questions = {each for id, title in questions for each in (id, normal_title(title))}
-
-    def has(self, id: str, title: str) -> bool:
-        return id in self._questions or normal_title(title) in self._questions
-
-
-def normal_title(title: str) -> str:
-    """A title without case, punctuation and odd forms of characters.
-
-    >>> normal_title("How to  hide the “soft” keyboard?") == normal_title("how to hide the soft keyboard")
-    True
-    """
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", title).casefold()))
 
 
 def split_of(question_id: str, seed: int = 0) -> str:

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, suppress
+import unicodedata
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.parsers import expat
 
-from corpora.pairs import HeldOut, Pair, split_of
+from corpora.pairs import Pair, split_of
 from corpora.program import read_program
 from ncs.errors import BadInput, MissingExtra
 from ncs.extract import LANGUAGES
 from ncs.progress import Track, silent
+from ncs.types import Query
 
 SOURCE = "Stack Overflow"
 QUESTION, ANSWER = "1", "2"
@@ -45,16 +46,10 @@ class Filters:
     excluded: tuple[str, ...] = ("gradle", "studio", "emulator")
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    title: str
-    accepted: str
-
-
 def read_dump(
     path: Path,
     filters: Filters = Filters(),
-    held_out: HeldOut | None = None,
+    held_out: Iterable[Query] = (),
     *,
     seed: int = 0,
     track: Track = silent,
@@ -62,41 +57,50 @@ def read_dump(
     """Pairs of a Posts.xml, plain or .7z, in the order of the answers; ids are question-answer-number of the code.
 
     The file is read twice: for questions, then for answers, which may precede their question. Memory holds the titles
-    of the selected questions. Raises BadInput for an invalid file.
+    of the selected questions. held_out: questions for evaluation, left out by their post's id and by their title.
+    Raises BadInput for an invalid file.
     """
-    held_out = held_out or HeldOut([])
-    questions: dict[str, _Question] = {}
+    left_out = {each for query in held_out for each in (query.id.partition("-")[0], normal_title(query.text))}
+    questions: dict[str, tuple[str, str]] = {}  # title, accepted answer
     for row in track(read_posts(path), "questions", unit="posts"):
         id, title = row.get("Id", ""), row.get("Title", "")
-        if row.get("PostTypeId") == QUESTION and is_wanted(row, filters) and not held_out.has(id, title):
-            questions[id] = _Question(title, row.get("AcceptedAnswerId", ""))
+        is_question = row.get("PostTypeId") == QUESTION and is_wanted(row, filters)
+        if is_question and left_out.isdisjoint((id, normal_title(title))):
+            questions[id] = title, row.get("AcceptedAnswerId", "")
     for row in track(read_posts(path), "answers", unit="posts"):
-        question = questions.get(row.get("ParentId", "")) if row.get("PostTypeId") == ANSWER else None
-        if question is None or not _is_good(row, question):
+        id = row.get("ParentId", "")
+        if row.get("PostTypeId") != ANSWER or id not in questions:
+            continue
+        title, accepted = questions[id]
+        if not _is_good(row, accepted):
             continue
         for number, code in enumerate(codes(row.get("Body", ""))):
             if is_training_code(code, filters.language):
-                yield _pair(row, question, code, number, filters, seed)
-
-
-def _pair(row: Mapping[str, str], question: _Question, code: str, number: int, filters: Filters, seed: int) -> Pair:
-    id = row["ParentId"]
-    return Pair(
-        query=question.title,
-        code=code,
-        language=filters.language,
-        source=SOURCE,
-        id=f"{id}-{row.get('Id', '')}-{number}",
-        question_id=id,
-        split=split_of(id, seed),
-        license=row.get("ContentLicense", "CC BY-SA"),
-    )
+                yield Pair(
+                    query=title,
+                    code=code,
+                    language=filters.language,
+                    source=SOURCE,
+                    id=f"{id}-{row.get('Id', '')}-{number}",
+                    question_id=id,
+                    split=split_of(id, seed),
+                    license=row.get("ContentLicense", "CC BY-SA"),
+                )
 
 
 def is_wanted(question: Mapping[str, str], filters: Filters) -> bool:
     """Whether a question has the tag, and no excluded word in its title."""
     words = set(re.findall(r"\w+", question.get("Title", "").casefold()))
     return filters.tag in tags(question.get("Tags", "")) and bool(words) and words.isdisjoint(filters.excluded)
+
+
+def normal_title(title: str) -> str:
+    """A title without case, punctuation and odd forms of characters.
+
+    >>> normal_title("How to  hide the “soft” keyboard?") == normal_title("how to hide the soft keyboard")
+    True
+    """
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", title).casefold()))
 
 
 def tags(text: str) -> list[str]:
@@ -108,10 +112,10 @@ def tags(text: str) -> list[str]:
     return re.findall(r"[^<>|]+", text)
 
 
-def _is_good(answer: Mapping[str, str], question: _Question) -> bool:
+def _is_good(answer: Mapping[str, str], accepted: str) -> bool:
     """Whether an answer was accepted or upvoted."""
     try:
-        return answer.get("Id") == question.accepted or int(answer.get("Score", "0")) >= 1
+        return answer.get("Id") == accepted or int(answer.get("Score", "0")) >= 1
     except ValueError:
         raise BadInput(
             f"post {answer.get('Id')}: the score {answer['Score']!r} is no number; correct the dump"
@@ -202,7 +206,7 @@ def read_posts(path: Path) -> Iterator[Mapping[str, str]]:
 
 def _blocks(path: Path) -> Generator[bytes, None, None]:
     if path.suffix == ".7z":
-        yield from _unpacked(path, _library())
+        yield from _unpacked(path)
         return
     try:
         with path.open("rb") as file:
@@ -244,41 +248,34 @@ class _Pipe:
         """`_unpack` closes the pipe."""
 
 
-def _unpacked(path: Path, library: ModuleType) -> Iterator[bytes]:
+def _unpacked(path: Path) -> Iterator[bytes]:
     """The member Posts.xml, unpacked in a thread of its own while it is read."""
     reading, writing = os.pipe()
-    errors: list[BadInput] = []
-    thread = threading.Thread(target=_unpack, args=(path, library, writing, errors), daemon=True)
-    thread.start()
-    with os.fdopen(reading, "rb") as file:
+    with ThreadPoolExecutor(1) as pool, os.fdopen(reading, "rb") as file:
+        unpacking = pool.submit(_unpack, path, writing)
         while block := file.read(_BLOCK):
             yield block
-    thread.join()
-    if errors:
-        raise errors[0]
+        unpacking.result()
 
 
-def _unpack(path: Path, library: Any, writing: int, errors: list[BadInput]) -> None:
-    with suppress(BrokenPipeError), os.fdopen(writing, "wb") as file:
+def _unpack(path: Path, writing: int) -> None:
+    with os.fdopen(writing, "wb") as file:
         try:
-            with library.SevenZipFile(path, "r") as archive:
+            from py7zr import SevenZipFile
+
+            with SevenZipFile(path, "r") as archive:
                 names = [name for name in archive.getnames() if name.rpartition("/")[2] == MEMBER]
                 if not names:
                     raise BadInput(f"{path} holds no {MEMBER}; name the archive with the posts")
                 archive.extract(targets=names[:1], factory=_Pipe(file))
+        except ImportError:
+            raise MissingExtra(
+                "reading .7z needs py7zr; install it with: pip install 'neural-code-search[corpora]', "
+                "or unpack the file"
+            ) from None
         except FileNotFoundError:
-            errors.append(BadInput(f"there is no {path}; name a Posts.xml, plain or .7z"))
-        except BadInput as error:
-            errors.append(error)
+            raise BadInput(f"there is no {path}; name a Posts.xml, plain or .7z") from None
+        except BadInput:
+            raise
         except Exception as error:  # py7zr raises anything on damaged data
-            errors.append(BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again"))
-
-
-def _library() -> ModuleType:
-    try:
-        import py7zr
-    except ImportError:
-        raise MissingExtra(
-            "reading .7z needs py7zr; install it with: pip install 'neural-code-search[corpora]', or unpack the file"
-        ) from None
-    return py7zr
+            raise BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again") from None

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 BASELINE = "bm25"
 DEPTH = 1000
 """Documents a query, as CoIR measures its latency."""
+BATCH = 2000
+"""Documents read at a time."""
 MEASURES = ("mrr", "answered@1", "answered@5", "answered@10", "mrr@10", "ndcg@10", "recall@100")
 RESULTS = Path(__file__).parent / "results"
 SAMPLE, SAMPLE_OF_MODELS = 1000, 100
@@ -135,12 +137,17 @@ class Experiment:
 
 
 def write(experiment: Experiment, path: Path) -> None:
-    """Write as JSON, lists of plain values on one line, without the texts of the queries."""
+    """Write as JSON, without the texts of the queries."""
     values = asdict(experiment)
     del values["texts"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(values, path)
+
+
+def write_json(values: Mapping[str, Any], path: Path) -> None:
+    """Write a result file, lists of plain values on one line."""
     text = json.dumps(values, indent=1)
     text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -243,32 +250,20 @@ def fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
     return ranker, round(time.perf_counter() - start, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The run of a ranker, and the milliseconds of each query."""
-
-    ranker: Ranker
-    fit_seconds: float | None
-    run: Run
-    milliseconds: Sequence[float]
-
-
 def search_all(
     index: Index,
-    system: System,
+    ranker: Ranker,
     queries: Sequence[Query],
     depth: int,
-    *,
-    candidates: Mapping[str, NDArray[np.int64]] | None = None,
-    track: Track = silent,
-    stage: str = "",
-) -> Answers:
+    candidates: Mapping[str, NDArray[np.int64]] | None,
+    track: Track,
+    stage: str,
+) -> tuple[Run, list[float]]:
     """The first `depth` documents of every query, one query after the other, as CoIR measures retrieval (depth 1,000).
 
-    candidates: query id -> the only rows to rank. The clock runs over search and document ids, not over the opening of
-    files by the first query.
+    candidates: query id -> the only rows to rank. The milliseconds of each query are those of search and document ids,
+    not of the opening of files by the first query.
     """
-    ranker, fit_seconds = fitted(index, system)
     ranker.search(queries[0].text, depth)
     run: dict[str, dict[str, float]] = {}
     milliseconds = []
@@ -282,14 +277,14 @@ def search_all(
         ids = index.documents.ids([row for row, _ in rows])
         milliseconds.append((time.perf_counter() - start) * 1000)
         run[query.id] = {id: score for id, (_, score) in zip(ids, rows, strict=True)}
-    return Answers(ranker, fit_seconds, run, milliseconds)
+    return run, milliseconds
 
 
-def all_documents(index: Index, step: int = 2_000) -> Iterator[Document]:
+def all_documents(index: Index) -> Iterator[Document]:
     """Every document of an index, in order of rows."""
     rows = index.documents.rows().tolist()
-    for start in range(0, len(rows), step):
-        yield from index.documents.documents(rows[start : start + step])
+    for start in range(0, len(rows), BATCH):
+        yield from index.documents.documents(rows[start : start + BATCH])
 
 
 def require_code(index: Index) -> None:
@@ -303,19 +298,20 @@ def folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def costs(index: Index, system: System, answers: Answers, queries: Sequence[Query]) -> dict[str, Any]:
+def costs(
+    index: Index, system: System, ranker: Ranker, milliseconds: Sequence[float], queries: Sequence[Query]
+) -> dict[str, Any]:
     """The fields of Ranked that say what the answers cost."""
-    p50, p95 = np.percentile(answers.milliseconds, [50, 95])
-    parts = list(_parts(index, answers.ranker))
+    p50, p95 = np.percentile(milliseconds, [50, 95])
+    parts = list(_parts(index, ranker))
     times = [_embedding_ms(index, part, [query.text for query in queries]) for part in parts]
     embedding = [each for each in times if each is not None]
-    folders = {answers.ranker.name, *(part.name for part in parts)}
+    folders = {ranker.name, *(part.name for part in parts)}
     saved = sum(folder_bytes(path) for path in index.folder.rglob("*") if path.is_dir() and path.name in folders)
     return {
-        "fit_seconds": answers.fit_seconds,
         "query_ms_p50": round(float(p50), 3),
         "query_ms_p95": round(float(p95), 3),
-        "query_ms": [round(value, 3) for value in answers.milliseconds],
+        "query_ms": [round(value, 3) for value in milliseconds],
         "embed_document_ms": round(sum(document for document, _ in embedding), 4) if embedding else None,
         "embed_query_ms": round(sum(query for _, query in embedding), 4) if embedding else None,
         "index_bytes": None if system.config else saved or None,
@@ -344,7 +340,7 @@ def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[f
         return None
     encoder, n, queries = ranker.encoder, min(SAMPLE, len(table)), texts[:SAMPLE]
     return (
-        _mean_ms(partial(encoder.documents, table, 0, n), n),
+        _mean_ms(lambda: next(encoder.chunks(table, [len(table) - n])), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 
@@ -409,13 +405,14 @@ def run_experiment(
 
     def rank(index: Index, system: System, settings: str) -> Ranked:
         stage = " ".join(filter(None, (corpus.name, settings, system.name)))
-        answers = search_all(index, system, queries, depth, candidates=candidates, track=track, stage=stage)
-        run = corpus.judged_run(answers.run)
+        ranker, fit_seconds = fitted(index, system)
+        found, milliseconds = search_all(index, ranker, queries, depth, candidates, track, stage)
+        run = corpus.judged_run(found)
         if runs:
             runs.mkdir(parents=True, exist_ok=True)
             write_run(run, runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)
         values = judge(qrels, run, measures, grades=corpus.grades)
-        return Ranked(system.name, **values, **costs(index, system, answers, queries))
+        return Ranked(system.name, fit_seconds, **values, **costs(index, system, ranker, milliseconds, queries))
 
     def build(config: BuildConfig, settings: str) -> Build:
         with (
@@ -498,8 +495,6 @@ def pooled(name: str, experiments: Sequence[Experiment]) -> Experiment:
     the same systems, settings, measures and depth.
     """
     first = experiments[0]
-    if len(experiments) == 1:
-        return replace(first, corpus=name)
     if any(_shape(each) != _shape(first) for each in experiments):
         raise BadInput(f"{name}: the corpora have different rankers, settings or measures; run them alike")
     ids = [query for each in experiments for query in each.queries]

@@ -103,8 +103,9 @@ def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
     Raises BadInput for an unknown measure, empty qrels, an empty run, an unjudged query, and a score that is NaN.
 
     >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}}
-    >>> evaluate(qrels, {"a": {"d3": 2.0, "d1": 1.5}}, "mrr@10")
-    {'a': 0.5, 'b': 0.0}
+    >>> run = {"a": {"d3": 2.0, "d1": 1.5}}
+    >>> evaluate(qrels, run, "mrr@10"), evaluate(qrels, run, "first_rank")
+    ({'a': 0.5, 'b': 0.0}, {'a': 2.0, 'b': 0.0})
     """
     name, k = parse_measure(measure)
     check(qrels, run)

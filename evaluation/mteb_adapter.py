@@ -37,12 +37,12 @@ NOTHING = "(nothing found)"
 class RankerModel:
     """A ranker in mteb's SearchProtocol: `index` builds an index over a task's corpus, `search` queries it.
 
-    ranker: `ncs` or `ncs:centre=true`. language: of the corpus's code; None: that of the task (`java-Code`), else
-    plain text. Titles are read as `corpora.corpus.read_beir` reads them.
+    ranker: `ncs` or `ncs:centre=true`. Code is read in the language of the task (`java-Code`), all else as plain text,
+    titles as `corpora.corpus.read_beir` reads them.
     """
 
-    def __init__(self, ranker: str, *, language: str | None = None) -> None:
-        self.system, self.language = read_system(ranker), language
+    def __init__(self, ranker: str) -> None:
+        self.system = read_system(ranker)
         self._room: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
 
@@ -62,7 +62,7 @@ class RankerModel:
     def index(self, corpus: Iterable[Mapping[str, Any]], *, task_metadata: Any, hf_subset: str, **_: Any) -> None:
         """Build the index over rows with `id`, `text` and perhaps `title`; replaces the previous one."""
         self.close()
-        language = self.language if self.language is not None else _language(task_metadata, hf_subset)
+        language = _language(task_metadata, hf_subset)
         documents = (
             read_program(str(row["text"]), language, id=str(row["id"]), title=str(row.get("title") or ""))
             for row in corpus

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.experiments import BASELINE, Build, Experiment
 from evaluation.measures import compare, interval, mean
 from evaluation.reports import Pair, caption, cost, first_ranks, splits, tables
+from ncs.console import count
 from ncs.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -154,9 +155,10 @@ def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, 
     title = f"{experiment.corpus} {build.settings} difference of every query"
     return {
         "title": f"{' beside '.join(names)}: {measure}",
-        "summary": f"{gains} queries are better, {losses} worse, {len(changes) - gains - losses} equal; the mean "
-        f"differs by {comparison.difference:+.3f} (95 % interval {comparison.low:+.3f} to {comparison.high:+.3f}, "
-        f"randomization test p = {comparison.p:.4f}). The last columns show the rank of the first relevant hit.",
+        "summary": f"{count(gains, 'query is', 'queries are')} better, {losses} worse, "
+        f"{len(changes) - gains - losses} equal; the mean differs by {comparison.difference:+.3f} (95 % interval "
+        f"{comparison.low:+.3f} to {comparison.high:+.3f}, randomization test p = {comparison.p:.4f}). The last "
+        "columns show the rank of the first relevant hit.",
         "figure": _figure(title, partial(_draw_differences, values=[change for change, _ in changes], measure=measure)),
         "head": ["query", "difference", *names],
         "rows": rows,

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,7 +29,6 @@ from corpora.ncs287 import Question, read_questions
 from evaluation import outputs, reports
 from evaluation.experiments import (
     BASELINE,
-    Answers,
     Experiment,
     Ranked,
     System,
@@ -54,7 +53,7 @@ STRICT_THRESHOLD, PAPER_THRESHOLD = THRESHOLDS = (0.6, 0.25)
 """A hit answers where its similarity is at least this."""
 VERSION = 2
 """Raised with every change of similarities."""
-HEADER = b'{"file": "judged answers of ncs", "version": 1}\n'
+HEADER = b'{"file": "judged answers of ncs", "version": 2}\n'
 
 
 @main_program("evaluate-stackoverflow", interrupted="the same command resumes if it names an output")
@@ -182,9 +181,8 @@ def _rank(
     ranker.search(questions[0].query.text, 1)  # open the files before the clock runs
     identity, answers = index_identity(index), dict[str, Answer]()
     for question in track(questions, stage, total=len(questions), unit="questions"):
-        text = f"{VERSION}\0{question.query.text}\0{question.answer}".encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(text, digest_size=8).hexdigest()
-        key = Key(identity, system.name, question.query.id, digest, k)
+        inputs = VERSION, identity, system.name, *astuple(question.query), question.answer, k
+        key = hashlib.blake2b(json.dumps(inputs).encode(), digest_size=16).hexdigest()
         if key not in journal.answers:
             journal.add(key, _answer(index, ranker, question, k))
         answers[question.query.id] = journal.answers[key]
@@ -200,8 +198,8 @@ def _rank(
             columns["means"][f"{measure} at {threshold}"] = mean(by_query)
             columns["values"][f"{measure} at {threshold}"] = list(by_query.values())
     milliseconds = [answer.milliseconds for answer in answers.values()]
-    spent = costs(index, system, Answers(ranker, fit_seconds, run, milliseconds), [each.query for each in questions])
-    return Ranked(system.name, **columns, **spent)
+    spent = costs(index, system, ranker, milliseconds, [each.query for each in questions])
+    return Ranked(system.name, fit_seconds, **columns, **spent)
 
 
 def judge(answer: str, code: str, language: str, *, answer_language: str = "java") -> float:
@@ -236,17 +234,6 @@ def _answer(index: Index, ranker: Ranker, question: Question, k: int) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """The key of a judged answer: index (`index_identity`), system, question with its digest, and depth."""
-
-    index: str
-    system: str
-    question: str
-    digest: str
-    k: int
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The hits of one system for one question: (document id, score, similarity to the answer), best first."""
 
@@ -255,7 +242,7 @@ class Answer:
 
 
 class Journal:
-    """Answers by key, in a file too unless path is None.
+    """Answers by a digest of all that they depend on, in a file too unless path is None.
 
     The first line identifies the file format. A torn last line is truncated and its question searched again; any other
     invalid line is an error.
@@ -263,7 +250,7 @@ class Journal:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.answers: dict[Key, Answer] = {}
+        self.answers: dict[str, Answer] = {}
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Journal:
@@ -282,10 +269,10 @@ class Journal:
         if self._file:
             self._file.close()
 
-    def add(self, key: Key, answer: Answer) -> None:
+    def add(self, key: str, answer: Answer) -> None:
         """Add an answer; it is in the file before this returns."""
         self.answers[key] = answer
-        self._write(json.dumps({**asdict(key), **asdict(answer)}).encode() + b"\n")
+        self._write(json.dumps({"key": key, **asdict(answer)}).encode() + b"\n")
 
     def remove(self) -> None:
         """Remove the file, after its contents are in a result."""
@@ -311,12 +298,11 @@ class Journal:
         return size
 
 
-def _parse(line: bytes, place: str) -> tuple[Key, Answer]:
+def _parse(line: bytes, place: str) -> tuple[str, Answer]:
     try:
         row = json.loads(line)
-        key = Key(row["index"], row["system"], row["question"], row["digest"], int(row["k"]))
         hits = tuple((str(id), float(score), float(similarity)) for id, score, similarity in row["hits"])
-        return key, Answer(hits, float(row["milliseconds"]))
+        return str(row["key"]), Answer(hits, float(row["milliseconds"]))
     except (ValueError, KeyError, TypeError):
         raise BadInput(f"{place} is not a line of a state file; remove the file to start again") from None
 

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ncs.progress import Track, silent
 
@@ -44,9 +44,9 @@ def show_json(value: Any, *, indent: int | None = 2) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-def is_fancy(stream: TextIO) -> bool:
-    """Whether this stream takes colors: a terminal, or with FORCE_COLOR."""
-    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+def is_fancy() -> bool:
+    """Whether stdout takes colors: a terminal, or with FORCE_COLOR."""
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
 def rich_console(*, stderr: bool = False) -> Console:
@@ -61,6 +61,24 @@ def rich_console(*, stderr: bool = False) -> Console:
     return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
 
+def columns_of(text: str) -> int:
+    """The columns of a terminal that a text takes: wide characters (Chinese, Japanese, Korean ...) take two.
+
+    >>> columns_of("read"), columns_of("\u8bfb\u53d6")
+    (4, 4)
+    """
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def fit_columns(text: str, columns: int) -> str:
+    """A text padded with spaces or shortened with an ellipsis to take this many columns."""
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text if columns_of(text) <= columns else f"{set_cell_size(text, columns - 1)}…", columns)
+
+
 def count(n: int, noun: str, plural: str = "") -> str:
     """A number with its noun.
 
@@ -72,7 +90,7 @@ def count(n: int, noun: str, plural: str = "") -> str:
 
 def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str] = ()) -> None:
     """A table on stdout: drawn on a terminal, tab-separated otherwise."""
-    if not is_fancy(sys.stdout):
+    if not is_fancy():
         for row in rows:
             print(visible("\t".join(row)))
         return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class NcsError(Exception):
     """The base of all: its message is one line and names the remedy."""
@@ -41,6 +44,16 @@ class IndexVersion(IndexFolderError):
 
 class IndexBusy(IndexFolderError):
     """Another process is writing to the index."""
+
+
+@contextmanager
+def reading(what: object) -> Iterator[None]:
+    """Raise IndexDamaged, with the remedy, for files of an index that are missing, damaged or inconsistent."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, LookupError, TypeError, BadInput, IndexDamaged) as error:
+        reason = str(error).partition(";")[0]
+        raise IndexDamaged(f"cannot read {what} ({reason}); build the index again") from error
 
 
 def check_k(k: int) -> None:

@@ -25,7 +25,9 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
         @wraps(main)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> int:
             try:
-                return main(*args, **kwargs)
+                status = main(*args, **kwargs)
+                sys.stdout.flush()  # here, where a reader that has exited is no error
+                return status
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ncs.search.explain import Explanation
     from ncs.search.ranking import Ranking
     from ncs.storage.words import Words, WordTable
-    from ncs.text.spelling import WordList
     from ncs.types import Mask
 
 
@@ -256,8 +255,7 @@ class Index:
         """
         from ncs.search.similar import similar
 
-        functions = similar(function, self._bm25().postings, self.documents, k, **filters)
-        return [Hit(rank, other.share, other.document) for rank, other in enumerate(functions, 1)]
+        return similar(function, self._bm25().postings, self.documents, k, **filters)
 
     def functions(self) -> Mask:
         """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""
@@ -283,13 +281,7 @@ class Index:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
         from ncs.text.spelling import nearest_words
 
-        return nearest_words(word, self._word_list, n, count=self._bm25().documents)
-
-    @cached_property
-    def _word_list(self) -> WordList:
-        from ncs.text.spelling import WordList
-
-        return WordList(sorted(self.words().vocabulary))
+        return nearest_words(word, self.words().by_spelling, n, count=self._bm25().postings.documents_with)
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))

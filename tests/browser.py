@@ -83,17 +83,14 @@ class Window:
 
 def until(page: Page, true: str, arg: object = None) -> None:
     """Wait for an expression to hold; Playwright's own way to wait needs eval, which the page's policy forbids."""
-    end = time.monotonic() + LONG
-    while not page.evaluate(true, arg):
-        assert time.monotonic() < end, f"never came true: {true} of {arg}; shown: {page.inner_text('main')}"
-        page.wait_for_timeout(30)
+    until_here(page, lambda: page.evaluate(true, arg), f"{true} of {arg}")
 
 
-def until_here(page: Page, true: Callable[[], object]) -> None:
+def until_here(page: Page, true: Callable[[], object], what: str = "") -> None:
     """Wait for what the browser reports to this process: requests, answers that are held back."""
     end = time.monotonic() + LONG
     while not true():
-        assert time.monotonic() < end, f"never came true; shown: {page.inner_text('main')}"
+        assert time.monotonic() < end, f"never came true: {what}; shown: {page.inner_text('main')}"
         page.wait_for_timeout(30)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ncs.config import BuildConfig, FastTextConfig
+
 DEMO = Path(__file__).parent / "data" / "demo"
+QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
+"""For indexes of which nobody asks good word vectors."""
 
 
 def write(root: Path) -> Path:

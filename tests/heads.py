@@ -8,6 +8,7 @@ from ncs.learn.heads import Head, Tower
 from ncs.learn.tokenization import WordTokenizer
 from ncs.text.vocabulary import Vocabulary
 
+SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
 WORDS = ("close", "file", "open", "socket")
 
 
@@ -18,9 +19,11 @@ def tower(table: np.ndarray[tuple[int, ...], np.dtype[np.float32]], scores: obje
     return Tower("bag", tokens, arrays, {"pooling": "scores"})
 
 
-def head(seed: int = 0, *, words: tuple[str, ...] = WORDS, dim: int = 5) -> Head:
+def head(
+    seed: int = 0, *, words: tuple[str, ...] = WORDS, dim: int = 5, tokenizer: type[WordTokenizer] = WordTokenizer
+) -> Head:
     """Random arrays over a few words."""
-    draw, tokens = np.random.default_rng(seed), WordTokenizer(Vocabulary.of(words))
+    draw, tokens = np.random.default_rng(seed), tokenizer(Vocabulary.of(words))
 
     def drawn() -> Tower:
         numbers = draw.normal(size=(len(words), dim + 1)).astype(np.float32)

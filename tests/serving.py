@@ -1,4 +1,4 @@
-"""`ncs serve` and `ncs annotate` in processes of their own, for tests."""
+"""`ncs serve`, `ncs annotate` and `ncs mcp --http` in processes of their own, for tests."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ import httpx
 
 from tests.waiting import LONG, until
 
-STARTED = ("ncs: serving", "ncs: judge at")
+STARTED = ("ncs: serving", "ncs: judge at", "ncs: MCP at")
 
 
 def own_port() -> int:
-    """A free port outside the range that the system assigns: it stays free between servers."""
-    file = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    low, high = map(int, file.read_text().split()) if file.exists() else (32_768, 65_535)
-    ports = [port for port in range(10_000, 65_000) if not low <= port <= high] or [0]
+    """A free port below those that systems assign: it stays free between servers."""
     while True:
         with suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", random.choice(ports)))
+            probe.bind(("127.0.0.1", random.randrange(10_000, 32_768)))
             return int(probe.getsockname()[1])
 
 
@@ -47,7 +44,6 @@ class Served:
 
     def wait_for_start(self) -> None:
         """Wait until it answers; RuntimeError with its stderr where it does not start."""
-        until(lambda: self.url or not self._reader.is_alive())
         until(lambda: self._answers() or not self._reader.is_alive())
         if not self._reader.is_alive():
             raise RuntimeError("".join(self.lines))

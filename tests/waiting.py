@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 LONG = 600
 """Seconds after which a wait is given up: against hanging only, no test asserts it and a busy machine may need them."""
 
@@ -27,13 +29,10 @@ def put(path: Path, content: str | bytes, room: Path) -> None:
 
 
 def processes(said: str) -> list[int]:
-    """Other processes whose command line, or working folder, holds a text (Linux)."""
+    """Other processes whose command line, or working folder, holds a text."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            line, room = (entry / "cmdline").read_bytes(), os.readlink(entry / "cwd")  # noqa: PTH115
-        except OSError:
-            continue
-        if (said.encode() in line or said in room) and int(entry.name) != os.getpid():
-            found.append(int(entry.name))
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        texts = (*(process.info["cmdline"] or ()), process.info["cwd"] or "")
+        if any(said in text for text in texts) and process.pid != os.getpid():
+            found.append(process.pid)
     return found

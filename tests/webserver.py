@@ -35,15 +35,10 @@ class Site:
         self.url = ""
         self.etags = True
         self.lengths = True
-        self.lock = threading.Lock()
 
     def ranges(self, path: str) -> list[str | None]:
         """The Range header of every request for a path."""
         return [headers.get("range") for asked, headers in self.asked if asked == path]
-
-    def condition(self, path: str, number: int) -> str | None:
-        """The If-Range header of a request for a path."""
-        return [headers.get("if-range") for asked, headers in self.asked if asked == path][number]
 
     def put(self, path: str, body: bytes, *answers: Answer) -> str:
         """Serve a file, after the answers given; its address."""
@@ -61,11 +56,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        site = self.site
-        with site.lock:
-            site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            waiting = site.answers[self.path]
-            answer = waiting.pop(0) if waiting else Answer()
+        self.site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        prepared = self.site.answers[self.path]
+        answer = prepared.pop(0) if prepared else Answer()
         self._answer(answer)
         if answer.held is not None:
             answer.held.wait(LONG)
@@ -88,18 +81,17 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, {**headers, **answer.headers}, body, answer.cut)
 
     def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
+        sent = body[:cut]
+        if self.site.lengths or "Content-Length" in headers:
+            headers = {"Content-Length": str(len(body)), **headers}
+        else:
+            headers = {"Transfer-Encoding": "chunked", **headers}
+            sent = b"%x\r\n%s" % (len(body), sent) + (b"\r\n0\r\n\r\n" if cut is None else b"")
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if "Content-Length" in headers or self.site.lengths:
-            if "Content-Length" not in headers:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:cut])
-        else:
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            self.wfile.write(b"%x\r\n%s" % (len(body), body[:cut]) + (b"\r\n0\r\n\r\n" if cut is None else b""))
+        self.end_headers()
+        self.wfile.write(sent)
         if cut is not None:
             self.close_connection = True
 

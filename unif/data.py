@@ -11,9 +11,9 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -69,13 +69,13 @@ class ReadStats:
     bad: int = 0
     wordless: int = 0
     left_out: int = 0
-    bad_lines: tuple[str, ...] = ()
+    bad_lines: list[str] = field(default_factory=list)
 
     def note(self, error: BadInput) -> None:
         """Count a bad line."""
         self.bad += 1
         if len(self.bad_lines) < BAD_LINES:
-            self.bad_lines = (*self.bad_lines, str(error))
+            self.bad_lines.append(str(error))
 
     def save(self, folder: Path) -> None:
         """Write `reading.json`."""
@@ -83,8 +83,7 @@ class ReadStats:
 
     @classmethod
     def load(cls, folder: Path) -> ReadStats:
-        values = json.loads((folder / STATS).read_bytes())
-        return cls(**{**values, "bad_lines": tuple(values["bad_lines"])})
+        return cls(**json.loads((folder / STATS).read_bytes()))
 
     def empty(self, advice: str) -> BadInput:
         """The error if nothing usable was read."""
@@ -473,13 +472,11 @@ class Pairs:
     @classmethod
     def load(cls, folder: Path) -> Pairs:
         """Load what `save` wrote, memory-mapped."""
-
-        def array_of(name: str) -> NDArray[Any]:
-            loaded: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-            return loaded
-
-        query, code = (Texts(array_of(f"{name}.ids"), array_of(f"{name}.offsets")) for name in ("query", "code"))
-        return cls(query, code, array_of("question"), array_of("source"), ReadStats.load(folder))
+        names = ("query.ids", "query.offsets", "code.ids", "code.offsets", "question", "source")
+        arrays = (np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names)
+        query, query_offsets, code, code_offsets, question, source = arrays
+        stats = ReadStats.load(folder)
+        return cls(Texts(query, query_offsets), Texts(code, code_offsets), question, source, stats)
 
 
 def hold_out(question: NDArray[np.int32], share: float, seed: int) -> NDArray[np.bool_]:

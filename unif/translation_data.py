@@ -22,7 +22,7 @@ from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.learn.translation import READ, lengths, saturated, weighted_counts
 from ncs.progress import Track, silent
-from ncs.text.stems import stem_all
+from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Field
@@ -181,7 +181,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     question = questions.numbers()
     n = stats.rows = len(times)
     stats.questions = int(question.max()) + 1
-    vocabulary, places = stems.vocabulary()
+    vocabulary, places = Vocabulary.numbered(stems.numbers)
     query = _counts(queries.build(), places)
     query.data[:] = 1
     counts = {field: _counts(builder.build(), places) for field, builder in texts.items()}
@@ -211,7 +211,7 @@ def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparseP
     return write_rows(read_rows(sources, stats, track), folder, stats)
 
 
-def _counts(texts: Texts, places: Ids) -> Any:
+def _counts(texts: Texts, places: NDArray[np.int32]) -> Any:
     """The counts of stems in texts, CSR [n, V]."""
     ones = np.ones(len(texts.ids), np.float32)
     counts = csr_matrix((ones, places[texts.ids], texts.offsets), (len(texts), len(places)))
@@ -234,16 +234,9 @@ class _StemNumbers:
 
     def __init__(self) -> None:
         self._words: dict[str, int] = {}
-        self._stems: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
     def __call__(self, word: str) -> int:
         if (number := self._words.get(word)) is None:
-            number = self._words[word] = self._stems.setdefault(stem_all([word])[0], len(self._stems))
+            number = self._words[word] = self.numbers.setdefault(stem(word), len(self.numbers))
         return number
-
-    def vocabulary(self) -> tuple[Vocabulary, Ids]:
-        """The stems in order, and the index of each number among them."""
-        stems = Vocabulary.of(self._stems)
-        places = np.zeros(len(stems), np.int64)
-        places[[self._stems[stem] for stem in stems]] = np.arange(len(stems))
-        return stems, places

@@ -56,8 +56,10 @@ def _hash(token: str) -> int:
 def alike(left: Counter[int], right: Counter[int]) -> bool:
     """Whether two multisets of identifiers are near duplicates.
 
-    >>> alike(Counter("abcdefgh"), Counter("abcdefghi")), alike(Counter("aaaab"), Counter("ab"))
+    >>> alike(Counter("abcdefgh"), Counter("abcdefghij")), alike(Counter("abcdefg"), Counter("abcdefghi"))
     (True, False)
+    >>> alike(Counter("aaaab"), Counter("ab"))  # alike as sets
+    False
     """
     shared = left.keys() & right.keys()
     if len(shared) < SET * (len(left) + len(right) - len(shared)):

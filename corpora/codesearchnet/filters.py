@@ -18,7 +18,7 @@ from ncs.extract import LANGUAGES
 from ncs.extract.comments import clean_comment, unquote
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Tree
+    from tree_sitter import Node
 
 LEAST_TOKENS = 3
 """Least tokens of documentation."""
@@ -117,10 +117,10 @@ def comment_above(lines: Sequence[str], start_line: int) -> str:
 
     A block comment may have empty lines below it, line comments may not.
 
-    >>> comment_above(["/**", " * Reads.", " *", " * More.", " */", "int f() {"], 6)
+    >>> comment_above(["/**", " * Reads.", " *", " * More.", " */", "", "int f() {"], 7)
     'Reads.\\n\\nMore.'
-    >>> comment_above(["x = 1", "# Reads", "# it.", "def f"], 4)
-    'Reads\\nit.'
+    >>> comment_above(["# Far", "", "# Reads", "#", "# it.", "def f"], 6), comment_above(["# Far", "", "def f"], 3)
+    ('Reads\\n\\nit.', '')
     """
     last = start_line - 2
     below = last
@@ -219,7 +219,7 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
     spans: list[tuple[int, int]] = []
     dropped: set[tuple[int, int]] = set()
     docstring = ""
-    for node in _nodes(_parser(language).parse(program), dropped):
+    for node in _nodes(_parser(language).parse(program).root_node, dropped):
         if language == "python" and not docstring and node.type == "block":
             string = _docstring(node)
             language = ""  # the outermost body is this one
@@ -237,23 +237,17 @@ def _is_token(node: Node) -> bool:
     return node.child_count == 0 or node.type in _WHOLE
 
 
-def _nodes(tree: Tree, dropped: set[tuple[int, int]]) -> Iterator[Node]:
+def _nodes(root: Node, dropped: set[tuple[int, int]]) -> Iterator[Node]:
     """All nodes, the outer before the inner; comments are dropped, and nothing below a token or what was dropped."""
-    cursor = tree.walk()
-    while True:
-        down = False
-        node = cursor.node
-        if node is not None:
-            if "comment" in node.type:
-                dropped.add((node.start_byte, node.end_byte))
-            elif (node.start_byte, node.end_byte) not in dropped:
-                yield node
-                down = not _is_token(node)
-        if down and cursor.goto_first_child():
-            continue
-        while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if "comment" in node.type:
+            dropped.add((node.start_byte, node.end_byte))
+        elif (node.start_byte, node.end_byte) not in dropped:
+            yield node
+            if not _is_token(node):
+                pending += reversed(node.children)
 
 
 def _docstring(block: Node) -> Node | None:

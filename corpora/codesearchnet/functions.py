@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from corpora.jsonl import Row, parse_row, read_rows, write_rows
+from corpora.jsonl import Row, parse_row, read_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.types import Document
@@ -80,11 +80,6 @@ def read_functions(paths: Iterable[Path]) -> Iterator[CodeFunction]:
     """Functions of .jsonl, .jsonl.gz and of published .zip files; BadInput, naming the line, for invalid ones."""
     for path in paths:
         yield from map(_function, _archived_rows(path) if path.suffix == ".zip" else read_rows(path))
-
-
-def write_functions(functions: Iterable[CodeFunction], path: Path) -> int:
-    """JSON lines in the published shape, gzip by the name; how many."""
-    return write_rows(path, (function.row() for function in functions))
 
 
 def corpus_files(folder: Path, language: str, partition: str = "", *, undocumented: bool = False) -> list[Path]:

@@ -78,8 +78,8 @@ def permits(expression: str, allowed: frozenset[str] = ALLOWED) -> bool:
 
     >>> permits("MIT OR Elastic-2.0"), permits("MIT AND Elastic-2.0"), permits("GPL-2.0-or-later WITH X-exception")
     (True, False, True)
-    >>> permits(""), permits("(MIT OR Elastic-2.0) AND ISC")
-    (False, False)
+    >>> permits(""), permits("(MIT OR Elastic-2.0) AND ISC"), permits("MIT AND ISC"), permits("MIT", frozenset(["ISC"]))
+    (False, False, True, False)
     """
     ids = re.sub(r"[()]| WITH \S+", "", expression)
     is_allowed = [{id, re.sub(r"-only$|-or-later$|\+$", "", id)} & allowed for id in re.split(" AND | OR ", ids)]

@@ -97,28 +97,28 @@ def documents(folder: Path, languages: Sequence[str] = (), partition: str = "") 
         yield function.document()
 
 
-def corpora_of(folder: Path, partition: str = "test") -> list[Corpus]:
-    """One corpus per language: each pair's documentation is a query for its function, which is indexed without it
-    (section 4.3). Raises BadInput where no language has pairs in that partition."""
-    corpora = [_corpus(folder, language, partition) for language in corpus_languages(folder)]
+def corpora_of(folder: Path) -> list[Corpus]:
+    """One corpus per language: each test pair's documentation is a query for its function, which is indexed without it
+    (section 4.3). Raises BadInput where no language has test pairs."""
+    corpora = [_corpus(folder, language) for language in corpus_languages(folder)]
     evaluable = [corpus for corpus in corpora if corpus is not None]
     if not evaluable:
-        raise BadInput(f"{folder} has no pairs in the partition {partition!r}; name a corpus that has some")
+        raise BadInput(f"{folder} has no pairs in the partition 'test'; name a corpus that has some")
     return evaluable
 
 
-def _corpus(folder: Path, language: str, partition: str) -> Corpus | None:
+def _corpus(folder: Path, language: str) -> Corpus | None:
     try:
-        corpus_files(folder, language, partition)
+        corpus_files(folder, language, "test")
     except BadInput:
         return None
 
     def documented() -> Iterator[CodeFunction]:
-        return (function for function in functions(folder, [language], partition) if question(function))
+        return (function for function in functions(folder, [language], "test") if question(function))
 
     def source() -> Iterator[Document]:
         return (function.document(documented=False) for function in documented())
 
     queries = tuple(Query(function.url, question(function)) for function in documented())
     qrels = {query.id: {query.id: 1} for query in queries}
-    return Corpus(f"codesearchnet-{language}-{partition}", queries, qrels, source) if queries else None
+    return Corpus(f"codesearchnet-{language}-test", queries, qrels, source) if queries else None

@@ -29,22 +29,6 @@ class Agreement:
         return f"{self.names}: {self.pairs:,} judged by both, {self.same:.0%} alike, squared Cohen's kappa {value}"
 
 
-def kappa(left: Sequence[int], right: Sequence[int]) -> float | None:
-    """Cohen's kappa with weights (i - j)^2: 1 agree, 0 as by chance; None where both always gave the same grade.
-
-    One minus observed disagreement over expected disagreement of independent annotators with the same frequencies.
-
-    >>> kappa([0, 1, 2, 3], [0, 1, 2, 3]), kappa([0, 3], [3, 0]), kappa([2, 2], [2, 2])
-    (1.0, -1.0, None)
-    """
-    observed = np.zeros((len(GRADES), len(GRADES)))
-    np.add.at(observed, (np.asarray(left, np.intp), np.asarray(right, np.intp)), 1)
-    weights = np.subtract.outer(GRADES, GRADES) ** 2
-    chance = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / max(observed.sum(), 1)
-    expected = float((weights * chance).sum())
-    return 1 - float((weights * observed).sum()) / expected if expected else None
-
-
 def agreements(grades: Grades) -> list[Agreement]:
     """The agreement of every two annotators with common pairs, by name; of more than two also of everybody.
 
@@ -68,4 +52,8 @@ def agreements(grades: Grades) -> list[Agreement]:
 
 
 def _agreement(names: str, pairs: int, left: Sequence[int], right: Sequence[int]) -> Agreement:
-    return Agreement(names, pairs, float(np.mean(np.equal(left, right))), kappa(left, right))
+    from sklearn.metrics import cohen_kappa_score
+
+    varied = len({*left, *right}) > 1
+    kappa = float(cohen_kappa_score(left, right, labels=GRADES, weights="quadratic")) if varied else None
+    return Agreement(names, pairs, float(np.mean(np.equal(left, right))), kappa)

@@ -101,21 +101,9 @@ def running(index: Path, workers: int | None) -> Iterator[str]:
             url = next((line[line.index("http://") :].split()[0] for line in process.stderr if "http://" in line), "")
             if not url:
                 raise NcsError("ncs serve did not start; run it by itself to see why")
-            _wait(url)
             yield url
         finally:
             process.terminate()
-
-
-def _wait(url: str) -> None:
-    for _ in range(300):
-        try:
-            httpx.get(url + HEALTH).raise_for_status()
-        except httpx.HTTPError:  # noqa: PERF203
-            time.sleep(0.1)
-        else:
-            return
-    raise NcsError("ncs serve does not answer; run it by itself to see why")
 
 
 def ask(url: str, targets: Sequence[str], load: Load) -> Answers:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ncs.search.hybrid import Parts
     from ncs.search.ranking import AblatedScores, Ranking
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 MIN_QUERIES = 40
 """Queries below which the model of confidence stays DEFAULT, and a head is not used."""
@@ -72,7 +71,7 @@ def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
                 features.append(confidence_features(hits, scores))
                 right.append(np.array(hits.rows, np.int64) == query.row)
                 weights.append(np.full(len(hits.rows), weight))
-        model = fit(np.concatenate(features), np.concatenate(right), weights=np.concatenate(weights))
+        model = fit(np.concatenate(features), np.concatenate(right), np.concatenate(weights))
         coefficients = dict(zip(FEATURES, model.coefficients, strict=True))
         figures["confidence"] = {"intercept": model.intercept, **coefficients}
     save_model(model, snapshot.statistics)
@@ -103,7 +102,9 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """
     plain, head = _hybrid(snapshot, head=0.0), cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts, documents = plain.open_parts, Documents(snapshot)
-    queries = [each for each in synthetic_queries(parts, documents, min_share=HEAD_SHARE) if each.ablated_field]
+    queries = [
+        each for each in synthetic_queries(parts, documents, min_share=HEAD_SHARE) if each.kind in ABLATED_FIELDS
+    ]
     weight, stands, ranks = 0.0, dict[str, Gain](), dict[str, Gain]()
     why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
     if len(queries) >= MIN_QUERIES:

@@ -19,9 +19,10 @@ import numpy as np
 
 from ncs.build.ingest import RUN, Batch
 from ncs.config import BuildConfig
+from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import DIGEST_BYTES, FileEntry, FileTable
+from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
 from ncs.storage.names import USES, NameUses
 from ncs.storage.words import WordTable
 from ncs.types import FIELDS
@@ -77,7 +78,7 @@ class FileCache:
         number = self._by_place.get(origin.place)
         if number is None or not origin.stamp or self._entries[number].stamp != origin.stamp:
             return False
-        began = self._locate(number)[0].table.began
+        began = self._locate(number)[0].began
         return not _is_racy(origin.stamp, began) and self._reuse(number)
 
     def number_of(self, entry: FileEntry) -> int | None:
@@ -95,8 +96,8 @@ class FileCache:
         self._reused[number] = reused
         return reused
 
-    def is_adjacent(self, before: int, number: int) -> bool:
-        """Whether a file directly follows another in the same segment."""
+    def follows(self, number: int | None, before: int) -> bool:
+        """Whether a file is the next one of the same segment."""
         return number == before + 1 and number not in self._firsts
 
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
@@ -129,7 +130,7 @@ class FileCache:
 
     def began(self) -> int:
         """The time when reading of the oldest segment began, in nanoseconds since 1970."""
-        return min(each.table.began for each in self._segments)
+        return min(each.began for each in self._segments)
 
     def close(self) -> None:
         """Close the document tables."""
@@ -142,8 +143,10 @@ class _CachedSegment:
 
     def __init__(self, segment: Segment) -> None:
         self.name, self._path = segment.name, segment.path
-        self.table = FileTable.load(segment.path) or FileTable((), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        self.entries = self.table.entries
+        self.table = FileTable.of_segment(segment.path)
+        with reading(segment.path / FILES):
+            self.entries = self.table.entries()
+        self.began = int(self.table.began[0])
         self.dead = np.zeros(len(self.entries), np.bool_)
         self.dead[segment.dead_files] = True
 

@@ -240,20 +240,13 @@ class _Merger:
 
     def copy_cached(self) -> None:
         """Copy the cached files at the front of the queue, in runs of adjacent files."""
-        entries: list[FileEntry] = []
-        numbers: list[int] = []
-        while self._cache and self._queue and (number := self._queue[0][1]) is not None:
-            if numbers and (len(numbers) == RUN or not self._cache.is_adjacent(numbers[-1], number)):
-                self._copy(self._cache, entries, numbers)
-                entries, numbers = [], []
-            entries.append(self._queue.popleft()[0])
-            numbers.append(number)
-        if self._cache and numbers:
-            self._copy(self._cache, entries, numbers)
-
-    def _copy(self, cache: FileCache, entries: Sequence[FileEntry], numbers: Sequence[int]) -> None:
-        batch, owners = cache.batch(numbers[0], len(numbers))
-        self._collector.add(batch, entries, owners)
+        while self._cache and self._queue and (first := self._queue[0][1]) is not None:
+            entries, last = [self._queue.popleft()[0]], first
+            while len(entries) < RUN and self._queue and self._cache.follows(self._queue[0][1], last):
+                entries.append(self._queue.popleft()[0])
+                last += 1
+            batch, owners = self._cache.batch(first, len(entries))
+            self._collector.add(batch, entries, owners)
 
     def add(self, extraction: Extraction[Batch]) -> None:
         """Add the documents of files that were extracted."""

@@ -36,7 +36,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
-from ncs.storage.files import BROKEN, FAILED, FileEntry, FileTable
+from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 from ncs.storage.words import WordTable
 
@@ -161,13 +161,12 @@ def _read_sources(
 
 @dataclass(frozen=True)
 class _Build:
-    """Everything after the documents. rankers: those on request; skipped: None if documents did not come from files;
-    embeddings_of: see `build`."""
+    """Everything after the documents. rankers: those on request; embeddings_of: see `build`."""
 
     writer: IndexWriter
     request: Request
     rankers: Sequence[Ranker]
-    skipped: Skipped | None = None
+    skipped: Skipped = field(default_factory=Skipped)
     embeddings_of: Path | None = None
     clock: Clock = field(default_factory=Clock)
 
@@ -176,10 +175,10 @@ class _Build:
         words, track = collected.words, self.request.track
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
-        if self.skipped:
-            collected.files_read.save(segment)
+        if self.request.roots:
+            collected.files_read.save(segment / FILES)
         counts = self._counts(segment, words)
-        if self.skipped and self.writer.previous is None and len(words) >= EARLY:
+        if self.request.roots and self.writer.previous is None and len(words) >= EARLY:
             segment, statistics = self._commit_early(segment, statistics, words, counts)
         with self.clock("embeddings"):
             embeddings, training = self._embeddings(words, segment)
@@ -196,10 +195,8 @@ class _Build:
         counts |= {"embeddings": embeddings.method, "training": training}
         if self.request.before_commit:
             self.request.before_commit(parts, statistics, NO_TOMBSTONES)
-        notes = list(embeddings.notes)
-        if self.skipped:
-            notes = [*self.skipped.notes, *grammar_notes(counts["text_files"], self.skipped.counts), *notes]
-        self._commit(parts, statistics, counts, notes)
+        about_grammars = grammar_notes(counts["text_files"], self.skipped.counts)
+        self._commit(parts, statistics, counts, (*self.skipped.notes, *about_grammars, *embeddings.notes))
 
     def _commit(
         self, parts: Sequence[tuple[Path, int]], statistics: Path, counts: dict[str, Any], notes: Sequence[str] = ()
@@ -256,8 +253,8 @@ class _Build:
         return {
             **live_counts([segment], NO_TOMBSTONES),
             "words": len(words.vocabulary),
-            "sources": {"roots": roots, "made_by": made_by()} if self.skipped else None,
-            **skipped_counts(self.skipped or Skipped()),
+            "sources": {"roots": roots, "made_by": made_by()} if roots else None,
+            **skipped_counts(self.skipped),
         }
 
 
@@ -273,9 +270,8 @@ def live_counts(segments: Iterable[Path], tombstones: NDArray[np.int64]) -> dict
         for name, counter in labels.items():
             counter.update(counts[name])
         totals += Counter(documents=counts["documents"], copies=counts["copies"])
-        if table := FileTable.load(path):
-            dead_numbers = set(dead.tolist())
-            entries += [entry for number, entry in enumerate(table.entries) if number not in dead_numbers]
+        files, dead_numbers = FileTable.of_segment(path).entries(), set(dead.tolist())
+        entries += [entry for number, entry in enumerate(files) if number not in dead_numbers]
     broken, failed = (
         sorted(f"{entry.repository}/{entry.path}" for entry in entries if entry.state == state)
         for state in (BROKEN, FAILED)
@@ -345,10 +341,9 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
             with clock(ranker.name):
                 _fit(ranker, copies, statistics, track)
         parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
-        tombstones = [
-            np.stack([np.full(len(segment.dead_files), int(path.name)), segment.dead_files], axis=1)
-            for path, segment in zip(copies, snapshot.segments, strict=True)
-        ]
+        tombstones = snapshot.tombstones
+        for path, segment in zip(copies, snapshot.segments, strict=True):  # new numbers are above all old ones
+            tombstones[tombstones[:, 0] == int(segment.name), 0] = int(path.name)
         description = snapshot.description
         counts = {**description.counts, "seconds": {**description.counts.get("seconds", {}), **clock.seconds}}
         if HEAD in names and len(parts) == 1:
@@ -359,7 +354,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
         writer.commit(
             parts,
             statistics,
-            tombstones=np.concatenate(tombstones).astype(np.int64),
+            tombstones=tombstones,
             config={**description.config, "rankers": [*others, *texts]},
             counts=counts,
             notes=description.notes,

@@ -20,15 +20,11 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.search.hybrid import Parts
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.documents import Documents
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Matrix
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Document, Matrix, Rows
 
 Kind = Literal["doc", "seen", "name", "symbol"]
 """A doc comment without or with the comment in the document; a name in words, without it; a name as spelled."""
@@ -53,11 +49,6 @@ class SyntheticQuery:
     kind: Kind
     text: str
     row: int
-
-    @property
-    def ablated_field(self) -> Field | None:
-        """The field of its document that ranking must not see."""
-        return ABLATED_FIELDS.get(self.kind)
 
 
 def word_table(parts: Parts) -> WordTable:
@@ -143,7 +134,10 @@ class FieldAblation:
 
     def of(self, queries: list[SyntheticQuery]) -> list[AblatedScores | None]:
         """The scores of each query's document without the field that ranking must not see; None if there is none."""
-        return [self.scores(each.text, each.row, field) if (field := each.ablated_field) else None for each in queries]
+        return [
+            self.scores(query.text, query.row, ABLATED_FIELDS[query.kind]) if query.kind in ABLATED_FIELDS else None
+            for query in queries
+        ]
 
     def scores(self, text: str, row: int, field: Field | None) -> AblatedScores:
         """The scores of a row without a field (None: with all fields) for a query."""

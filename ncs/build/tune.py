@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ncs.search.feedback import Feedback
     from ncs.search.ranking import Ranking
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "meaning": ("meaning",),
@@ -78,12 +77,12 @@ class Example:
         return 1 / rank if rank <= DEPTH else 0.0
 
 
-def fit_factors(examples: Sequence[Example], names: int) -> Scores:
+def fit_factors(examples: Sequence[Example]) -> Scores:
     """The factor of each signal, the words' is 1; all 1 where no query has a right candidate."""
     from scipy.optimize import minimize  # half a second, which only `ncs tune` spends
 
+    ones = np.ones(examples[0].signals.shape[1])
     examples = [example for example in examples if len(example.right)]
-    ones = np.ones(names)
     if not examples:
         return ones
     sharpness = min(SHARPNESS, key=lambda sharp: _loss(sharp * ones, examples)[0])
@@ -95,7 +94,7 @@ def fit_factors(examples: Sequence[Example], names: int) -> Scores:
         pull[0] = -pull.sum()
         return value + scale * float(away @ away), sharpness * slope + pull
 
-    bounds = [(1 / MAX_FACTOR, None), *[(0.0, None)] * (names - 1)]
+    bounds = [(1 / MAX_FACTOR, None), *[(0.0, None)] * (len(ones) - 1)]
     options = {"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000}
     best = minimize(loss, ones, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
     factors: Scores = np.minimum(np.round(best / best[0], 4), MAX_FACTOR)
@@ -139,9 +138,7 @@ def gain(before: Scores, after: Scores) -> Gain:
     return Gain(len(before), *(round(float(value), 4) for value in (before.mean(), after.mean(), low, high)))
 
 
-def cross_validate(
-    examples: Sequence[Example], names: int, *, before: Scores, unmeasured: Sequence[Example] = ()
-) -> Gain:
+def cross_validate(examples: Sequence[Example], *, before: Scores, unmeasured: Sequence[Example] = ()) -> Gain:
     """The gain in reciprocal rank over the factors `before` if every query is ranked with factors of the other folds.
 
     unmeasured: examples to fit to in every fold.
@@ -150,7 +147,7 @@ def cross_validate(
     old, new = np.zeros(len(examples)), np.zeros(len(examples))
     for start in range(FOLDS):
         fold = order[start::FOLDS]
-        factors = fit_factors([*(examples[i] for i in np.setdiff1d(order, fold)), *unmeasured], names)
+        factors = fit_factors([*(examples[i] for i in np.setdiff1d(order, fold)), *unmeasured])
         for i in fold:
             old[i] = examples[i].reciprocal_rank(before)
             new[i] = examples[i].reciprocal_rank(factors)
@@ -206,8 +203,8 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
     for name in signals:
         weight = WEIGHTS[name][0]
         current_factors.append(before[weight] / defaults[weight] if defaults[weight] else 1.0)
-    gain = cross_validate(examples, len(names), before=np.array(current_factors), unmeasured=unmeasured)
-    factors = fit_factors([*examples, *unmeasured], len(names)).tolist()
+    gain = cross_validate(examples, before=np.array(current_factors), unmeasured=unmeasured)
+    factors = fit_factors([*examples, *unmeasured]).tolist()
     tuned = {
         weight: round(defaults[weight] * factor, 4)
         for name, factor in zip(signals, factors[1:], strict=True)

@@ -29,6 +29,7 @@ from ncs.sources import Origin, Skipped, SourceFile
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.files import FILES
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
                 collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:
                 with clock("facts"):

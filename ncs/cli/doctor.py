@@ -8,7 +8,6 @@ import platform
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -69,7 +68,7 @@ def doctor(
 def _show(finding: Finding) -> None:
     """`level  text: command` on stdout, at once."""
     text = visible(finding.text).replace("\n", " ") + (f": {finding.command}" if finding.command else "")
-    if is_fancy(sys.stdout):
+    if is_fancy():
         from rich.text import Text
 
         line = Text(f"{finding.level:<5} ", STYLES[finding.level]).append(text, "default not bold not dim")
@@ -146,11 +145,9 @@ def requirements() -> dict[str, list[str]]:
 
 def _version(name: str) -> str | None:
     """The version of an installed distribution; for fasttext, that of any which provides the module."""
-    if name == "fasttext":
-        from ncs.learn.fasttext import distribution
-
-        return (distribution() or (name, None))[1]
     try:
+        if name == "fasttext":
+            name = metadata.packages_distributions().get(name, [name])[0]
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None

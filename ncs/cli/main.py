@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -67,6 +68,10 @@ class LazyGroup(typer.core.TyperGroup):
         single.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
         return typer.main.get_command(single)
 
+    def invoke(self, ctx: Any) -> None:
+        """Run a command and exit; to typer itself a reader that has exited would be an error."""
+        raise typer.Exit(_run(partial(super().invoke, ctx)))
+
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
@@ -96,23 +101,29 @@ def _options(
     pass
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """The `ncs` command; without arguments, in a terminal, the interactive search. Exits."""
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+    terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual"):
+        sys.exit(_run(_interactive))
+    app()
+
+
+def _interactive() -> None:
+    from ncs.cli.options import index_folder
+    from ncs.serve.tui.app import run
+
+    run(index_folder(None))
 
 
 @main_program("ncs")
-def _run(arguments: Sequence[str]) -> int:
-    terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-    if not arguments and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual"):
-        from ncs.cli.options import index_folder
-        from ncs.serve.tui.app import run
-
-        run(index_folder(None))
-    else:
-        app(arguments)
+def _run(command: Callable[[], object]) -> int:
+    try:
+        command()
+    except typer.Exit as end:
+        return end.exit_code
     return 0
 
 

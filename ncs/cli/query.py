@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,15 +125,10 @@ def _show(
     answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
 ) -> None:
     """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
-    try:
-        if open_hit is None:
-            count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
-        else:
-            count = _open(answer, open_hit, index.snapshot)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader (head, less) has exited: it has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(FOUND) from None
+    if open_hit is None:
+        count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
+    else:
+        count = _open(answer, open_hit, index.snapshot)
     for note in answer["notes"] if not quiet else ():
         say(f"ncs: {note}")
     raise typer.Exit(FOUND if count else NOTHING_FOUND)

@@ -63,6 +63,6 @@ def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
 
     try:
         follow(index_folder(index), (lambda line: None) if quiet else say)
-    except KeyboardInterrupt:  # the parser would end without a word
+    except KeyboardInterrupt:
         say("stopped watching")
         raise typer.Exit(INTERRUPTED) from None

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 T = TypeVar("T")
 FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
@@ -103,10 +102,9 @@ def load_weights(index: Path) -> Mapping[str, float]:
 
 
 def _write(path: Path, content: object) -> None:
-    """Write a small JSON file, at once or not at all."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    from ncs.storage.commit import replace_file  # a query need not import it
+
+    replace_file(path, json.dumps(content, indent=1) + "\n")
 
 
 def _read(path: Path, read: Callable[[Any], T], default: T) -> T:
@@ -121,27 +119,26 @@ def _read(path: Path, read: Callable[[Any], T], default: T) -> T:
 def fit(
     features: Scores,
     right: NDArray[np.bool_],
+    weights: Scores,
     *,
-    weights: Scores | None = None,
     prior: Model = DEFAULT,
     strength: float = 3.0,
 ) -> Model:
     """The most probable model, regularized toward `prior`; `strength` is of the penalty, in hits.
 
-    weights: how many hits each one stands for, [n]; else one.
+    weights: how many hits each one stands for, [n].
     """
     from scipy.optimize import minimize  # only a build needs it
 
     start = np.array([prior.intercept, *prior.coefficients])
     rows = np.column_stack([np.ones(len(features)), features])
-    counts = np.ones(len(features)) if weights is None else weights
 
     def loss(at: Scores) -> tuple[float, Scores]:
         z = rows @ at
-        slope = counts * (1 / (1 + np.exp(-z)) - right)
+        slope = weights * (1 / (1 + np.exp(-z)) - right)
         away = at - start
         away[0] = 0  # how many hits are right at all is for the corpus to say
-        value = counts @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
+        value = weights @ (np.logaddexp(0, z) - z * right) + strength * away @ away / 2
         return float(value), rows.T @ slope + strength * away
 
     bounds = [(None, None), *[(0.0, None)] * len(FEATURES)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import reading
 from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
@@ -70,7 +70,7 @@ class Embeddings:
     def train(
         cls,
         words: WordTable,
-        config: FastTextConfig | LsaConfig | None = None,
+        config: FastTextConfig | LsaConfig,
         *,
         track: Track = silent,
         folder: Path | None = None,
@@ -82,7 +82,6 @@ class Embeddings:
         """
         from ncs.config import FastTextConfig, LsaConfig
 
-        config = config or FastTextConfig()
         notes: tuple[str, ...] = ()
         if isinstance(config, FastTextConfig):
             from ncs.learn import fasttext
@@ -107,15 +106,11 @@ class Embeddings:
 
     @classmethod
     def load(cls, folder: Path) -> Embeddings:
-        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
-        try:
+        """Memory-mapped; raises IndexDamaged for missing or truncated files."""
+        with reading(f"the embeddings in {folder}"):
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
             about = json.loads((folder / "embeddings.json").read_bytes())
             method, notes = about["method"], tuple(about["notes"])
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-            raise IndexDamaged(f"cannot read the embeddings in {folder} ({error}); build the index again") from error
-        if vectors.ndim != 2 or vectors.dtype != np.float32:
-            raise IndexDamaged(f"{folder / 'embeddings.npy'} holds no word vectors; build the index again")
         return cls(vectors, method, notes)
 
     def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:

@@ -88,17 +88,6 @@ def train(
     return vectors, tuple(notes)
 
 
-def distribution() -> tuple[str, str] | None:
-    """Name and version of the installed package that provides the module `fasttext`; None where none does."""
-    from importlib.metadata import PackageNotFoundError, packages_distributions, version
-
-    try:
-        return "fasttext", version("fasttext")
-    except PackageNotFoundError:  # any other must be searched for, which takes a while
-        name = next(iter(packages_distributions().get("fasttext", ())), None)
-        return (name, version(name)) if name else None
-
-
 def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
     """(ids, offsets) of chunks of documents, without words not to keep and without immediate repetitions.
 

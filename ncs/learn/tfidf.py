@@ -41,12 +41,8 @@ class TfidfEncoder:
     query_weights: QueryWeights = "mean"
     stop_words: bool = True
 
-    def documents(self, words: WordTable, start: int, stop: int) -> Matrix:
-        """Unit vectors [stop - start, d] of these rows."""
-        return unit_rows(tfidf(words, self.idf, start, stop) @ unit_rows(self.vectors))
-
     def chunks(self, words: WordTable, starts: Iterable[int]) -> Iterator[Matrix]:
-        """Unit vectors of CHUNK rows from each of these on."""
+        """Unit vectors of the CHUNK documents from each of these rows on."""
         unit = unit_rows(self.vectors)
         for start in starts:
             yield unit_rows(tfidf(words, self.idf, start, min(start + CHUNK, len(words))) @ unit)

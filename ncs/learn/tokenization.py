@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from ncs.text.stems import stem_all
+from ncs.text.stems import stem
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
@@ -81,7 +81,7 @@ class StemTokenizer(WordTokenizer):
     kind = "stems"
 
     def _lookup(self, word: str) -> tuple[int, ...]:
-        return super()._lookup(stem_all([word])[0])
+        return super()._lookup(stem(word))
 
 
 class BpeTokenizer(Tokenizer):
@@ -99,10 +99,6 @@ class BpeTokenizer(Tokenizer):
         self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
 
     def _lookup(self, word: str) -> tuple[int, ...]:
-        return tuple(self._id[piece] for piece in self.split(word) if piece in self._id)
-
-    def split(self, word: str) -> list[str]:
-        """The pieces of a word."""
         pieces = [*word[:-1], word[-1:] + END]
         while len(pieces) > 1:
             best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self._rank)))
@@ -113,7 +109,7 @@ class BpeTokenizer(Tokenizer):
                 if (pieces[at], pieces[at + 1]) == best:
                     pieces[at : at + 2] = ["".join(best)]
                 at += 1
-        return pieces
+        return tuple(self._id[piece] for piece in pieces if piece in self._id)
 
     def save(self, folder: Path) -> None:
         self._write(folder, pieces=self.pieces, merges=self.merges)

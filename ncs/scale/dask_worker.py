@@ -33,6 +33,7 @@ from ncs.sources.filters import Filter
 from ncs.sources.ignore import NCSIGNORE
 from ncs.sources.repositories import Repository, archive_suffix, is_address, repository_at
 from ncs.sources.roots import Names, files_of, repository_of_root, single_file
+from ncs.storage.files import FILES
 from ncs.storage.names import USES
 
 SEGMENT, BAD_SOURCE, REFUSED, FAILED = 0, 3, 4, 5
@@ -160,7 +161,7 @@ def run(job: dict[str, Any]) -> bytes:
             sources = (_placed(SourceFile.of(name, file), copy, part) for file in files)
             collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
             collected.uses.save(segment / USES)
-            collected.files_read.save(segment)
+            collected.files_read.save(segment / FILES)
         report = {
             "below": list(map(asdict, below)),
             "skipped": dict(skipped.counts),

@@ -33,10 +33,7 @@ from ncs.storage.vectors import VectorIndex, Vectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.types import Mask, Matrix
-
-    Rows = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+    from ncs.types import Mask, Matrix, Rows, Scores
 
 FORMAT = 3
 TOKEN = "NCS_MILVUS_TOKEN"  # noqa: S105  (the name of a variable)
@@ -84,9 +81,7 @@ class Target:
         >>> Target.of("milvus://db.example:19530/code?dense=HNSW").uri, Target.of("./code.db").name
         ('http://db.example:19530', 'ncs')
         """
-        if "://" not in text:
-            if not text.endswith(".db"):
-                raise BadInput(f"{text!r} is no store; write milvus://host:19530/collection, or a file: ./code.db")
+        if "://" not in text and text.endswith(".db"):
             return cls(str(Path(text).resolve()), _FILE_NAME, text=text)
         parts = urlsplit(text)
         name = parts.path.strip("/")
@@ -265,7 +260,7 @@ class Candidates:
         self._client, self._target = client, target
         dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
         self._collection = target.collection(dim)
-        self._segments = snapshot.segments
+        self._segments, self._live = snapshot.segments, snapshot.live
         with store_errors(target):
             client.load_collection(self._collection, timeout=target.seconds)
             segment_digests = Contents.read(client, self._collection).segments
@@ -274,7 +269,11 @@ class Candidates:
             raise IndexVersion(f"{target.text} holds another build than this folder; {target.remedy}")
 
     def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows | None:
-        """The k best rows of those that are allowed, or as many as there are; None beyond Milvus's limit."""
+        """The k best live rows of those that are allowed, or as many as there are; None beyond Milvus's limit."""
+        if self._live is not None:
+            allowed = self._live if allowed is None else allowed & self._live
+        if allowed is not None and not allowed.any():
+            return np.zeros(0, np.int64)
         expression = "key >= 0"
         if allowed is not None and np.count_nonzero(allowed) <= LISTED:
             expression = f"key in {self._keys(allowed)}"
@@ -336,10 +335,7 @@ class StorePostings(Postings):
         query: dict[int, float] = {}
         for stem, weight in weights.items():
             query[dimension(stem)] = query.get(dimension(stem), 0.0) + weight
-        allowed = _both(allowed, self.live)
-        if not query or (allowed is not None and not allowed.any()):
-            return np.zeros(0, np.int64), np.zeros(0)
-        rows = self._candidates.search("sparse", query, k, allowed)
+        rows = self._candidates.search("sparse", query, k, allowed) if query else None
         if rows is None:
             return super().top_rows(weights, k, allowed=allowed)
         scores = self.scores(weights, rows)
@@ -356,7 +352,6 @@ class StoreVectors(Vectors):
 
     def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Search as Vectors does."""
-        allowed = _both(allowed, self.live)
         rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for at, query in enumerate(np.asarray(queries, np.float32)):
             candidates = self._candidates.search("dense", query, k, allowed)
@@ -367,7 +362,3 @@ class StoreVectors(Vectors):
             order = np.lexsort((candidates, -similarities))[:k]
             rows[at, : len(order)], scores[at, : len(order)] = candidates[order], similarities[order]
         return rows, scores
-
-
-def _both(allowed: Mask | None, live: Mask | None) -> Mask | None:
-    return live if allowed is None else allowed if live is None else allowed & live

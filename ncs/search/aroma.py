@@ -55,10 +55,7 @@ def features(code: str | bytes, language: str) -> Features:
     return counts
 
 
-@lru_cache(maxsize=20_000)
-def cached_features(code: str, language: str) -> Features:
-    """`features`, cached by content."""
-    return features(code, language)
+cached_features = lru_cache(maxsize=20_000)(features)
 
 
 def similarity(function: Features, answer: Features) -> float:
@@ -178,7 +175,7 @@ def _parts(place: _Place, parsed: Parsed) -> list[_Place]:
         if _is_part(child):
             if not (broken and child.child_count == 0):  # words of prose, not code
                 step = place.above if plain else ((number, label), *place.above)[:3]
-                declaring = declares(parsed.syntax.declares, node.type, field) or (
+                declaring = declares(node.type, field) or (
                     # `i, j` of `for i, j in pairs`
                     place.declaring and field in _WITHIN and not is_a("selection", node.type)
                 )
@@ -215,7 +212,8 @@ def _keyword(node: Node) -> str:
     return (node.text or b"").decode(errors="replace") if node.is_named else node.type
 
 
-_DECLARES = r"""
+_DECLARES = re.compile(
+    r"""
     (variable_declarator|variable_declaration|var_spec|const_spec|short_var_declaration|init_declarator
         |declaration|let_declaration|let_condition|val_definition|var_definition|property_declaration|variable_list
         |variable_assignment|assignment|named_expression|as_pattern|resource) \.(name|left|pattern|declarator|alias)
@@ -225,8 +223,10 @@ _DECLARES = r"""
     |(.*_)?(for|foreach|range)(_.*)?\.(name|left|pattern|item|variable|declarator)
     |(.*_)?(catch|exception|rescue)(_.*)?\.(name|parameter|variable)? |payload\.
     |instanceof_expression\.name |.*\.patterns?
-"""
-DECLARES = re.compile(_DECLARES, re.VERBOSE)
+    |variable_name\. # in PHP every variable is local
+    """,
+    re.VERBOSE,
+)
 """`type.field` of the parents in which a name declares a local variable or a parameter; no field: `type.`."""
 
 _ROLES: Mapping[str, str] = {
@@ -260,7 +260,6 @@ class Syntax:
     """Prefixes and suffixes for a fragment that does not parse alone; the one with the fewest errors is used."""
     opening: str = ""
     """A header that the grammar needs before the code."""
-    declares: re.Pattern[str] = DECLARES
     indented: bool = False
     """Whether indentation is syntax; the fragment's common indent is removed then."""
     markup: bool = False
@@ -278,7 +277,7 @@ SYNTAX: Mapping[str, Syntax] = {
     "javascript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
     "typescript": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
     "tsx": Syntax((_CLASS, ("function x() {\n", "\n}")), markup=True),
-    "php": Syntax((_CLASS,), "<?php\n", re.compile(_DECLARES + r"|variable_name\.", re.VERBOSE), markup=True),
+    "php": Syntax((_CLASS,), "<?php\n", markup=True),
     "kotlin": Syntax((("fun x() {\n", "\n}"), _CLASS)),
     "rust": Syntax((("fn x() {\n", "\n}"), ("impl X {\n", "\n}"))),
     "scala": Syntax((("object X {\n", "\n}"),)),
@@ -300,13 +299,13 @@ def is_a(role: str, type: str) -> bool:
 
 
 @lru_cache(maxsize=32768)
-def declares(pattern: re.Pattern[str], type: str, field: str | None) -> bool:
+def declares(type: str, field: str | None) -> bool:
     """Whether a name in this field of a node of this type is declared there.
 
-    >>> declares(DECLARES, "variable_declarator", "name"), declares(DECLARES, "binary_expression", "left")
+    >>> declares("variable_declarator", "name"), declares("binary_expression", "left")
     (True, False)
     """
-    return pattern.fullmatch(f"{type}.{field or ''}") is not None
+    return _DECLARES.fullmatch(f"{type}.{field or ''}") is not None
 
 
 @lru_cache(maxsize=32768)
@@ -328,7 +327,6 @@ class Parsed(NamedTuple):
     root: Node
     start: int
     end: int
-    syntax: Syntax
 
     def includes(self, node: Node) -> bool:
         """Whether a node is part of the piece or around it."""
@@ -351,7 +349,7 @@ def parse(code: bytes, language: str) -> Parsed:
         before = opening + before
         start = len(before.encode())
         root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
-        trees.append((_errors(root), Parsed(root, start, start + len(code), syntax)))
+        trees.append((_errors(root), Parsed(root, start, start + len(code))))
         if trees[-1][0] == 0:
             break
     return min(trees, key=itemgetter(0))[1]

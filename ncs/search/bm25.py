@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
-from ncs.search.ranking import Internals, Ranking
+from ncs.search.ranking import Internals
 from ncs.storage.postings import Postings, Term, TermStatistics
-from ncs.text.tokens import content_words, tokenize
+from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -31,6 +28,8 @@ repository and hurts how-to queries over many, where a folder named like the que
 
 class Bm25Ranker(Ranker):
     """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
+
+    signal = "lexical"
 
     def __init__(
         self,
@@ -66,14 +65,7 @@ class Bm25Ranker(Ranker):
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
-        return self.postings.search(self._words(text), k, allowed=allowed)
-
-    def rank(
-        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
-    ) -> Ranking:
-        """`search`; its one signal is `lexical`."""
-        ranking = super().rank(text, k, allowed=allowed)
-        return replace(ranking, signals={"lexical": np.array(ranking.scores)}, words=self._words(text))
+        return self.postings.search(self.query_words(text), k, allowed=allowed)
 
     def internals(self) -> Internals:
         """Postings."""
@@ -81,15 +73,11 @@ class Bm25Ranker(Ranker):
 
     def terms(self, text: str) -> list[Term]:
         """The words that `search` looks for, with their stems and document counts."""
-        return self.postings.terms(self._words(text))
+        return self.postings.terms(self.query_words(text))
 
-    def documents(self, word: str) -> int:
-        """The document frequency of a word's stem."""
-        return self.postings.terms([word])[0].documents
-
-    def _words(self, text: str) -> list[str]:
-        words = tokenize(text)
-        return words if self.stop_words else content_words(words)
+    def query_words(self, text: str) -> list[str]:
+        """The words of a query that it searches for."""
+        return tokenize(text) if self.stop_words else super().query_words(text)
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Term statistics and postings."""

@@ -6,33 +6,29 @@ The signals of hybrid, bm25, ncs and rrf are explained; for other rankers, which
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ncs.console import columns_of, fit_columns
 from ncs.learn.tfidf import unit_rows
+from ncs.search.highlight import first_words
 from ncs.storage.arrays import distinct
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.rankers import Ranker
-    from ncs.search.ranking import Internals, Ranking
+    from ncs.search.ranking import Internals, QueryAnalysis, Ranking
     from ncs.search.signals import Evidence
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.names import Symbol
     from ncs.storage.words import WordReader
-    from ncs.types import Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Matrix, Rows, Scores
 
 DIGITS = 6
 
@@ -60,14 +56,17 @@ class Explanation(NamedTuple):
 def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> Explanation:
     """The hits of `ranker.rank(text, ...)`. table: the words of all documents."""
     content = content_words(tokenize(text))
-    words = content if ranking.words is None else list(ranking.words)
+    words = list(ranking.words)
     internals, rows = ranker.internals(), np.array(ranking.rows, np.int64)
     stems, intent = first_words(words), ranking.intent
     idf = internals.postings.idf(words) if internals.postings else {}
     factor = np.prod(list(ranking.factors.values()), axis=0)
     shares = {name: values * factor for name, values in ranking.signals.items()}
     by_word = _word_scores(words, ranking, internals, rows)
-    causes = _causes(ranking, internals.facts, rows, internals.title * factor, shares) if internals.facts else None
+    evidence, analysis, facts = ranking.evidence, ranking.analysis, internals.facts
+    causes: list[dict[str, Any]] = []
+    if evidence and analysis and facts:
+        causes = _causes(evidence, analysis, facts, rows, internals.title * factor, shares)
     hits = []
     for at, (row, score) in enumerate(ranking.hits):
         own = {name: float(values[at]) for name, values in shares.items()}
@@ -85,7 +84,7 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         "added": tuple(ranking.added),
         "symbols": tuple(map(_spelling, intent.symbols)) if intent else (),
         "kind": intent.kind if intent else None,
-        "gates": _gates(ranking.evidence, internals.facts) if ranking.evidence and internals.facts else None,
+        "gates": _gates(evidence, facts) if evidence and facts else None,
     }
     return Explanation(query, hits)
 
@@ -107,15 +106,17 @@ NO_CAUSES: Mapping[str, Any] = {"names": (), "title": (), "title_share": 0.0, "d
 
 
 def _causes(
-    ranking: Ranking, facts: DocumentFacts, rows: Rows, title: Scores, shares: Mapping[str, Scores]
+    evidence: Evidence,
+    analysis: QueryAnalysis,
+    facts: DocumentFacts,
+    rows: Rows,
+    title: Scores,
+    shares: Mapping[str, Scores],
 ) -> list[dict[str, Any]]:
     """The causes of the default ranker's signals for each hit: shared names, file names, definitions.
 
     title: the weight of a file's name for each hit. shares: of the signals.
     """
-    evidence, analysis = ranking.evidence, ranking.analysis
-    if not evidence or not analysis:
-        return [dict(NO_CAUSES) for _ in rows]
     names, roles, symbols = _shared_names(evidence, facts), facts.file_roles, analysis.intent.symbols
     words = first_words(analysis.intent.words)
     in_title = {word: roles.title_match({stem: 1.0}, rows) > 0 for stem, word in words.items()}
@@ -163,9 +164,7 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
             counts = ranking.analysis.expansion.query
         lexical = np.zeros((len(stems), len(rows)))
         for stem in counts:
-            impacts = ranking.impacts.get(stem)
-            own = internals.postings.scores({stem: 1.0}, rows) if impacts is None else impacts
-            lexical[stems.index(stem)] = counts[stem] * own
+            lexical[stems.index(stem)] = counts[stem] * internals.postings.scores({stem: 1.0}, rows)
         scores["lexical"] = lexical
     if internals.encoder and internals.vectors and "meaning" in ranking.signals:
         # a query's vector is a normalized sum over its words: each word's part has a product with the document's vector
@@ -174,14 +173,6 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
         for stem, part in zip(stem_all(encoded), parts, strict=True):
             scores["meaning"][stems.index(stem)] += internals.vectors.similarities(part, rows)
     return scores
-
-
-def first_words(words: Sequence[str]) -> dict[str, str]:
-    """stem -> the first of the words that has it, in order."""
-    result: dict[str, str] = {}
-    for stem, word in zip(stem_all(words), words, strict=True):
-        result.setdefault(stem, word)
-    return result
 
 
 def match_words(
@@ -315,7 +306,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     while True:
         head = ["word", "met", *(ABOUT[name] for name in about), *signals]
         rows = [[each["word"], _match_text(each), *_numbers(each, about, signals)] for each in words]
-        columns = [max(cells(row[at]) for row in [head, *rows]) for at in range(len(head))]
+        columns = [max(columns_of(row[at]) for row in [head, *rows]) for at in range(len(head))]
         spare = width - sum(columns) - 2 * (len(columns) - 1)
         if spare >= 0 or not about:
             break
@@ -328,7 +319,7 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     for row, each in zip(rows, words, strict=True):
         fields, line = ", ".join(each["fields"]), _row(row, columns)
         if beside and fields:
-            lines += _wrapped(fields, width, f"{line}  ", " " * (cells(line) + 2))
+            lines += _wrapped(fields, width, f"{line}  ", " " * (columns_of(line) + 2))
         else:
             lines += [line, *(_wrapped(f"in {fields}", width, "  ", "     ") if fields else [])]
     return [line.rstrip() for line in lines]
@@ -345,42 +336,15 @@ def _numbers(word: Mapping[str, Any], about: Sequence[str], signals: Sequence[st
     return [*numbers, *(f"{word['shares'][name]:.4f}" if word["shares"][name] else "0" for name in signals)]
 
 
-def cells(text: str) -> int:
-    """The terminal columns of a text: wide characters (Chinese, Japanese, Korean ...) take two, combining marks none.
-
-    >>> cells("read"), cells("\u8bfb\u53d6"), cells("e\u0301")
-    (4, 4, 1)
-    """
-    return sum(map(_cells, text))
-
-
-def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
-    """A row of the table, words left-aligned and numbers right-aligned."""
-    shortened = [_shorten(text, size) for text, size in zip(texts, columns, strict=True)]
-    padding = [" " * (size - cells(text)) for text, size in zip(shortened, columns, strict=True)]
-    return "  ".join(
-        text + blank if at < 2 else blank + text
-        for at, (text, blank) in enumerate(zip(shortened, padding, strict=True))
-    )
-
-
-def _shorten(text: str, size: int) -> str:
-    if cells(text) <= size:
-        return text
-    while cells(text) > size - 1:
-        text = text[:-1]
-    return f"{text}…"
+    """A row of the table: two words, left-aligned and shortened to fit, and numbers, right-aligned."""
+    words = map(fit_columns, texts[:2], columns[:2])
+    return "  ".join([*words, *map(str.rjust, texts[2:], columns[2:])])
 
 
 def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
     """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
-    wide = {character for character in text + first + rest if _cells(character) == 2}
+    wide = {character for character in text + first + rest if columns_of(character) == 2}
     filled = {ord(character): character + _FILLER for character in wide}
     lines = textwrap.wrap(
         text.translate(filled),

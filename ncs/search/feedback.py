@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,8 +59,8 @@ def _judgments(path: Path, finder: _Finder) -> Iterator[tuple[str, dict[int, boo
             if down:
                 continue
             raise BadInput(f"{where}: not a query, a tab, the id of its function; separate them with one tab")
-        with suppress(BadInput) if down else nullcontext():
-            yield text.strip(), {row: not down for target in targets for row in finder.rows(target, where)}
+        rows = [row for target in targets for row in finder.rows(target, where, required=not down)]
+        yield text.strip(), dict.fromkeys(rows, not down)
 
 
 def _with_qrels(path: Path, qrels: Path, finder: _Finder) -> Iterator[tuple[str, dict[int, bool]]]:
@@ -73,8 +72,8 @@ def _with_qrels(path: Path, qrels: Path, finder: _Finder) -> Iterator[tuple[str,
         if len(parts) != 4 or not parts[3].lstrip("-").isdigit():
             raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
         right = int(parts[3]) > 0
-        with nullcontext() if right else suppress(BadInput):
-            judgments.setdefault(parts[0], {}).update(dict.fromkeys(finder.rows(parts[2], where), right))
+        rows = finder.rows(parts[2], where, required=right)
+        judgments.setdefault(parts[0], {}).update(dict.fromkeys(rows, right))
     for where, line in _lines(path):
         if not line.startswith("#"):
             id, _, text = (part.strip() for part in line.partition("\t"))
@@ -102,12 +101,15 @@ class _Finder:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    def rows(self, target: str, where: str) -> list[int]:
-        """Rows of an id, of path:line (the path may be a suffix), or of a qualified name (or its suffix)."""
+    def rows(self, target: str, where: str, *, required: bool) -> list[int]:
+        """Rows of an id, of path:line (the path may be a suffix), or of a qualified name (or its suffix).
+
+        Raises BadInput if there are none but one is required.
+        """
         row = self._documents.row_of(target)
         name = target.replace("::", ".").replace("#", ".")
         rows = [row] if row is not None else self._at(target) or self._names.get(name, [])
-        if not rows:
+        if required and not rows:
             raise BadInput(
                 f"{where}: this index has no function {target!r}; write an id, path:line or a qualified name"
                 " as ncs query shows them"

@@ -52,28 +52,22 @@ class RrfRanker(Ranker):
         self.name = name
         self.parts, self.constant, self.depth = tuple(parts), constant, depth
         self.config = {"parts": self.parts, "constant": constant, "depth": depth}
-        self._rankers: Sequence[Ranker] | None = None
-
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open parts."""
-        self._rankers = rankers
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
-        return fuse(self._rankings(text, k, allowed), k, constant=self.constant)
+        return self.rank(text, k, allowed=allowed).hits
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
         """`search`; each part is a signal: 1 / (constant + its rank of the row)."""
-        rankings = self._rankings(text, k, allowed)
+        check_k(k)
+        depth = max(k, self.depth)
+        rankings = [ranker.search(text, depth, allowed=allowed) for ranker in self.composed]
         hits = fuse(rankings, k, constant=self.constant)
         signals = {}
         for part, ranking in zip(self.parts, rankings, strict=True):
             shares = {row: 1 / (self.constant + rank) for rank, (row, _) in enumerate(ranking, 1)}
             signals[part] = np.array([shares.get(row, 0.0) for row, _ in hits])
-        return Ranking([row for row, _ in hits], [score for _, score in hits], signals=signals)
-
-    def _rankings(self, text: str, k: int, allowed: Mask | None) -> list[list[tuple[int, float]]]:
-        check_k(k)
-        return [ranker.search(text, max(k, self.depth), allowed=allowed) for ranker in self._ready(self._rankers)]
+        words = self.query_words(text)
+        return Ranking([row for row, _ in hits], [score for _, score in hits], signals=signals, words=words)

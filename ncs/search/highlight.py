@@ -8,20 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ncs.text.stems import stem
+from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, spans, tokenize
 from ncs.types import Document, Field
 
-_stem = lru_cache(maxsize=8192)(stem)
 _JOINED_KINDS = frozenset({"module", "block"})
 EXCERPT_LINES = 14
 
 
 def query_stems(text: str) -> dict[str, str]:
     """stem -> the query's word, without stop words, in the query's order."""
+    return first_words(content_words(tokenize(text)))
+
+
+def first_words(words: Sequence[str]) -> dict[str, str]:
+    """stem -> the first of the words that has it, in order."""
     stems: dict[str, str] = {}
-    for word in content_words(tokenize(text)):
-        stems.setdefault(_stem(word), word)
+    for stem, word in zip(stem_all(words), words, strict=True):
+        stems.setdefault(stem, word)
     return stems
 
 
@@ -33,24 +37,25 @@ def matched_words(document: Document, text: str) -> list[str]:
             for spelling in spellings:
                 stems |= _stems(field, spelling)
     else:
-        stems = set(map(_stem, tokenize(f"{document.qualified_name} {document.path} {document.code}")))
+        stems = set(stem_all(tokenize(f"{document.qualified_name} {document.path} {document.code}")))
     return [word for stemmed, word in query_stems(text).items() if stemmed in stems]
 
 
 @lru_cache(maxsize=1 << 16)
 def _stems(field: Field, spelling: str) -> frozenset[str]:
     """The stems of one spelling, cached as corpora repeat spellings."""
-    return frozenset(map(_stem, field_tokens(field, (spelling,))))
+    return frozenset(stem_all(field_tokens(field, (spelling,))))
 
 
 def marks(code: str, text: str) -> list[tuple[int, int]]:
     """Offsets (start, end) of the query's words in the code, matched by stem.
 
-    >>> marks("void hideKeyboard() {}", "hiding the keyboard")
-    [(5, 9), (9, 17)]
+    >>> marks("void hideKeyboards() {}", "hiding the keyboard")
+    [(5, 9), (9, 18)]
     """
-    stems = query_stems(text)
-    return [(start, end) for start, end, word in spans(code) if _stem(word) in stems]
+    places, stems = list(spans(code)), query_stems(text)
+    stemmed = stem_all(word for _, _, word in places)
+    return [(start, end) for (start, end, _), stem in zip(places, stemmed, strict=True) if stem in stems]
 
 
 def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:

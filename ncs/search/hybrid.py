@@ -27,16 +27,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import check_k, reading
 from ncs.learn.confidence import FEATURES, Calibration, load_weights
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
-from ncs.search.rankers import HEAD, Ranker, nearest, reading
+from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
 from ncs.storage.arrays import distinct
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.postings import top_rows
-from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -49,10 +48,7 @@ if TYPE_CHECKING:
     from ncs.search.ncs import NcsRanker
     from ncs.search.unif import UnifRanker
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Mask, Rows, Scores
 
 DEPTH = 1000
 """Documents retrieved by each part."""
@@ -102,9 +98,6 @@ class Settings:
     calibrated: bool = True
 
 
-DEFAULTS = Weights()
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The open parts of the default ranker. head: of an index with a learned head of positive weight."""
@@ -141,21 +134,20 @@ class Candidates:
 class HybridRanker(Ranker):
     """It owns no data: its parts are a Bm25Ranker, a NcsRanker, and a UnifRanker where a learned head has a weight.
 
-    options: fields of Weights and Settings. head: the weight of a learned head; None: as determined at the build.
+    options: fields of Weights and Settings. A weight that is not given, or None, is that of the index.
     """
 
     OPTIONS = tuple(each.name for each in (*fields(Weights), *fields(Settings)))
 
-    def __init__(self, name: str = "hybrid", *, head: float | None = None, **options: Any) -> None:
-        self.name, self._head_option = name, head
-        self.parts = ("bm25", "ncs_centred")
-        weights = {each.name: options.pop(each.name) for each in fields(Weights) if each.name in options}
-        self.weights, self.settings = Weights(**weights, head=head or 0.0), Settings(**options)
+    def __init__(self, name: str = "hybrid", **options: Any) -> None:
+        self.name, self.parts = name, ("bm25", "ncs_centred")
+        weights = {each.name: options.pop(each.name, None) for each in fields(Weights)}
+        self._given = {weight: value for weight, value in weights.items() if value is not None}
+        self.weights, self.settings = Weights(**self._given), Settings(**options)
         self.config = {**asdict(self.weights), **asdict(self.settings)}
         self.calibration = Calibration()
         self._facts: DocumentFacts | None = None
         self._open: Parts | None = None
-        self._vocabulary: list[str] = []
 
     @property
     def open_parts(self) -> Parts:
@@ -163,24 +155,16 @@ class HybridRanker(Ranker):
         return self._ready(self._open)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Open the facts, and take the weights of this index.
-
-        Default weights are replaced by tuned ones, and `meaning` by one for the corpus size.
-        """
+        """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._facts = DocumentFacts.open(snapshot)
         self.calibration = Calibration.load(snapshot)
         tuned = self.calibration.weights if self.settings.calibrated else {}
-        better = {"meaning": meaning_weight(len(self._facts.file_roles)), **tuned}
-        weights = asdict(self.weights)
-        for name, default in asdict(DEFAULTS).items():
-            if weights[name] == default and name in better:
-                weights[name] = better[name]
-        if self._head_option is None:
-            weights["head"] = weight_of(snapshot, tuned=self.settings.calibrated)
-        else:
-            weights["head"] = self._head_option if (snapshot.statistics / HEAD).is_dir() else 0.0
-        self.weights = Weights(**weights)
-        self.config = {**weights, **asdict(self.settings)}
+        head = weight_of(snapshot, tuned=self.settings.calibrated)
+        own = {"meaning": meaning_weight(len(self._facts.file_roles)), **tuned, "head": head, **self._given}
+        if not (snapshot.statistics / HEAD).is_dir():
+            own["head"] = 0.0
+        self.weights = Weights(**{name: own.get(name, default) for name, default in asdict(Weights()).items()})
+        self.config = {**asdict(self.weights), **asdict(self.settings)}
         self.parts = ("bm25", "ncs_centred", *([HEAD] if self.weights.head else []))
 
     def compose(self, rankers: Sequence[Ranker]) -> None:
@@ -209,8 +193,10 @@ class HybridRanker(Ranker):
         parts, facts = self.open_parts, self.open_parts.facts
         intent = read_intent(text, facts.languages)
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
-        expansion = self._expand(intent.words, settings)
         postings = parts.lexical.postings
+        expansion = expand(
+            intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling
+        )
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
         pool = find_candidates(
             parts, intent, expansion, max(n, CANDIDATES), weights=weights, allowed=allowed, ablated=ablated
@@ -227,15 +213,6 @@ class HybridRanker(Ranker):
             return ranking
         probabilities = self.calibration.model.probabilities(confidence_features(ranking, ablated))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
-
-    def _expand(self, words: Sequence[str], settings: Settings) -> Expansion:
-        parts = self.open_parts
-
-        def vocabulary() -> list[str]:
-            self._vocabulary = self._vocabulary or WordList(sorted(parts.facts.words.vocabulary))
-            return self._vocabulary
-
-        return expand(words, parts.lexical.postings, vocabulary, prose=settings.prose, spelling=settings.spelling)
 
     def _score_signals(
         self,
@@ -266,6 +243,7 @@ class HybridRanker(Ranker):
         }
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
+        near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
@@ -275,10 +253,8 @@ class HybridRanker(Ranker):
             "file": inside * (titles + beside),
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
+            "proximity": settings.proximity * inside * near,
         }
-        if settings.proximity:
-            near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
-            values["proximity"] = settings.proximity * inside * near
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         factors = {
             "role": signals.role_factors(files.roles_of(rows), intent.words, settings.role),
@@ -329,41 +305,29 @@ def find_candidates(
     """
     words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
-    near_rows = [row for row, _ in nearest(vectors, query, min(depth, max(1, len(vectors))), allowed=allowed)]
+    near_rows = [row for row, _ in nearest(vectors, query, depth, allowed=allowed)]
     head_query = head.query_vector(words) if head else query
     if head:
         near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
     if ablated:
         near_rows.append(ablated.row)
     best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
-    matches = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
-    defining = distinct(np.concatenate([*matches, np.zeros(0, np.int64)]))
-    rows = distinct(np.concatenate([best, defining]))
+    defining = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+    rows = distinct(np.concatenate([best, *defining]))
     candidates = Candidates(
         rows,
         postings.scores(counts, rows),
-        np.zeros(len(rows)),
+        postings.scores(expansion.other_spellings, rows),
         vectors.similarities(query, rows).astype(np.float64),
         np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
     )
     if ablated:
         at = rows == ablated.row
-        candidates.lexical[at], candidates.meaning[at] = ablated.lexical + ablated.spelling, ablated.meaning
-        candidates.head[at] = max(0.0, ablated.head) / FAR
-    retrieved = candidates.at(np.flatnonzero(_among(rows, best)))
+        candidates.lexical[at], candidates.spelling[at] = ablated.lexical + ablated.spelling, ablated.spelling
+        candidates.meaning[at], candidates.head[at] = ablated.meaning, max(0.0, ablated.head) / FAR
+    retrieved = candidates.at(np.flatnonzero(np.isin(rows, best)))
     selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
-    candidates = candidates.at(np.flatnonzero(_among(rows, selected) | _among(rows, defining)))
-    spelling = postings.scores(expansion.other_spellings, candidates.rows)
-    if ablated:
-        spelling[candidates.rows == ablated.row] = ablated.spelling
-    return replace(candidates, spelling=spelling)
-
-
-def _among(rows: Rows, some: Rows) -> NDArray[np.bool_]:
-    """Mask of the rows (ascending, distinct) that are in `some`, a subset."""
-    among = np.zeros(len(rows), np.bool_)
-    among[np.searchsorted(rows, some)] = True
-    return among
+    return candidates.at(np.flatnonzero(np.isin(rows, np.concatenate([selected, *defining]))))
 
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> Ranking:
@@ -384,10 +348,8 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
 
 
 def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) -> Scores:
-    """The features of each hit for its confidence, `ncs.learn.confidence.FEATURES`: [hits, len(FEATURES)]."""
-    analysis = ranking.analysis
-    if analysis is None:
-        raise BadInput("only the default ranker's hits have features of confidence; use it")
+    """`ncs.learn.confidence.FEATURES` of each hit of the default ranker: [hits, len(FEATURES)]."""
+    analysis = cast(QueryAnalysis, ranking.analysis)
     if not ranking.rows:
         return np.zeros((0, len(FEATURES)))
     n = len(ranking.rows)

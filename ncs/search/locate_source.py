@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.storage.files import FOLDER, FileColumns
+from ncs.storage.files import FileTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,13 +47,9 @@ class SourceLocator:
         self._snapshot = snapshot
 
     @cached_property
-    def _tables(self) -> list[tuple[FileColumns, NDArray[np.int64]]]:
+    def _tables(self) -> list[tuple[FileTable, NDArray[np.int64]]]:
         """The files of each segment, and which of them are dead."""
-        return [
-            (FileColumns.load(segment.path / FOLDER), segment.dead_files)
-            for segment in self._snapshot.segments
-            if (segment.path / FOLDER).is_dir()
-        ]
+        return [(FileTable.of_segment(segment.path), segment.dead_files) for segment in self._snapshot.segments]
 
     def path_of(self, repository: str, path: str) -> Path | None:
         """The file of a repository and path in the index; None if it does not exist."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,11 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, nearest, read_config, reading
-from ncs.search.ranking import Internals, Ranking
+from ncs.search.rankers import Ranker, nearest, read_config
+from ncs.search.ranking import Internals
 from ncs.storage.arrays import load_array
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
-from ncs.text.tokens import content_words, tokenize
+from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ class NcsRanker(Ranker):
     query_weights: "mean" or "idf", see `TfidfEncoder`. centre: subtract the mean of all document vectors. stop_words:
     whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.choose_kind`.
     """
+
+    signal = "meaning"
 
     def __init__(
         self,
@@ -99,13 +100,9 @@ class NcsRanker(Ranker):
         """The k rows of the highest cosine, by (-score, row); none where no word of the query has a vector."""
         return nearest(self.vectors, self.encoder.query(text), k, allowed=allowed)
 
-    def rank(
-        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
-    ) -> Ranking:
-        """`search`; its one signal is `meaning`."""
-        ranking, words = super().rank(text, k, allowed=allowed), tokenize(text)
-        words = words if self.encoder.stop_words else content_words(words)
-        return replace(ranking, signals={"meaning": np.array(ranking.scores)}, words=words)
+    def query_words(self, text: str) -> list[str]:
+        """The words of a query whose vectors it adds up."""
+        return tokenize(text) if self.stop_words else super().query_words(text)
 
     def internals(self) -> Internals:
         """Word vectors and document vectors."""
@@ -142,8 +139,7 @@ class NcsRanker(Ranker):
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
         idf = load_array(folder / "idf.npy")
         mean = load_array(folder / MEAN) if self.centre else None
-        with reading(folder):
-            config = read_config(folder)
+        config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")
         if config.get("centre") != self.centre:

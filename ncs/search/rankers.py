@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ncs.errors import BadInput, IndexDamaged, check_k
+import numpy as np
+
+from ncs.errors import BadInput, check_k, reading
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
+from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
     from ncs.learn.embeddings import Embeddings
@@ -37,6 +39,9 @@ class Ranker:
     config: Mapping[str, object]
     parts: Sequence[str] = ()
     """Names of the rankers that it is made of."""
+    signal: str = ""
+    """The signal that its scores are; explanations know `lexical` and `meaning`."""
+    _composed: Sequence[Ranker] | None = None
     can_extend: bool = True
     """Whether `extend` works; otherwise an update is a build."""
 
@@ -52,7 +57,13 @@ class Ranker:
         fold, confidences: fold near duplicates and estimate confidences, if the ranker can.
         """
         hits = self.search(text, k, allowed=allowed)
-        return Ranking([row for row, _ in hits], [score for _, score in hits])
+        rows, scores = [row for row, _ in hits], [score for _, score in hits]
+        signals = {self.signal: np.array(scores)} if self.signal else {}
+        return Ranking(rows, scores, signals=signals, words=self.query_words(text))
+
+    def query_words(self, text: str) -> list[str]:
+        """The words of a query that it searches for."""
+        return content_words(tokenize(text))
 
     def internals(self) -> Internals:
         """Its data for explanations."""
@@ -78,6 +89,12 @@ class Ranker:
 
     def compose(self, rankers: Sequence[Ranker]) -> None:
         """Take its open parts, in their order."""
+        self._composed = rankers
+
+    @property
+    def composed(self) -> Sequence[Ranker]:
+        """Its open parts; raises BadInput before `compose`."""
+        return self._ready(self._composed)
 
     def _ready(self, value: T | None) -> T:
         """A value that `fit`, `load` or `compose` sets."""
@@ -206,21 +223,12 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
     return folder
 
 
-@contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """Raise IndexDamaged, with the remedy for an index, for files that are missing, damaged or inconsistent."""
-    try:
-        yield
-    except (OSError, EOFError, ValueError, KeyError, TypeError, BadInput, IndexDamaged) as error:
-        reason = str(error).partition(";")[0]
-        raise IndexDamaged(f"cannot read {folder} ({reason}); build the index again") from error
-
-
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration that a ranker saved; to be called within `reading`."""
-    config = json.loads((folder / "config.json").read_bytes())
-    if not isinstance(config, dict):
-        raise ValueError("config.json is no object")
+    """The configuration that a ranker saved; raises IndexDamaged."""
+    with reading(folder):
+        config = json.loads((folder / "config.json").read_bytes())
+        if not isinstance(config, dict):
+            raise ValueError("config.json is no object")
     return config
 
 

@@ -7,17 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.question import Expansion, Intent
     from ncs.search.signals import Evidence
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.postings import Postings
     from ncs.storage.vectors import Vectors
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class Ranking:
 
     signals: name -> [k]; a score is their sum times all factors. factors: name -> [k]. features: name -> [k], what
     signals were made of: cosines, shares of names. impacts: stem of the query -> its BM25 alone, [k].
-    words: searched for; None: all but stop words. added: words that the ranker added.
+    words: searched for. added: words that the ranker added.
     folded: whether near duplicates are folded into the best one.
     """
 
@@ -65,7 +61,7 @@ class Ranking:
     factors: Mapping[str, Scores] = field(default_factory=dict)
     features: Mapping[str, Scores] = field(default_factory=dict)
     impacts: Mapping[str, Scores] = field(default_factory=dict)
-    words: Sequence[str] | None = None
+    words: Sequence[str] = ()
     added: Sequence[str] = ()
     analysis: QueryAnalysis | None = None
     evidence: Evidence | None = None

@@ -43,10 +43,7 @@ if TYPE_CHECKING:
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.names import Definitions, NameUses, Uses
     from ncs.storage.words import WordReader
-    from ncs.types import Field
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Field, Rows, Scores
 
 POOL = 200
 """Candidates whose names are counted; 100 and 400 are no better."""
@@ -266,13 +263,10 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
     Activity` asks for no class of that name.
     """
     result = np.zeros(len(rows))
-    order = np.argsort(rows)
     for symbol in intent.symbols:
         defining, weights = symbols.match(symbol)
-        at = np.minimum(np.searchsorted(rows[order], defining), len(rows) - 1)
-        here = rows[order][at] == defining
-        scores = weights[here] * (1.0 if intent.kind == "symbol" else inside)
-        result[order[at[here]]] = np.maximum(result[order[at[here]]], scores)
+        _, at, here = np.intersect1d(rows, defining, assume_unique=True, return_indices=True)
+        result[at] = np.maximum(result[at], weights[here] * (1.0 if intent.kind == "symbol" else inside))
     return result
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ncs.storage.file_roles import OUTLINES
 from ncs.storage.filters import at_location, at_matching_location, matcher
 from ncs.storage.postings import top
 from ncs.text.tokens import field_tokens
-from ncs.types import Document, Field, Location
+from ncs.types import Document, Field, Hit, Location
 
 if TYPE_CHECKING:
     from ncs.storage.documents import Documents
@@ -28,16 +29,6 @@ average.
 """
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
 """Fields whose words are compared."""
-
-
-class Similar(NamedTuple):
-    """A function similar to the given one."""
-
-    document: Document
-    share: float
-    """Share of the given function's features that it has."""
-    reverse: float
-    """Share of its features that the given function has."""
 
 
 def parse_place(place: str) -> tuple[Path, int]:
@@ -66,18 +57,22 @@ def function_at(file: Path, line: int) -> Document:
     return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called=str(file))
 
 
-def function_in(source: bytes, language: str, line: int, *, path: str, called: str) -> Document:
-    """The innermost function at a line of source code; raises BadInput. `called`: its name in errors."""
-    return _innermost(extract(source, language, path=path), line, called)
+def function_in(source: bytes, language: str, line: int | None, *, called: str) -> Document:
+    """The innermost function at a line of source code, by default the first; raises BadInput.
+
+    called: the name of the code in errors.
+    """
+    return _innermost(extract(source, language), line, called)
 
 
-def _innermost(documents: Iterable[Document], line: int, called: str) -> Document:
+def _innermost(documents: Iterable[Document], line: int | None, called: str) -> Document:
     functions = [document for document in documents if document.kind not in OUTLINES]
+    if not functions:
+        raise BadInput(f"no function in {called}")
+    line = line or functions[0].start_line
     around = [function for function in functions if function.start_line <= line <= function.end_line]
     if around:
         return max(around, key=lambda function: (function.start_line, -function.end_line))
-    if not functions:
-        raise BadInput(f"no function in {called}")
     nearest = min(functions, key=lambda function: abs(function.start_line - line))
     raise BadInput(
         f"no function at line {line} of {called};"
@@ -95,8 +90,9 @@ def similar(
     repository: str | None = None,
     path: str | None = None,
     kind: str | None = None,
-) -> list[Similar]:
-    """The k functions with most of this one's features, by (-share, -reverse, row).
+) -> list[Hit]:
+    """The k functions with most of this one's features; the score is the share of these that they have, ties go to
+    those with the fewest others.
 
     language, repository, path and kind filter, as in `Index.search`. Only the POOL documents that share most of its
     words are compared. The function itself is left out by its place; its exact copies are kept.
@@ -106,7 +102,7 @@ def similar(
     rows = candidates(function, postings, 2 * POOL, documents.mask(language, repository, path, kind))
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     target = cached_features(function.code, function.language)
-    hits: list[tuple[int, Similar]] = []
+    shares: list[tuple[float, float, int, Document]] = []
     for row, document in functions[:POOL]:
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
@@ -115,10 +111,10 @@ def similar(
             continue
         located = at_matching_location(elsewhere, repository, path)
         if matcher(repository)(located.repository) and matcher(path)(located.path):
-            features = cached_features(located.code, located.language)
-            hits.append((row, Similar(located, similarity(features, target), similarity(target, features))))
-    hits.sort(key=lambda entry: (-entry[1].share, -entry[1].reverse, entry[0]))
-    return [each for _, each in hits[:k] if each.share]
+            found = cached_features(located.code, located.language)
+            shares.append((-similarity(found, target), -similarity(target, found), row, located))
+    shares.sort(key=itemgetter(0, 1, 2))
+    return [Hit(rank, -share, located) for rank, (share, _, _, located) in enumerate(shares[:k], 1) if share]
 
 
 def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:

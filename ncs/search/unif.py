@@ -15,33 +15,29 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, IndexDamaged, check_k, reading
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.arrays import distinct
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.embeddings import Embeddings
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Field, Mask, Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Document, Field, Mask, Matrix, Rows, Scores
 
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""
@@ -90,7 +86,6 @@ class UnifRanker(Ranker):
         self._head: Head | None = None
         self._mean: Matrix | None = None
         self._translated: TranslatedFunctions | None = None
-        self._spread: Spread | None = None
         self._tokens: tuple[WordTable, Any] | None = None
         self._vectors: Vectors | None = None
 
@@ -104,11 +99,10 @@ class UnifRanker(Ranker):
         """The vectors of the documents; raises BadInput before `fit` or `load`."""
         return self._ready(self._vectors)
 
-    @property
+    @cached_property
     def spread(self) -> Spread:
-        """The spread of the document vectors, computed once."""
-        self._spread = self._spread or Spread.of(self.vectors)
-        return self._spread
+        """The spread of the document vectors."""
+        return Spread.of(self.vectors)
 
     @property
     def translates(self) -> bool:
@@ -120,7 +114,7 @@ class UnifRanker(Ranker):
         try:
             if statistics and read_config(statistics / self.name).get("head") == self.config["head"]:
                 self._copy = statistics / self.name / NAME
-        except (OSError, ValueError):
+        except IndexDamaged:
             pass
         self._open()
 
@@ -168,7 +162,7 @@ class UnifRanker(Ranker):
         cosine = float(self.ablated_vector(words, row, document, field) @ query)
         z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
         if self._translated:
-            impacts = impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field)
+            impacts = impacts_without(words, row, self._tokens_of(words), self._translated.mean, field)
             z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
         return z_score
 
@@ -182,7 +176,7 @@ class UnifRanker(Ranker):
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
             vectors = self.head.encode_sources([(source, document.language)])
         elif self._translated:
-            vectors = code.bags(impacts_without(words, [row], self._tokens_of(words), self._translated.mean, field))
+            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self._translated.mean, field))
         else:
             ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
             vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])
@@ -198,16 +192,10 @@ class UnifRanker(Ranker):
         return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
     def fit(
-        self,
-        words: WordTable,
-        embeddings: Embeddings | None,
-        documents: DocumentTable,
-        *,
-        track: Track = silent,
+        self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
         self._head = self._open()
-        self._spread = self._mean = self._translated = None
         if self._head.reads == "source":
             self._index_centered(self._encode_sources(documents, track), len(documents))
         else:
@@ -222,7 +210,7 @@ class UnifRanker(Ranker):
         impacts = None
         if head.translation:
             impacts, mean = impacts_of(words, tokens_of, mean)
-            self._translated = TranslatedFunctions.of(head.translation, [impacts], mean)
+            self._translated = TranslatedFunctions(head.translation, [impacts], mean)
         for start in track(starts, self.name, total=len(starts), unit="parts"):
             if impacts is not None:
                 yield head.code.bags(impacts[start : start + CHUNK])
@@ -289,9 +277,9 @@ class UnifRanker(Ranker):
                 self._translated = TranslatedFunctions.load(folders, self.head.translation)
 
     def _load_statistics(self, folder: Path) -> None:
-        self._spread = self._translated = None
+        self.config = read_config(folder)
         with reading(folder):
-            self.config, self._head = read_config(folder), Head.load(folder / NAME)
+            self._head = Head.load(folder / NAME)
             self._mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
             if self._mean is not None and len(self._mean) != self._head.code.dim:
                 raise ValueError("its files do not fit each other")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import IndexDamaged, reading
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Rows = NDArray[np.int64]
+    from ncs.types import Rows
 
 Number = TypeVar("Number", bound=np.generic)
 Table = TypeVar("Table", bound="ArrayTable")
@@ -23,10 +23,8 @@ Table = TypeVar("Table", bound="ArrayTable")
 
 def load_array(path: Path) -> NDArray[Any]:
     """A .npy file, memory-mapped; raises IndexDamaged where it is missing or truncated."""
-    try:
+    with reading(path):
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
 class ArrayTable:
@@ -60,10 +58,19 @@ def distinct(values: NDArray[Number]) -> NDArray[Number]:
     >>> distinct(np.array([3, 1, 3])).tolist(), distinct(np.zeros(0, np.int64)).tolist()
     ([1, 3], [])
     """
-    sorted_values = np.sort(values)
-    first = np.ones(len(sorted_values), np.bool_)
-    np.not_equal(sorted_values[1:], sorted_values[:-1], out=first[1:])
-    return sorted_values[first]
+    in_order = np.sort(values)
+    return in_order[starts_of_runs(in_order)]
+
+
+def starts_of_runs(values: NDArray[Any]) -> Rows:
+    """Where a value differs from the one before it.
+
+    >>> starts_of_runs(np.array([1, 1, 3])).tolist()
+    [0, 2]
+    """
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return np.flatnonzero(first)
 
 
 def offsets_of(lengths: NDArray[Any]) -> Rows:
@@ -113,11 +120,8 @@ def gather(firsts: Rows, rows: Rows, read: Callable[[int, Rows], NDArray[Number]
     """One value a row, in the order of `rows`; `read` gives those of local rows of one segment."""
     if len(firsts) == 1 or not len(rows):
         return read(0, rows)
-    parts = [(at, read(number, local)) for number, at, local in split(firsts, rows)]
-    values = np.zeros((len(rows), *parts[0][1].shape[1:]), parts[0][1].dtype)
-    for at, part in parts:
-        values[at] = part
-    return values
+    places, values = zip(*((at, read(number, local)) for number, at, local in split(firsts, rows)), strict=True)
+    return np.concatenate(values)[np.argsort(np.concatenate(places))]
 
 
 def gather_several(
@@ -126,12 +130,6 @@ def gather_several(
     """`gather` where a row may have any number of values: the values, joined, and how many each row has."""
     if len(firsts) == 1 or not len(rows):
         return read(0, rows)
-    parts = [(at, *read(number, local)) for number, at, local in split(firsts, rows)]
-    lengths = np.zeros(len(rows), np.int64)
-    for at, _, counts in parts:
-        lengths[at] = counts
-    offsets = offsets_of(lengths)
-    values = np.zeros(offsets[-1], np.int32)
-    for at, part, counts in parts:
-        values[ranges(offsets[at], counts)] = part
-    return values, lengths
+    parts = ((at, *read(number, local)) for number, at, local in split(firsts, rows))
+    places, values, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return values_of(values, offsets_of(lengths), np.argsort(places))

@@ -7,9 +7,9 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from ncs.storage.snapshot import (
     STATISTICS,
     TOMBSTONES,
     Description,
+    Hold,
     StoredFile,
     checksum,
     read_description,
@@ -118,29 +119,19 @@ class IndexWriter:
             files,
         )
         replace_file(self.folder / SNAPSHOT, description.to_json())
-        self.previous, self._entries = description, {**self._entries, **files}
+        self.previous = description
         collect_garbage(self.folder)
         return description
 
     def _sync_new_files(self, paths: Sequence[Path]) -> dict[str, StoredFile]:
-        """Entries of all files in these folders; new files are synced."""
-        files: dict[str, StoredFile] = {}
-        new, folders = [], {self.folder}
-        for path in paths:
-            folders.add(path.parent)
-            for each in [path] if path.is_file() else sorted(path.rglob("*")):
-                name = each.relative_to(self.folder).as_posix()
-                if each.is_dir():
-                    folders.add(each)
-                elif name in self._entries:
-                    files[name] = self._entries[name]
-                else:
-                    files[name] = checksum(each)
-                    new.append(each)
-                    folders.add(each.parent)
-        _sync_all(new)
-        _sync_all(sorted(folders))
-        return files
+        """Entries of all files in these folders; new files are synced, and all folders."""
+        every = (each for path in paths for each in ([path] if path.is_file() else sorted(path.rglob("*"))))
+        names = [each.relative_to(self.folder).as_posix() for each in every if not each.is_dir()]
+        new = {name: checksum(self.folder / name) for name in names if name not in self._entries}
+        _sync_all(self.folder / name for name in new)
+        _sync_all({self.folder / parent for name in names for parent in PurePosixPath(name).parents})
+        self._entries.update(new)
+        return {name: self._entries[name] for name in names}
 
 
 @contextmanager
@@ -152,27 +143,19 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
     """
     _refuse_foreign(folder)
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
+    with ExitStack() as stack:
+        stack.callback(_remove_empty, new_folders)
         with _unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with _write_lock(folder):
-            try:
-                with _unwritable(folder):
-                    collect_garbage(folder)
-                    _check_space(folder, needed_bytes)
-                    if not (folder / IGNORE).exists():
-                        (folder / IGNORE).write_text(IGNORED, encoding="utf-8")
-                    writer = IndexWriter(folder)
-                with disk_errors(folder):
-                    yield writer
-            finally:
-                with suppress(OSError):
-                    collect_garbage(folder)
-                    _undo_first_build(folder)
-    finally:
-        for path in new_folders:
-            with suppress(OSError):
-                path.rmdir()
+            stack.enter_context(_write_lock(folder))
+            stack.callback(_clean_up, folder)
+            collect_garbage(folder)
+            _check_space(folder, needed_bytes)
+            if not (folder / IGNORE).exists():
+                (folder / IGNORE).write_text(IGNORED, encoding="utf-8")
+            writer = IndexWriter(folder)
+        with _disk_errors(folder):
+            yield writer
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -209,22 +192,8 @@ def _remove_unless_open(path: Path) -> None:
     if path.is_file():
         path.unlink(missing_ok=True)
         return
-    if os.name == "nt":  # Windows keeps open files by itself
+    with suppress(BlockingIOError), closing(Hold(path, exclusive=True)):
         shutil.rmtree(path, ignore_errors=True)
-        return
-    import fcntl
-
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        except OSError:  # a file system without locks has no holds either
-            pass
-        shutil.rmtree(path, ignore_errors=True)
-    finally:
-        os.close(descriptor)
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -256,33 +225,32 @@ def _refuse_foreign(folder: Path) -> None:
         raise BadInput(f"{folder} is not empty and not an index; choose another folder with -i")
 
 
-@contextmanager
-def _write_lock(folder: Path) -> Iterator[None]:
-    """Hold the write lock; the system releases it when the process dies."""
+def _write_lock(folder: Path) -> AbstractContextManager[object]:
+    """Take the write lock, which is released on exit; the system does it when the process dies."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / LOCK)
-    with _unwritable(folder):
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            raise IndexBusy(
-                f"another build is writing to {folder}; wait for it or choose another folder with -i"
-            ) from None
     try:
-        yield
-    finally:
-        lock.release()
+        return FileLock(folder / LOCK).acquire(blocking=False)
+    except Timeout:
+        raise IndexBusy(f"another build is writing to {folder}; wait for it or choose another folder with -i") from None
 
 
-def _undo_first_build(folder: Path) -> None:
-    """After a failed first build, remove what it created, the lock last."""
-    if (folder / SNAPSHOT).exists():
-        return
-    ignore = folder / IGNORE
-    if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
-        ignore.unlink()
-    (folder / LOCK).unlink(missing_ok=True)
+def _clean_up(folder: Path) -> None:
+    """Delete what is left; after a failed first build also what every index has, the lock last."""
+    with suppress(OSError):
+        collect_garbage(folder)
+        if (folder / SNAPSHOT).exists():
+            return
+        ignore = folder / IGNORE
+        if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
+            ignore.unlink()
+        (folder / LOCK).unlink(missing_ok=True)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _link(source: str, target: str) -> None:
@@ -298,11 +266,13 @@ def _unwritable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(folder, error) from error
+        if error.errno in FULL:
+            raise _disk_full(folder) from error
+        raise NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i") from error
 
 
 @contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
+def _disk_errors(folder: Path) -> Iterator[None]:
     """Turn disk-full errors into one readable error; other errors pass.
 
     numpy and faiss report a failed write without an error number; then the free space decides.
@@ -312,15 +282,12 @@ def disk_errors(folder: Path) -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         number = error.errno if isinstance(error, OSError) else None
         if number in FULL or (number is None and shutil.disk_usage(folder).free < NO_SPACE_LEFT):
-            raise cannot_write(folder, OSError(errno.ENOSPC, "")) from error
+            raise _disk_full(folder) from error
         raise
 
 
-def cannot_write(folder: Path, error: OSError) -> NcsError:
-    """The error for a full disk, with its remedy."""
-    if error.errno in FULL:
-        return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
-    return NcsError(f"cannot write to {folder}: {error.strerror or error}; choose another folder with -i")
+def _disk_full(folder: Path) -> NcsError:
+    return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
 
 
 def _sync(path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncs.errors import IndexDamaged
+from ncs.errors import reading
 from ncs.storage.duplicates import Duplicates, NearDuplicates
 from ncs.storage.file_roles import FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
@@ -38,10 +38,8 @@ class DocumentFacts:
     def open(cls, snapshot: Snapshot) -> DocumentFacts:
         """Raises IndexDamaged where files are missing, truncated or do not fit each other."""
         path = snapshot.statistics / FILE
-        try:
+        with reading(path):
             languages = tuple(map(str, json.loads(path.read_bytes())))
-        except (OSError, ValueError, TypeError) as error:
-            raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
         words = Words(snapshot)
         duplicates = Duplicates(snapshot, words)
         return cls(Uses(snapshot), Definitions(snapshot), FileRoles(snapshot), duplicates, words, languages)

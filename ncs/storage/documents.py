@@ -19,7 +19,7 @@ import numpy as np
 
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import split
-from ncs.storage.filters import Matcher, matcher
+from ncs.storage.filters import matcher
 from ncs.types import Document, Field, Location, Tokens
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
 
 T = TypeVar("T")
 Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
@@ -178,12 +176,8 @@ class DocumentTable:
             languages, kinds = (
                 Counter(labels[label] for label in self.column(name)[live].tolist()) for name in ("language", "kind")
             )
-        by_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
-        return {
-            "documents": int(live.sum()),
-            "copies": len(live_copies),
-            **{name: dict(sorted(counts.items())) for name, counts in by_label.items()},
-        }
+        of_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
+        return {"documents": int(live.sum()), "copies": len(live_copies), **of_label}
 
     def with_labels(self, column: str, labels: Collection[str]) -> Mask:
         """Mask of the rows whose "language" or "kind" is one of the labels, bool [n]."""
@@ -205,17 +199,15 @@ class DocumentTable:
             if label is not None:
                 mask &= self.with_labels(column, [label.lower()])
         if repository is not None or path is not None:
-            mask &= self._in_files(cache(matcher(repository)), matcher(path), dead_files)
+            in_repository, in_path = cache(matcher(repository)), matcher(path)
+            with self._reading():
+                files, places = self.files()
+                matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
+                matching[dead_files] = False
+                in_files = matching[files]
+                in_files[self.column("copy_row")[matching[self.column("copy_file")]]] = True
+                mask &= in_files
         return mask
-
-    def _in_files(self, in_repository: Matcher, in_path: Matcher, dead_files: NDArray[np.int64]) -> Mask:
-        with self._reading():
-            files, places = self.files()
-            matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
-            matching[dead_files] = False
-            mask: Mask = matching[files]
-            mask[self.column("copy_row")[matching[self.column("copy_file")]]] = True
-            return mask
 
     def _select(self, query: str, rows: Sequence[int]) -> list[Any]:
         """What a query says of each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
@@ -267,11 +259,6 @@ class Documents:
         for table in self.tables:
             table.close()
 
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Live documents per repository, language and kind, and the number of copies."""
-        return self._snapshot.description.counts
-
     def document(self, row: int) -> Document:
         """One document."""
         return self.documents([row])[0]
@@ -308,15 +295,11 @@ class Documents:
         return files if live is None else np.where(live, files, np.int32(-1)), places
 
     def row_of(self, id: str) -> int | None:
-        """The row of a document; None for an unknown id."""
-        return next(iter(self.rows_of(id)), None)
-
-    def rows_of(self, id: str) -> list[int]:
-        """The rows of the documents with an id."""
+        """The first row of a document; None for an unknown id."""
         live = self._snapshot.live
         pairs = zip(self._snapshot.segments, self.tables, strict=True)
-        rows = [segment.first + row for segment, table in pairs for row in table.rows_of(id)]
-        return rows if live is None else [row for row in rows if live[row]]
+        rows = (segment.first + row for segment, table in pairs for row in table.rows_of(id))
+        return next((row for row in rows if live is None or live[row]), None)
 
     def mask(
         self,

@@ -84,12 +84,6 @@ class StoreWriter:
                 self._db.close()
                 raise
 
-    def __enter__(self) -> StoreWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def __len__(self) -> int:
         """The number of documents so far."""
         return len(self._columns["file"])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.arrays import distinct, gather, load_array, split
+from ncs.storage.arrays import distinct, gather, load_array, split, starts_of_runs
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordReader, Words, WordTable
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
@@ -72,13 +71,11 @@ class NearDuplicates:
         return cls.clustered(np.full(documents, ALONE, np.int32))
 
     @classmethod
-    def of(cls, words: WordTable, kinds: NDArray[np.bool_] | None = None) -> NearDuplicates:
+    def of(cls, words: WordTable, kinds: NDArray[np.bool_]) -> NearDuplicates:
         """Group documents by their words; rows of different kinds are never together."""
         clusters = np.full(len(words), ALONE, np.int32)
         word_hashes = _hash_words(words.vocabulary)
-        names = _names(words, word_hashes)
-        if kinds is not None:
-            names = mixed(names ^ kinds.astype(np.uint64))
+        names = mixed(_names(words, word_hashes) ^ kinds.astype(np.uint64))
         rows = _comparable(words, names)
         pairs = _candidates(words, word_hashes, rows, names[rows])
         pairs = pairs[similarities(words, pairs) >= ALIKE]
@@ -229,7 +226,7 @@ def _elements(ids: Ids, sizes: Rows) -> Hashes:
     was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
     owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
     keys = np.sort((owners << np.uint64(32)) | ids.astype(np.uint64))
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
+    starts = starts_of_runs(keys)
     nth = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
     nth = np.minimum(nth, 4095).astype(np.uint64)
     elements: Hashes = (
@@ -255,7 +252,7 @@ def _candidates(words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes
     for keys in bands:
         order = np.argsort(keys, kind="stable")
         same = keys[order[1:]] == keys[order[:-1]]
-        starts = np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]
+        starts = starts_of_runs(keys[order])
         first = np.repeat(order[starts], np.diff(np.append(starts, len(order))))
         before = np.concatenate([order[:-1][same], first[1:][same]])
         pairs = distinct(np.concatenate([pairs, (before << 32) | np.tile(order[1:][same], 2)]))

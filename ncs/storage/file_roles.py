@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import reading
 from ncs.storage.arrays import ArrayTable, gather, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
 OUTLINES = frozenset({"class", "module", "block"})
@@ -78,8 +77,8 @@ _WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
 def title(path: str) -> list[str]:
     """The stems of a file's name, or of its folder's for names such as `__init__`.
 
-    >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py")
-    (['cooki', 'jar'], ['session'])
+    >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py"), title("lib/router/index.js")
+    (['cooki', 'jar'], ['session'], ['router'])
     """
     at = PurePosixPath(path)
     name = at.name.partition(".")[0] or at.name
@@ -111,12 +110,7 @@ class FileRoleTable(ArrayTable):
     """[n_files + 1], into title_ids."""
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.repository) == len(self.role) == len(self.named) == len(self.title_offsets) - 1
-
-    def role_of(self, rows: Rows) -> NDArray[np.int8]:
-        """The role of each row's file."""
-        return self.role[self.file[rows]]
 
     def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
         """The match of the name of each row's file with the query's stems, 0 to 1, [len(rows)].
@@ -208,7 +202,12 @@ class FileRoles:
 
     def roles_of(self, rows: Rows) -> NDArray[np.int8]:
         """The role of each row's file."""
-        return gather(self._firsts, rows, lambda number, local: self._tables[number].role_of(local))
+
+        def read(number: int, local: Rows) -> NDArray[np.int8]:
+            table = self._tables[number]
+            return table.role[table.file[local]]
+
+        return gather(self._firsts, rows, read)
 
     def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row is a class or the top level of a file."""
@@ -224,7 +223,5 @@ class FileRoles:
 
 
 def _repositories(folder: Path) -> list[str]:
-    try:
+    with reading(folder):
         return list(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
-    except (OSError, ValueError, TypeError) as error:
-        raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
 from ncs.storage.arrays import ArrayTable, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from ncs.sources import SourceFile
 
-FOLDER = "files"
+FILES = "files"
+"""Folder of a segment."""
 DIGEST_BYTES = 16
 READ, BROKEN, FAILED = 0, 1, 2
 
@@ -40,76 +40,21 @@ class FileEntry(NamedTuple):
     def of(cls, file: SourceFile) -> FileEntry:
         """The entry of a file that was read."""
         place, stamp = file.origin or ("", "")
-        return cls(file.repository, file.path, place, stamp, digest_of(file.data), len(file.data))
-
-
-def digest_of(data: bytes) -> bytes:
-    """The digest of a file's content."""
-    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+        digest = blake2b(file.data, digest_size=DIGEST_BYTES).digest()
+        return cls(file.repository, file.path, place, stamp, digest, len(file.data))
 
 
 @dataclass(frozen=True, slots=True)
-class FileTable:
-    """The files of an index in the order they were read.
+class FileTable(ArrayTable):
+    """The files of a segment in the order they were read; on disk in `<segment>/files/`.
 
-    rows, copies: int64 [n + 1]; file i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1]
-    of documents in earlier files. On disk in `<segment>/files/`.
+    File i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1] of documents in earlier files.
     """
 
-    entries: Sequence[FileEntry]
-    rows: NDArray[np.int64]
-    copies: NDArray[np.int64]
-    began: int = 0
-    """When reading began, in nanoseconds since 1970: a stamp from just before it may hide a later change."""
-
-    def __len__(self) -> int:
-        """The number of files."""
-        return len(self.entries)
-
-    def save(self, folder: Path) -> None:
-        """Write `<folder>/files/`."""
-        texts: dict[str, int] = {}
-        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in self.entries for text in entry[:4]]
-        vocabulary, ids = Vocabulary.numbered(texts)
-        repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
-        FileColumns(
-            vocabulary,
-            repository,
-            path,
-            place,
-            stamp,
-            np.frombuffer(b"".join(entry.digest for entry in self.entries), np.uint8).reshape(-1, DIGEST_BYTES),
-            np.array([entry.bytes for entry in self.entries], np.int64),
-            np.array([entry.state for entry in self.entries], np.uint8),
-            self.rows,
-            self.copies,
-            np.array([self.began], np.int64),
-        ).save(folder / FOLDER)
-
-    @staticmethod
-    def load(folder: Path) -> FileTable | None:
-        """Load from a segment; None if it was built from documents, not files. Raises IndexDamaged."""
-        folder = folder / FOLDER
-        if not folder.is_dir():
-            return None
-        columns = FileColumns.load(folder)
-        try:
-            texts = json.loads(f"[{','.join(columns.texts)}]")
-            names = [[texts[id] for id in column.tolist()] for column in columns.texts_of_files()]
-        except (ValueError, IndexError) as error:
-            raise IndexDamaged(f"cannot read {folder} ({error}); build the index again") from error
-        digests = (digest.tobytes() for digest in columns.digest)
-        entries = map(FileEntry, *names, digests, columns.bytes.tolist(), columns.state.tolist())
-        return FileTable(list(entries), np.asarray(columns.rows), np.asarray(columns.copies), int(columns.began[0]))
-
-
-@dataclass(frozen=True, slots=True)
-class FileColumns(ArrayTable):
-    """A FileTable as arrays over n files. texts: JSON strings, since a path may contain a line break."""
-
     texts: Vocabulary
+    """JSON strings, since a path may contain a line break."""
     repository: NDArray[np.int32]
-    """Of each file the id of its text, as in the next three."""
+    """[n_files]: the id of a text, as in the next three."""
     path: NDArray[np.int32]
     place: NDArray[np.int32]
     stamp: NDArray[np.int32]
@@ -117,17 +62,30 @@ class FileColumns(ArrayTable):
     bytes: NDArray[np.int64]
     state: NDArray[np.uint8]
     rows: NDArray[np.int64]
+    """[n_files + 1], as the next."""
     copies: NDArray[np.int64]
     began: NDArray[np.int64]
-
-    def texts_of_files(self) -> tuple[NDArray[np.int32], ...]:
-        """The columns of text ids."""
-        return self.repository, self.path, self.place, self.stamp
+    """[1]: when reading began, in nanoseconds since 1970; a stamp from just before it may hide a later change."""
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
-        columns: tuple[NDArray[Any], ...] = (*self.texts_of_files(), self.digest, self.bytes, self.state)
+        columns: tuple[NDArray[Any], ...] = (*self._names(), self.digest, self.bytes, self.state)
         return {len(self.rows), len(self.copies)} == {len(column) + 1 for column in columns} and len(self.began) == 1
+
+    @classmethod
+    def of_segment(cls, segment: Path) -> FileTable:
+        """The files of a segment, none if it was built from documents; raises IndexDamaged."""
+        folder = segment / FILES
+        return cls.load(folder) if folder.is_dir() else FileTableBuilder().finish()
+
+    def entries(self) -> list[FileEntry]:
+        """All files; raises ValueError or IndexError for damaged texts."""
+        texts = json.loads(f"[{','.join(self.texts)}]")
+        names = [[texts[id] for id in column.tolist()] for column in self._names()]
+        digests = (digest.tobytes() for digest in self.digest)
+        return list(map(FileEntry, *names, digests, self.bytes.tolist(), self.state.tolist()))
+
+    def _names(self) -> tuple[NDArray[np.int32], ...]:
+        return self.repository, self.path, self.place, self.stamp
 
 
 class FileTableBuilder:
@@ -147,5 +105,21 @@ class FileTableBuilder:
 
     def finish(self, began: int = 0) -> FileTable:
         """The table; began: when reading began, in nanoseconds since 1970."""
+        texts: dict[str, int] = {}
+        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in self._entries for text in entry[:4]]
+        vocabulary, ids = Vocabulary.numbered(texts)
+        repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
         rows, copies = np.concatenate([np.zeros((2, 0), np.int64), *self._counts], axis=1)
-        return FileTable(self._entries, offsets_of(rows), offsets_of(copies), began)
+        return FileTable(
+            vocabulary,
+            repository,
+            path,
+            place,
+            stamp,
+            np.frombuffer(b"".join(entry.digest for entry in self._entries), np.uint8).reshape(-1, DIGEST_BYTES),
+            np.array([entry.bytes for entry in self._entries], np.int64),
+            np.array([entry.state for entry in self._entries], np.uint8),
+            offsets_of(rows),
+            offsets_of(copies),
+            np.array([began], np.int64),
+        )

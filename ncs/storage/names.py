@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import BatchWords
-    from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Mask, Rows
 
 USES, DEFINITIONS = "uses", "definitions"
 """Folders of a segment."""
@@ -63,7 +61,6 @@ class NameUses(ArrayTable):
         return len(self.offsets) - 1
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.documents) == len(self.names) and len(self.ids) == self.offsets[-1]
 
     def of(self, rows: Rows) -> tuple[NDArray[np.int32], Rows]:
@@ -195,13 +192,12 @@ class DefinitionTable(ArrayTable):
         return cls(names, np.array(rows, np.int32)[order], offsets, *marks)
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.offsets) == len(self.names) + 1 and len(self.rows) == self.offsets[-1]
 
-    def of_names(self, ids: range) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-        """The definitions of names that stand side by side: rows, spellings, scopes."""
-        here = slice(int(self.offsets[ids.start]), int(self.offsets[ids.stop]))
-        return self.rows[here].astype(np.int64), self.spelled[here], self.scopes[here]
+    def of_names(self, ids: range) -> Rows:
+        """The definitions of names that stand side by side, [3, n]: rows, spellings, scopes."""
+        here = slice(self.offsets[ids.start], self.offsets[ids.stop])
+        return np.stack([self.rows[here], self.spelled[here], self.scopes[here]]).astype(np.int64)
 
 
 class Definitions:
@@ -214,7 +210,12 @@ class Definitions:
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
         qualified as in the query. Prefixes are looked at only where there is no definition."""
-        rows, spellings, scopes, whole = self._definitions(folded(symbol.name))
+        key = folded(symbol.name)
+        ids = [table.names.id(key) for table in self._tables]
+        rows, spellings, scopes = self._live([range(0) if id is None else range(id, id + 1) for id in ids])
+        whole = len(rows) > 0 or len(key) <= SHORT
+        if not whole:
+            rows, spellings, scopes = self._live([table.names.starting(key) for table in self._tables])
         spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
         weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
@@ -226,25 +227,14 @@ class Definitions:
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]
 
-    def _definitions(self, key: str) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], bool]:
-        """The first MOST definitions of a folded name, or where there is none of names that begin so: rows, spellings,
-        scopes; and whether it is the whole name."""
-        ids = [table.names.id(key) for table in self._tables]
-        rows, spellings, scopes = self._live([range(0) if id is None else range(id, id + 1) for id in ids])
-        if len(rows) or len(key) <= SHORT:
-            return rows, spellings, scopes, True
-        return *self._live([table.names.starting(key) for table in self._tables]), False
-
-    def _live(self, ids: Sequence[range]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-        """The first MOST definitions of names, given segment by segment, without tombstones."""
+    def _live(self, ids: Sequence[range]) -> Rows:
+        """The first MOST definitions of names, given segment by segment, without tombstones; as `of_names`."""
         parts = []
         for table, first, own in zip(self._tables, self._snapshot.firsts, ids, strict=True):
-            rows, spellings, scopes = table.of_names(own)
-            parts.append((rows + first, spellings, scopes))
-        rows, spellings, scopes = (np.concatenate(each) for each in zip(*parts, strict=True))
-        live = self._snapshot.live
-        here = slice(MOST) if live is None else np.flatnonzero(live[rows])[:MOST]
-        return rows[here], spellings[here], scopes[here]
+            parts.append(table.of_names(own))
+            parts[-1][0] += first
+        found, live = np.concatenate(parts, axis=1), self._snapshot.live
+        return (found if live is None else found[:, live[found[0]]])[:, :MOST]
 
 
 _NAMELESS = frozenset({"initializer", "block"})

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+    from ncs.types import Mask, Rows, Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,6 @@ class TermStatistics(ArrayTable):
         return float(self.corpus[1])
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.df) == len(self.in_code) == len(self.stems) and self.corpus.shape == (2,)
 
 
@@ -83,7 +79,6 @@ class PostingTable(ArrayTable):
         return len(self.lengths)
 
     def fits(self) -> bool:
-        """Whether the arrays fit each other."""
         return len(self.offsets) == len(self.stems) + 1 and len(self.rows) == len(self.impacts) == self.offsets[-1]
 
     def posting(self, stem: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -131,6 +126,10 @@ class Postings:
     def terms(self, words: Sequence[str]) -> list[Term]:
         """The terms of the words, in order, with repetitions."""
         return [Term(word, stem, self.df(stem)) for word, stem in zip(words, stem_all(words), strict=True)]
+
+    def documents_with(self, word: str) -> int:
+        """The document frequency of a word's stem."""
+        return self.df(*stem_all([word]))
 
     def df(self, stem: str) -> int:
         """The document frequency of a stem: from the statistics, or from the segments for a new stem."""

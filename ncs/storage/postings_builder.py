@@ -19,7 +19,7 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.storage.arrays import offsets_of, ranges
+from ncs.storage.arrays import offsets_of, ranges, starts_of_runs
 from ncs.storage.postings import Postings, PostingTable, TermStatistics
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
@@ -137,7 +137,7 @@ def _count(
         lengths += weights[field] * counts
     key = np.sort(np.concatenate(keys))
     pair, field_number = np.divmod(key, width)
-    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    first = starts_of_runs(pair)
     if not len(first):
         return pair, pair, np.zeros(0), np.zeros(0, np.bool_), lengths
     tf = np.add.reduceat(np.array([weights[field] for field in fields], np.float64)[field_number], first)

@@ -30,7 +30,6 @@ SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
 NAME = re.compile(r"[0-9]{6,18}")
 QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
-ATTEMPTS = 3
 PENDING = "pending"
 """Key of `counts`: what is still missing from an index committed before its build was complete."""
 
@@ -206,22 +205,22 @@ class Snapshot:
 
 
 class Hold:
-    """A shared lock on a folder of an index, which keeps garbage collection from removing it.
+    """A lock on a folder of an index: shared by its readers, exclusive to garbage collection, which removes it.
 
     It writes nothing, works on read-only media, and ends with the process; without effect where locks are unsupported.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Raises OSError if the folder is being removed or gone."""
+    def __init__(self, folder: Path, *, exclusive: bool = False) -> None:
+        """Raises OSError if the folder is gone, BlockingIOError if another lock forbids this one."""
         self._descriptor = -1
-        if os.name == "nt":
+        if os.name == "nt":  # Windows keeps open files by itself
             folder.stat()
             return
         import fcntl
 
         self._descriptor = os.open(folder, os.O_RDONLY)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
             raise
@@ -244,7 +243,7 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
     Checks the size of every file and the checksums of small ones, with `verify` of all.
     Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
     """
-    for attempt in range(ATTEMPTS):
+    while True:
         description = read_description(folder)
         with ExitStack() as stack:
             try:
@@ -253,9 +252,8 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
                 stack.pop_all()  # the snapshot stays open
                 return loaded
             except (OSError, ValueError, RuntimeError, NcsError):
-                if attempt == ATTEMPTS - 1 or read_description(folder).number == description.number:
+                if read_description(folder).number == description.number:
                     raise
-    raise AssertionError("unreachable")
 
 
 def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:

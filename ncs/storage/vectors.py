@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, check_k
+from ncs.errors import BadInput, IndexDamaged, check_k, reading
 from ncs.storage.arrays import gather, load_array, offsets_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask, Matrix
+    from ncs.types import Mask, Matrix, Rows
 
-    Rows = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]
@@ -87,10 +86,8 @@ class VectorInfo:
 def read_info(folder: Path) -> VectorInfo:
     """Read `vectors.json` of a folder; raises IndexDamaged."""
     path = folder / INFO
-    try:
+    with reading(path):
         return VectorInfo(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); build the index again") from error
 
 
 class VectorIndex:
@@ -124,9 +121,9 @@ class VectorIndex:
         """
         if kind == "exact":
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
-            return cls(vectors, _zero_rows(vectors))
+            return cls(vectors, np.flatnonzero(~vectors.any(axis=1)))
         halves = _to_temporary_file(chunks, dim)
-        index = cls(halves, _zero_rows(halves))
+        index = cls(halves, np.flatnonzero(~halves.any(axis=1)))
         nonzero = index.nonzero_rows()
         if len(nonzero) < LEAST:
             return cls(halves.astype(np.float32), index._empty)
@@ -197,7 +194,8 @@ class VectorIndex:
             probed *= 4
 
     def save(self, folder: Path) -> None:
-        """Write into an existing folder."""
+        """Write into a folder, which is created."""
+        folder.mkdir(parents=True, exist_ok=True)
         info = asdict(self.info)
         if self._ivf_pq is not None:
             _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
@@ -247,8 +245,6 @@ class Vectors:
         """Search all segments, as VectorIndex.search does."""
         if self.live is not None:
             allowed = self.live if allowed is None else allowed & self.live
-        if len(self.parts) == 1:
-            return self.parts[0].search(queries, k, allowed=allowed)
         rows, scores = [], []
         for first, part in zip(self._firsts.tolist(), self.parts, strict=False):
             mask = None if allowed is None else allowed[first : first + len(part)]
@@ -276,7 +272,6 @@ class Vectors:
     def save(self, folder: Path) -> None:
         """Write the only segment's vectors into a folder, which is created."""
         (part,) = self.parts
-        folder.mkdir(parents=True, exist_ok=True)
         part.save(folder)
 
 
@@ -286,10 +281,6 @@ def _faiss() -> Any:
 
     faiss.omp_set_num_threads(1)
     return faiss
-
-
-def _zero_rows(vectors: NDArray[Any]) -> Rows:
-    return np.flatnonzero(~vectors.any(axis=1)) if len(vectors) else np.zeros(0, np.int64)
 
 
 def _to_temporary_file(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
+from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
 from ncs.types import FIELDS, Field
@@ -16,12 +18,9 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from typing import IO
 
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     BatchWords = tuple[Sequence[str], Ids, Ids]
     """Documents as `WordTableBuilder.add` takes them."""
 
@@ -101,9 +100,10 @@ class Words:
         self.vocabulary, self._ids = merge(first, others)
         self.stems = Stems(self.vocabulary)
 
-    def __len__(self) -> int:
-        """Rows, tombstones included."""
-        return len(self._snapshot)
+    @cached_property
+    def by_spelling(self) -> WordList:
+        """The vocabulary, for lookups of similar words."""
+        return WordList(sorted(self.vocabulary))
 
     def table(self) -> WordTable | None:
         """The table of an index of one segment without tombstones; None after updates."""
@@ -158,7 +158,10 @@ class WordTableBuilder:
         self._numbers = {}
         lengths = np.concatenate([np.zeros(0, np.int32), *self._lengths])
         offsets = offsets_of(lengths)
-        ids = self._array(IDS, np.int32, int(offsets[-1]))
+        if self._folder is None:
+            ids = np.zeros(offsets[-1], np.int32)
+        else:
+            ids = np.lib.format.open_memmap(self._folder / IDS, "w+", np.int32, (int(offsets[-1]),))
         self._ids.seek(0)
         for start in range(0, len(ids), CHUNK):
             ids[start : start + CHUNK] = renumber[np.frombuffer(self._ids.read(4 * CHUNK), np.int32)]
@@ -170,11 +173,6 @@ class WordTableBuilder:
         table = WordTable.load(self._folder)
         table.work_folder = self._folder
         return table
-
-    def _array(self, name: str, dtype: Any, size: int) -> NDArray[Any]:
-        if self._folder is None:
-            return np.zeros(size, dtype)
-        return np.lib.format.open_memmap(self._folder / name, "w+", dtype, (size,))
 
     def close(self) -> None:
         """Remove the temporary file."""

@@ -7,15 +7,10 @@ from functools import lru_cache
 
 
 class WordList(list[str]):
-    """All words of a vocabulary, by length and with a cache: for many lookups."""
+    """All words of a vocabulary, with a cache: for many lookups."""
 
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)
-        self._by_length: dict[int, tuple[list[int], list[str]]] = {}
-        for id, word in enumerate(self):
-            ids, same = self._by_length.setdefault(len(word), ([], []))
-            ids.append(id)
-            same.append(word)
         self.within = lru_cache(1_000)(self._within)  # a query needs the neighbors of a word several times
         """(Edits, id) of every word within so many edits of a word, in no order."""
 
@@ -23,12 +18,8 @@ class WordList(list[str]):
         from rapidfuzz import process
         from rapidfuzz.distance import OSA
 
-        neighbors = []
-        for length in range(len(word) - edits, len(word) + edits + 1):
-            ids, same = self._by_length.get(length, ([], []))
-            matches = process.extract(word, same, scorer=OSA.distance, score_cutoff=edits, limit=None)
-            neighbors += [(int(distance), ids[at]) for _, distance, at in matches]
-        return neighbors
+        matches = process.extract_iter(word, self, scorer=OSA.distance, score_cutoff=edits)
+        return [(int(distance), id) for _, distance, id in matches]
 
 
 def nearest_words(

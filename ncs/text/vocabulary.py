@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,16 +120,14 @@ class Vocabulary:
     def load(folder: Path) -> Vocabulary:
         """Memory-mapped; raises IndexDamaged where a file is missing or truncated, or the two disagree."""
         path = folder / "vocabulary.txt"
-        try:
+        with reading(f"the vocabulary in {folder}"):
             starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
             if path.stat().st_size != starts[-1]:
-                raise IndexDamaged(f"{path} does not fit vocabulary.npy; build the index again")
+                raise ValueError("vocabulary.txt does not fit vocabulary.npy")
             if not starts[-1]:
                 return Vocabulary(b"", starts)
             with path.open("rb") as file:
                 return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
-        except (OSError, ValueError, EOFError, IndexError) as error:
-            raise IndexDamaged(f"cannot read the vocabulary in {folder} ({error}); build the index again") from error
 
 
 class ExtendedVocabulary(Vocabulary):

@@ -23,7 +23,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import DEFAULTS, HybridRanker, Parts
+from ncs.search.hybrid import HybridRanker, Parts, Weights
 from tests import corpus
 
 pytestmark = pytest.mark.slow  # they search one index, which takes seconds to build
@@ -110,12 +110,6 @@ def test_the_same_index_gives_the_same_model_and_the_fewer_queries_have_no_answe
         assert load_model(index.snapshot.statistics).probabilities(typical) < built.probabilities(typical)
 
 
-def test_a_small_corpus_keeps_the_default_model(tmp_path: Path) -> None:
-    with Index.build(corpus.write(tmp_path / "src"), tmp_path / "index", workers=1) as built:
-        assert load_model(built.snapshot.statistics) == DEFAULT
-        assert built.search("hide keyboard")[0].confidence is not None
-
-
 def test_nonsense_and_other_domains_get_low_confidence_and_comments_themselves_high(index: Index) -> None:
     hits = [hit for text in NONSENSE for hit in index.search(text, 3)]
     assert all(cast(float, hit.confidence) < 0.05 for hit in hits)
@@ -183,11 +177,13 @@ def test_tuning_writes_one_file_that_reset_removes(folder: Path, feedback: Path)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_builds_keep_the_tuned_weights(tmp_path: Path) -> None:
+def test_a_build_of_a_small_corpus_has_the_default_model_and_the_tuned_weights(tmp_path: Path) -> None:
     root = corpus.write(tmp_path / "source")
-    for naming in (DEFAULTS.naming, 0.35):
+    for naming in (Weights().naming, 0.35):
         with Index.build(root, tmp_path / "index") as index:
             assert hybrid(index).weights.naming == naming
+            assert load_model(index.snapshot.statistics) == DEFAULT
+            assert index.search("hide keyboard")[0].confidence is not None
         (tmp_path / "index" / "tuned.json").write_text('{"weights": {"naming": 0.35}}')
 
 

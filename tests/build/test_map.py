@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from ncs.build import update as updating
 from ncs.build.map import SIDE, VECTORS, Map, make_map, project, sample
 from ncs.cli.main import app as cli
 from ncs.errors import BadInput, IndexDamaged
@@ -72,7 +73,9 @@ def test_a_document_that_is_no_point_stands_amid_the_five_most_like_it() -> None
     assert drawn.where(vectors, [50, 7]) == [tuple(expected), tuple(places[7].tolist())]
 
 
-def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_are_left(tmp_path: Path) -> None:
+def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repositories = corpus.write(tmp_path / "repos")
     folder = tmp_path / "index"
     with Index.build(repositories, folder) as index:
@@ -94,8 +97,17 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_ar
         assert loaded is not None
         left = dict(zip(index.documents.ids(loaded.rows.tolist()), loaded.places.tolist(), strict=True))
         assert left == {id: place for id, place in places.items() if "files.py" not in id}
-        (row,) = index.documents.rows_of("tools/files.py:1")
+        row = index.documents.row_of("tools/files.py:1")
+        assert row is not None
         assert len(loaded.where(Vectors.open(index.snapshot, VECTORS), [row])) == 1
+    drawn, end = make_map(folder), index.snapshot.segments[1].first
+    assert drawn.rows[-1] >= end
+    monkeypatch.setattr(updating, "MAX_SEGMENTS", 2)
+    (repositories / "tools" / "more.py").write_text("def write_file(path, text):\n    open(path).write(text)\n")
+    with Index.update(folder)[0] as index:  # it merges all segments but the first
+        loaded = Map.load(index.snapshot)
+        assert loaded is not None
+        assert loaded.rows.tolist() == [row for row in drawn.rows.tolist() if row < end]
         (index.snapshot.statistics / "map" / "places.npy").write_bytes(b"nothing")
         with pytest.raises(IndexDamaged, match="ncs map"):
             Map.load(index.snapshot)

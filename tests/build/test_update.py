@@ -9,7 +9,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import pytest
@@ -19,8 +21,8 @@ from ncs.build import file_cache, pipeline
 from ncs.build import update as updating
 from ncs.build.file_cache import FileCache
 from ncs.build.pipeline import PENDING_EMBEDDINGS
-from ncs.build.request import find_changes, request_of
-from ncs.config import BuildConfig, FastTextConfig
+from ncs.build.request import request_of
+from ncs.build.watch import watch
 from ncs.errors import BadInput, IndexNotFound, SourceError
 from ncs.index import Index
 from ncs.sources import Skipped
@@ -29,9 +31,9 @@ from ncs.storage.snapshot import PENDING, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
 from tests.command import ncs
+from tests.corpus import QUICK
 
 T = TypeVar("T")
-QUICK = BuildConfig(fasttext=FastTextConfig(dim=8, epochs=1, least_words=1, min_count=1))
 BELIEVED = -(10**18)
 """For RACY: stamps are believed however young they are."""
 VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
@@ -152,26 +154,6 @@ def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_w
     assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
 
 
-def test_a_compaction_equals_a_build_byte_for_byte(tmp_path: Path, root: Path) -> None:
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    (root / "app" / "new.py").write_text("def brand_new(x):\n    return fresh(x)\n")
-    Index.update(tmp_path / "idx", workers=1)[0].close()
-    Index.update(tmp_path / "idx", workers=1, compact=True, retrain=True)[0].close()
-    with Index.load(tmp_path / "idx") as compacted, Index.build(root, tmp_path / "fresh", config=QUICK) as built:
-        assert_same_files(compacted, built)
-
-
-def test_much_change_makes_one_segment_again(tmp_path: Path, root: Path) -> None:
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    rng = random.Random(3)
-    for number in range(200):
-        (root / "zoo" / f"more{number}.py").write_bytes(source(rng))
-    Index.update(tmp_path / "idx", workers=1)[0].close()
-    description = read_description(tmp_path / "idx")
-    assert len(description.segments) == 1
-    assert description.tombstones is None
-
-
 def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_and_old_readers(
     tmp_path: Path, root: Path
 ) -> None:
@@ -193,20 +175,20 @@ def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_an
             assert [hit.document.path for hit in updated.search("certain", path="new.py")] == ["lib/new.py"]
             assert updated.search("leave", path="late.py") == []
             assert updated.documents.row_of("src/app/late.py:1") is None
-        Index.update(folder, workers=1, compact=True)[0].close()
+        rng = random.Random(3)
+        for number in range(200):  # so much that the update compacts
+            (root / "zoo" / f"more{number}.py").write_bytes(source(rng))
+        Index.update(folder, workers=1)[0].close()
+        description = read_description(folder)
+        assert (len(description.segments), description.tombstones) == (1, None)
         assert reader.search("leave", 1)[0].document.name == "late_one"
         assert places(reader) == expected
 
 
-def many(folder: Path, **files: str) -> Path:
-    """These files beside thirty others, so that an update of a few does not compact."""
-    others = {f"z{number}.py": f"def thing_{number}(x):\n    return y{number}(x)\n" for number in range(30)}
-    return gitrepo.write(folder, {**{f"{name}.py": code for name, code in files.items()}, **others})
-
-
-def test_copies_take_over_with_their_own_comments_when_the_original_goes(tmp_path: Path) -> None:
-    body = "def shared_thing(x):\n    # {}\n    return go(x, 'far')\n"
-    root = many(tmp_path / "src", **{name: body.format(name * 3) for name in "abc"})
+def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that_is_left(tmp_path: Path) -> None:
+    code = "def shared_thing(path, mode):\n  # {}\n  with open_file(path, mode) as handle:\n    return handle.read()\n"
+    root = gitrepo.write(tmp_path / "src", {f"{name}.py": code.format(name * 3) for name in "abc"})
+    gitrepo.write(root, {f"z{n}.py": f"def thing_{n}(x):\n    return y{n}(x)\n" for n in range(30)})
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "a.py").unlink()
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
@@ -215,40 +197,45 @@ def test_copies_take_over_with_their_own_comments_when_the_original_goes(tmp_pat
         assert (document.path, [copy.path for copy in document.copies]) == ("b.py", ["c.py"])
         assert document.words["comments"] == ("bbb",)
     (root / "c.py").write_text("def another_thing(x):\n    return x\n")
+    (root / "d.py").write_text(code.format("ddd"))
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        (document,) = [hit.document for hit in index.search("shared_thing", 1)]
-        assert (document.path, document.copies) == ("b.py", ())
+        assert len(index.snapshot.segments) == 3
+        hit, *others = index.search("shared thing open file", 5)
+        assert (hit.document.path, hit.document.copies) == ("b.py", ())
+        assert "shared_thing" not in [hit.document.name for hit in others]
 
 
-def test_the_same_function_in_an_old_and_a_new_segment_is_one_hit(tmp_path: Path) -> None:
-    code = "def shared_thing(path, mode):\n    with open_file(path, mode) as handle:\n        return read_all(handle)\n"
-    root = many(tmp_path / "src", a=code)
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    (root / "b.py").write_text(code)
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        assert len(index.snapshot.segments) == 2
-        names = [hit.document.name for hit in index.search("shared thing open file", 5)]
-        assert names.count("shared_thing") == 1
-
-
-def test_an_index_without_code_is_updated_by_a_build(tmp_path: Path, root: Path) -> None:
-    config = BuildConfig(fasttext=QUICK.fasttext, store_code=False)
+@pytest.mark.parametrize("reason", ["no code is stored", "another version of the extractor"])
+def test_an_update_builds_anew_where_unchanged_files_cannot_be_reused(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    config = replace(QUICK, store_code=reason != "no code is stored")
     Index.build(root, tmp_path / "idx", config=config, workers=1).close()
+    if config.store_code:
+        for module in (file_cache, pipeline):
+            monkeypatch.setattr(module, "made_by", lambda: "a later version")
     (root / "app" / "late.py").write_text("def late_thing(x):\n    return certain(x)\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert len(index.snapshot.segments) == 1
         assert index.search("late thing", 1)[0].document.name == "late_thing"
+        assert (index.description.counts["sources"]["made_by"] == "a later version") == config.store_code
+        number = index.description.number
+    with Index.update(tmp_path / "idx", workers=1)[0] as index:
+        assert (index.description.number == number) == config.store_code
 
 
 def test_what_cannot_be_updated_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFound, match="ncs build"):
-        Index.update(tmp_path / "none")
     root = corpus.write(tmp_path / "src")
     with Index.build(root, tmp_path / "idx", config=QUICK) as index:
         documents = index.documents.documents(range(len(index)))
     Index.of(documents, tmp_path / "of", config=QUICK).close()
-    with pytest.raises(BadInput, match="does not name its source files"):
-        Index.update(tmp_path / "of")
+    ended = Event()
+    ended.set()
+    for update in (Index.update, partial(watch, say=print, stop=ended)):
+        with pytest.raises(IndexNotFound, match="ncs build"):
+            update(tmp_path / "none")
+        with pytest.raises(BadInput, match="does not name its source files"):
+            update(tmp_path / "of")
     shutil.rmtree(root)
     with pytest.raises(SourceError, match="there is no"):
         Index.update(tmp_path / "idx")
@@ -271,18 +258,6 @@ def test_files_with_the_same_stamp_are_not_read_and_an_update_that_finds_nothing
         assert not changes
         assert changes.unchanged == updated.description.counts["files"]
         assert updated.description.number == number
-
-
-def test_a_file_that_changed_within_the_grain_of_the_clock_is_seen(tmp_path: Path) -> None:
-    root = gitrepo.write(tmp_path / "src", {"a.py": "def early(x):\n    return go(x)\n"})
-    Index.build(root, tmp_path / "idx", config=QUICK).close()
-    times = (root / "a.py").stat()
-    (root / "a.py").write_text("def later(x):\n    return go(x)\n")
-    os.utime(root / "a.py", ns=(times.st_atime_ns, times.st_mtime_ns))
-    updated, changes = Index.update(tmp_path / "idx")
-    with updated:
-        assert changes.changed == ("src/a.py",)
-        assert [place.qualified_name for place in places(updated)] == ["later"]
 
 
 def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_path: Path) -> None:
@@ -360,21 +335,9 @@ def test_a_build_takes_unchanged_files_over_and_equals_a_fresh_one(
             assert len(list((tmp_path / "idx" / "segments").iterdir())) == 1
 
 
-def test_an_index_of_another_version_of_the_extractor_is_built_again_by_an_update(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equals_a_build_byte_for_byte(
+    tmp_path: Path, root: Path
 ) -> None:
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
-    for module in (file_cache, pipeline):
-        monkeypatch.setattr(module, "made_by", lambda: "a later version")
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        assert index.description.counts["sources"]["made_by"] == "a later version"
-        number = index.description.number
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
-        assert index.description.number == number
-
-
-@pytest.mark.slow
-def test_new_words_have_no_vector_until_word_vectors_are_learned_again(tmp_path: Path, root: Path) -> None:
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "app" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as updated:
@@ -382,8 +345,12 @@ def test_new_words_have_no_vector_until_word_vectors_are_learned_again(tmp_path:
     with Index.update(tmp_path / "idx", workers=1, compact=True)[0] as compacted:
         training = compacted.description.counts["training"]
         assert training["without_vector_now"] > training["without_vector"]
-    with Index.update(tmp_path / "idx", workers=1, retrain=True)[0] as retrained:
+    with (
+        Index.update(tmp_path / "idx", workers=1, retrain=True)[0] as retrained,
+        Index.build(root, tmp_path / "fresh", config=QUICK) as built,
+    ):
         assert retrained.neighbors("zugzwang")
+        assert_same_files(retrained, built)
 
 
 @pytest.mark.slow
@@ -429,13 +396,3 @@ def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finishe
         assert len(list((folder / "segments").iterdir())) == 1
         assert PENDING not in index.description.counts
         assert_same_files(index, fresh)
-
-
-def test_a_search_for_changes_that_runs_out_of_time_reports_no_file_as_removed(tmp_path: Path) -> None:
-    root = corpus.write(tmp_path / "repos")
-    with Index.build(root, tmp_path / ".ncs", config=QUICK) as index:
-        request = request_of(index.snapshot.description, index.folder)
-        next(root.rglob("*.java")).unlink()
-        assert len(find_changes(FileCache(index.snapshot), request).changes.removed) == 1
-        difference = find_changes(FileCache(index.snapshot), request, seconds=-1)
-        assert (difference.complete, difference.changes.removed) == (False, ())

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
 import subprocess
-import sys
-import termios
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -22,7 +16,7 @@ from rich.cells import cell_len
 from ncs.index import Index
 from tests import corpus
 from tests.command import invoke
-from tests.waiting import LONG
+from tests.terminal import Terminal
 
 HIDE = "repos/app/src/Keyboards.java:11:24:    public static void hideSoftKeyboard(Activity activity) {"
 LONG_FUNCTION = "def press_many_keys(keyboard, soft):\n" + "\n".join(f"    press_{i}(keyboard)" for i in range(40))
@@ -148,32 +142,16 @@ def test_controls_in_code_are_shown_and_not_obeyed(query: Query, form: str) -> N
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", output)
 
 
-def in_terminal(arguments: list[str], cwd: Path, columns: int, **environment: str) -> str:
+def in_terminal(*arguments: str, cwd: Path, columns: int = 80, **environment: str) -> str:
     """The output of `ncs` in a terminal of this width."""
-    try:
-        ours, theirs = pty.openpty()
-    except OSError as error:  # a container without /dev/pts
-        pytest.skip(f"no terminal: {error}")
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    env = {**inherited, "TERM": "xterm-256color", **environment}
-    command = [sys.executable, "-m", "ncs.cli", *arguments]
-    output = b""
-    with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        try:
-            while part := os.read(ours, 65536):
-                output += part
-        except OSError:  # the other end is closed
-            pass
-        process.wait(timeout=LONG)
-    os.close(ours)
-    return output.decode().replace("\r\n", "\n")
+    terminal = Terminal(*arguments, cwd=cwd, columns=columns, **environment)
+    terminal.wait()
+    return terminal.written.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("columns", [80, 160])
 def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, columns: int) -> None:
-    output = in_terminal(["query", "hide soft keyboard", "-k", "2"], demo, columns)
+    output = in_terminal("query", "hide soft keyboard", "-k", "2", cwd=demo, columns=columns)
     marked = re.findall(r"\x1b\[[0-9;]*4(?:;[0-9;]*)?m([A-Za-z]+)", output)
     assert {"hide", "Soft", "Keyboard"} <= set(marked)  # words inside identifiers
     plain = ESCAPES.sub("", output)
@@ -186,7 +164,7 @@ def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, col
 
 def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) -> None:
     arguments = ["query", "how to hide the soft keyboard internationalization", "-k", "3", "--explain"]
-    output = in_terminal(arguments, demo, 50, NO_COLOR="1")
+    output = in_terminal(*arguments, cwd=demo, columns=50, NO_COLOR="1")
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?[349][0-7](?:;|m)", output)
     plain = ESCAPES.sub("", output)
     assert max(len(line) for line in plain.split("\n")) <= 50
@@ -195,5 +173,5 @@ def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) ->
 
 
 def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
-    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal(["info"], demo, 80))
-    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal(["words", "keyboard"], demo, 80))
+    assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal("info", cwd=demo))
+    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal("words", "keyboard", cwd=demo))

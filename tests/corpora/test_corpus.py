@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from corpora import CORPORA, data_folder, load_corpora, load_corpus
+from corpora import CORPORA, data_folder, load_corpora
 from corpora.corpus import Corpus, digest, read_beir, write_beir
-from corpora.jsonl import read_rows
+from corpora.jsonl import read_rows, write_rows
 from corpora.program import read_program
 from corpora.trec import read_qrels, read_run, write_qrels, write_run
 from ncs.errors import BadInput
 from ncs.types import Document, Query
-from tests.corpora.test_codesearchnet_functions import release, url
-from tests.corpora.test_coir import as_fetched
-from tests.corpora.test_repo_search import FILES, IDS, row, write
-from tests.gitrepo import repository
 
 METHOD = 'public void hideKeyboard(View v) {\n  manager.hideSoftInput(v);\n  log("hidden");\n}'
 
@@ -155,88 +150,22 @@ def test_what_is_no_program_becomes_one_text() -> None:
 # The data sets themselves, in the form they are given out
 
 
-def put(path: Path, rows: list[dict[str, str]]) -> None:
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-
-
-def cosqa(folder: Path) -> set[str]:
-    codes = [{"id": f"c{n}", "code": f"def f{n}():\n    pass"} for n in (1, 2)]
-    put(folder / "eval_cosqa_corpus.jsonl.gz", codes)
-    put(folder / "eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
-    return {"c1", "c2"}
-
-
-def nlp2api(folder: Path) -> set[str]:
+def nlp2api(folder: Path) -> None:
     codes = [METHOD, "int a = b();", METHOD]
     rows = [{"id": str(n), "query": f"how {n}", "code": code} for n, code in enumerate(codes)]
-    put(folder / "eval_java_nlp2api.jsonl.gz", rows)
-    return {"0", "1", "2"}
+    write_rows(folder / "eval_java_nlp2api.jsonl.gz", rows)
 
 
-def codesearchnet(folder: Path) -> set[str]:
-    release(folder)
-    return {url(1), url(2), url(4)}
-
-
-def coir(folder: Path) -> set[str]:
-    as_fetched(folder / "coir")
-    return {"d1", "d2"}
-
-
-def repo_search(folder: Path) -> set[str]:
-    repository(folder / "repositories/o+r", FILES)
-    write(folder, row("o/r", 0, "main", ["core.py"]))
-    return set(IDS)
-
-
-DATA: dict[str, Callable[[Path], set[str]]] = {
-    each.__name__: each for each in (cosqa, nlp2api, codesearchnet, coir, repo_search)
-}
-"""name -> puts a small data set into a folder; the ids of its documents."""
-
-
-@pytest.mark.parametrize("name", CORPORA)
-def test_every_corpus_judges_only_documents_it_has(tmp_path: Path, name: str) -> None:
-    expected = DATA[name](tmp_path)
-    (corpus,) = load_corpora(name, tmp_path)
-    ids = {document.id for document in corpus.documents()}
-    assert ids == expected
-    run = corpus.judged_run({query.id: dict.fromkeys(ids, 1.0) for query in corpus.queries})
-    assert all(grades.keys() <= run[query].keys() for query, grades in corpus.qrels.items())
-    assert corpus.name.startswith(name)
-    if name == "nlp2api":  # a copy of the gold program answers too
-        assert corpus.qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
-
-
-def test_the_release_of_cosqa_is_read_where_it_is_all_there_is(tmp_path: Path) -> None:
-    (tmp_path / "cosqa").mkdir()
-    (tmp_path / "cosqa/code_idx_map.txt").write_text(json.dumps({"def f():\n    pass": 0, "def g():\n    call()": 7}))
-    query = {"idx": "cosqa-train-3", "doc": "do g", "code": "def g():\n    call()", "retrieval_idx": 7}
-    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([query]))
-    corpus = load_corpus("cosqa", tmp_path)
-    assert corpus.queries == (Query("cosqa-train-3", "do g"),)
-    assert corpus.qrels == {"cosqa-train-3": {"cosqa-code-7": 1}}
-    assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-0", "f"), ("cosqa-code-7", "g")]
-    (tmp_path / "cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**query, "retrieval_idx": None}]))
-    with pytest.raises(BadInput, match=r"500\.json: query 1: 'retrieval_idx' is not a whole number"):
-        load_corpus("cosqa", tmp_path)
-
-
-def test_the_release_of_nlp2api_is_read_from_its_archive(tmp_path: Path) -> None:
-    (tmp_path / "nlp2api").mkdir()
-    path = tmp_path / "nlp2api/NLP2API.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("P-1/oracle-310.txt", "How do I hide?\r\nView Manager\r\nHow\u2019s that?\r\nList\r\n")
-        archive.writestr("P-1/oracle-310-code/1.java", METHOD.replace("\n", "\r\n"))
-        archive.writestr("P-1/oracle-310-code/2.java", 'f("\u2019");'.encode("cp1252"))
-    corpus = load_corpus("nlp2api", tmp_path)
-    assert corpus.queries == (Query("1", "How do I hide?"), Query("2", "How\u2019s that?"))
-    assert [document.code for document in corpus.documents()] == [METHOD, 'f("\u2019");']
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("P-1/oracle-310.txt", "How do I hide?\nView\n")
-    with pytest.raises(BadInput, match=r"lacks 'oracle-310-code/1\.java'"):
-        load_corpus("nlp2api", tmp_path)
+def test_cosqa_and_nlp2api_judge_the_answers_in_them_and_a_copy_of_a_gold_program_answers_too(tmp_path: Path) -> None:
+    codes = [{"id": f"c{n}", "code": f"def f{n}():\n    pass"} for n in (1, 2)]
+    write_rows(tmp_path / "eval_cosqa_corpus.jsonl.gz", codes)
+    write_rows(tmp_path / "eval_cosqa_dev.jsonl.gz", [{"id": "q1", "query": "do g", "gold": "c2"}])
+    nlp2api(tmp_path)
+    [cosqa], [java] = load_corpora("cosqa", tmp_path), load_corpora("nlp2api", tmp_path)
+    assert (cosqa.queries, cosqa.qrels) == ((Query("q1", "do g"),), {"q1": {"c2": 1}})
+    assert [{"id": each.id, "code": each.code} for each in cosqa.documents()] == codes
+    assert java.qrels == {"0": {"0": 1, "2": 1}, "1": {"1": 1}, "2": {"0": 1, "2": 1}}
+    assert [document.id for document in java.documents()] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("name", CORPORA)

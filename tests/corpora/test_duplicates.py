@@ -37,14 +37,6 @@ def test_identifiers_are_names_without_keywords_numbers_and_strings() -> None:
     assert identifiers(["a", "b"], "python") == identifiers(["b", "a"], "python")
 
 
-def test_thresholds_are_allamanis_s_on_sets_and_on_multisets() -> None:
-    ten, nine = Counter(range(10)), Counter(range(9))
-    assert alike(ten, nine)  # 9 / 10
-    assert not alike(ten, Counter(range(7)))  # 7 / 10 of the sets
-    assert alike(ten, Counter([*range(9), 20])) is (9 / 11 >= 0.8)
-    assert not alike(Counter({1: 5, 2: 1}), Counter({1: 1, 2: 1}))  # sets alike, multisets 2 / 6
-
-
 def test_a_function_is_an_exact_duplicate_a_near_one_or_kept() -> None:
     base = [*range(100, 130)]
     names = [base, base, [*base[:-1], 999], [*range(200, 230)], [1, 2, 3], [1, 2, 3], [1, 2, 4]]

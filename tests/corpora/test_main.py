@@ -6,18 +6,19 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from corpora import load_corpus
+from corpora import load_corpora
 from corpora.__main__ import main
 from corpora.catalog import FETCHED, read_catalog
 from corpora.coir import DATASETS
 from corpora.download import place
 from corpora.pairs import read_pairs
 from ncs.errors import BadInput
+from ncs.types import Query
 from tests.corpora.test_coir import CORPUS, QUERIES, parquet, qrels
 from tests.corpora.test_corpus import METHOD, nlp2api
 from tests.corpora.test_ncs287 import SHEET, published
@@ -26,7 +27,7 @@ from tests.corpora.test_stackoverflow import ROWS, dump
 from tests.webserver import Answer, Site
 
 
-def zipped(files: dict[str, str]) -> bytes:
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for path, text in files.items():
@@ -53,7 +54,7 @@ def test_a_wrong_line_of_a_catalog_is_reported_with_its_number(tmp_path: Path, l
 def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    functions = json.dumps({"def f():\n    pass": 3}).encode()
+    functions = json.dumps({"def f():\n    pass": 3, "def g():\n    call()": 7}).encode()
     sha256 = hashlib.sha256(functions).hexdigest()
     catalog = tmp_path / "list.txt"
     catalog.write_text(
@@ -66,22 +67,38 @@ def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
     out, err = capsys.readouterr()
     assert out == "1 arrived, 0 were there, 1 failed\n"
     assert err == f"not fetched: cosqa-retrieval-dev-500.json: {site.url}/dev: 404 Not Found\n"
-    site.put("/dev", json.dumps([{"idx": "q", "doc": "do f", "retrieval_idx": 3}]).encode())
+    query = {"idx": "q", "doc": "do f", "retrieval_idx": 3}
+    site.put("/dev", json.dumps([query]).encode())
     assert main([*command, "co*", "--again"]) == 0
     assert capsys.readouterr().out == "1 arrived, 1 were there, 0 failed\n"
-    assert load_corpus("cosqa", tmp_path / "data").qrels == {"q": {"cosqa-code-3": 1}}
+    [corpus] = load_corpora("cosqa", tmp_path / "data")
+    assert (corpus.queries, corpus.qrels) == ((Query("q", "do f"),), {"q": {"cosqa-code-3": 1}})
+    assert [(each.id, each.name) for each in corpus.documents()] == [("cosqa-code-3", "f"), ("cosqa-code-7", "g")]
     assert main([*command, "rust*"]) == 2
     assert capsys.readouterr().err == "corpora: no file of cosqa matches 'rust*'; choose another --only\n"
+    (tmp_path / "data/cosqa/cosqa-retrieval-dev-500.json").write_text(json.dumps([{**query, "retrieval_idx": None}]))
+    with pytest.raises(BadInput, match=r"500\.json: query 1: 'retrieval_idx' is not a whole number"):
+        load_corpora("cosqa", tmp_path / "data")
 
 
 def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path: Path) -> None:
-    files = {"P-1/oracle-310.txt": "How?\nApi\n", "P-1/oracle-310-code/1.java": METHOD, "P-1/lib/big.jar": "x" * 9999}
+    files: dict[str, str | bytes] = {
+        "P-1/oracle-310.txt": "How do I hide?\r\nView Manager\r\nHow\u2019s that?\r\nList\r\n",
+        "P-1/oracle-310-code/1.java": METHOD.replace("\n", "\r\n"),
+        "P-1/oracle-310-code/2.java": 'f("\u2019");'.encode("cp1252"),
+        "P-1/lib/big.jar": "x" * 9999,
+    }
     (tmp_path / "list.txt").write_text(f"nlp2api NLP2API.zip - - {site.put('/zip', zipped(files))}\n")
-    assert main(["fetch", "nlp2api", str(tmp_path), "--catalogue", str(tmp_path / "list.txt"), "-q"]) == 0
-    assert zipfile.ZipFile(tmp_path / "nlp2api/NLP2API.zip").namelist() == list(files)[:2]
-    assert [document.code for document in load_corpus("nlp2api", tmp_path).documents()] == [METHOD]
-    assert main(["fetch", "nlp2api", str(tmp_path), "--catalogue", str(tmp_path / "list.txt"), "-q"]) == 0
-    assert len(site.asked) == 1  # the reduced archive counts as there
+    command = ["fetch", "nlp2api", str(tmp_path), "--catalogue", str(tmp_path / "list.txt"), "-q"]
+    assert (main(command), main(command), len(site.asked)) == (0, 0, 1)  # the reduced archive counts as there
+    archive = tmp_path / "nlp2api/NLP2API.zip"
+    assert zipfile.ZipFile(archive).namelist() == list(files)[:3]
+    [corpus] = load_corpora("nlp2api", tmp_path)
+    assert corpus.queries == (Query("1", "How do I hide?"), Query("2", "How\u2019s that?"))
+    assert [document.code for document in corpus.documents()] == [METHOD, 'f("\u2019");']
+    archive.write_bytes(zipped({"P-1/oracle-310.txt": "How do I hide?\nView\n"}))
+    with pytest.raises(BadInput, match=r"lacks 'oracle-310-code/1\.java'"):
+        load_corpora("nlp2api", tmp_path)
 
 
 def serve_cosqa(site: Site, tmp_path: Path) -> None:
@@ -106,7 +123,7 @@ def test_coir_comes_from_the_hub_by_its_listing(site: Site, tmp_path: Path, caps
     command = ["fetch", "coir", str(tmp_path / "data"), "--hub", site.url, "--only", "cosqa", "-q"]
     assert main(command) == 0
     assert capsys.readouterr().out == "4 arrived, 0 were there, 0 failed\n"
-    assert load_corpus("coir", tmp_path / "data").qrels == {"q2": {"d2": 1}}
+    assert load_corpora("coir", tmp_path / "data")[0].qrels == {"q2": {"d2": 1}}
     site.put("/api/datasets/CoIR-Retrieval/cosqa-qrels/tree/main?recursive=true", b'{"error": "busy"}')
     assert main(command) == 2
     assert "does not list the files of CoIR-Retrieval/cosqa-qrels" in capsys.readouterr().err
@@ -118,7 +135,7 @@ def test_pinned_repositories_come_as_archives(site: Site, tmp_path: Path) -> Non
     write(tmp_path, row("o/r", 0, "0" * 40, ["core.py"]))
     site.put(f"/o/r/archive/{'0' * 40}.zip", zipped({f"r-{'0' * 40}/{path}": text for path, text in FILES.items()}))
     assert main(["fetch", "repo_search", str(tmp_path), "--github", f"{site.url}/", "-q"]) == 0
-    assert [document.id for document in load_corpus("repo_search", tmp_path).documents()] == IDS
+    assert [document.id for document in load_corpora("repo_search", tmp_path)[0].documents()] == IDS
 
 
 def test_listed_repositories_come_in_parallel_reduced_to_sources_and_only_once(
@@ -147,11 +164,17 @@ def test_listed_repositories_come_in_parallel_reduced_to_sources_and_only_once(
     assert [path for path, _ in site.asked[requests:]] == [f"/owner/page/archive/{'0' * 40}.zip"]
 
 
-def test_a_score_sheet_is_shown_as_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_sheet_gives_the_figures_counted_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sheet.csv").write_text(SHEET)
     assert main(["ncs287", "score-sheet", str(tmp_path / "sheet.csv"), "--out", str(tmp_path / "out.json")]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "NCS                  Answered@1/5/10 1/1/2        MRR 0.308"
-    assert json.loads((tmp_path / "out.json").read_text())["systems"]["UNIF_android"]["mrr"] == 0.375
+    values = json.loads((tmp_path / "out.json").read_text())
+    assert values["questions"] == 4
+    assert values["systems"] == {
+        "NCS": {"answered_1": 1, "answered_5": 1, "answered_10": 2, "mrr": (1 / 7 + 1 + 1 / 11) / 4},
+        "UNIF_android": {"answered_1": 1, "answered_5": 2, "answered_10": 2, "mrr": 0.375},
+    }
+    assert values["published"]["NCS"] == {"answered_1": 33, "answered_5": 74, "answered_10": 98, "mrr": 0.189}
 
 
 def test_a_dump_becomes_pairs_without_the_evaluation_questions(
@@ -172,7 +195,8 @@ def test_a_dump_becomes_pairs_without_the_evaluation_questions(
 def test_a_corpus_is_written_as_a_beir_folder(tmp_path: Path) -> None:
     nlp2api(tmp_path)
     assert main(["beir", "nlp2api", str(tmp_path / "out"), "--data", str(tmp_path)]) == 0
-    assert load_corpus(str(tmp_path / "out/nlp2api")).qrels == load_corpus("nlp2api", tmp_path).qrels
+    [corpus], [again] = load_corpora("nlp2api", tmp_path), load_corpora(str(tmp_path / "out"))
+    assert again.qrels == corpus.qrels
 
 
 @pytest.mark.parametrize(

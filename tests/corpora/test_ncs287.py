@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpora.download import RemoteFile
-from corpora.ncs287 import ScoreSheet, read_links, read_questions, read_score_sheet, recompute, write_score_sheet
+from corpora.ncs287 import ScoreSheet, read_links, read_questions, read_score_sheet, write_score_sheet
 from ncs.errors import BadInput
 
 SHEET = (
@@ -48,16 +48,6 @@ def test_a_sheet_is_read_and_written_back_byte_for_byte(tmp_path: Path) -> None:
     assert sheet == ScoreSheet(("100", "200", "100", "300"), ranks)
     write_score_sheet(sheet.posts, sheet.ranks, again)
     assert again.read_bytes() == path.read_bytes()
-
-
-def test_the_figures_of_a_sheet_are_those_counted_by_hand(tmp_path: Path) -> None:
-    (tmp_path / "sheet.csv").write_text(SHEET)
-    figures = recompute(tmp_path / "sheet.csv")
-    assert figures["questions"] == 4
-    mrr = (1 / 7 + 1 + 1 / 11) / 4
-    assert figures["systems"]["NCS"] == {"answered_1": 1, "answered_5": 1, "answered_10": 2, "mrr": mrr}
-    assert figures["systems"]["UNIF_android"] == {"answered_1": 1, "answered_5": 2, "answered_10": 2, "mrr": 0.375}
-    assert figures["published"]["NCS"] == {"answered_1": 33, "answered_5": 74, "answered_10": 98, "mrr": 0.189}
 
 
 @pytest.mark.parametrize(

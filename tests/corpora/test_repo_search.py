@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
 
 from corpora.corpus import write_beir
-from corpora.jsonl import read_rows
+from corpora.jsonl import read_rows, write_rows
 from corpora.repo_search import OWN_ROWS, ROWS, corpora, read
 from evaluation.measures import evaluate
 from ncs.errors import BadInput
@@ -32,8 +30,7 @@ def row(
 
 def write(data: Path, *rows: dict[str, object]) -> Path:
     data.mkdir(exist_ok=True)
-    with gzip.open(data / ROWS, "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+    write_rows(data / ROWS, rows)
     return data
 
 

@@ -13,9 +13,11 @@ from xml.sax.saxutils import quoteattr
 import py7zr
 import pytest
 
-from corpora.pairs import HeldOut, Pair, read_pairs, split_of, write_pairs
+from corpora.jsonl import write_rows
+from corpora.pairs import Pair, read_pairs, split_of, write_pairs
 from corpora.stackoverflow import Filters, is_training_code, is_wanted, read_dump, read_posts
 from ncs.errors import BadInput
+from ncs.types import Query
 
 HIDE = '<p>Try <code>hide()</code>:</p>\n<pre class="lang-java"><code>view.hide(a &lt; b);\n</code></pre>'
 
@@ -81,9 +83,8 @@ def test_a_7z_gives_the_same_rows_as_the_plain_file_and_may_be_left_early(tmp_pa
 def test_evaluation_questions_are_left_out_by_title_and_the_seed_decides_the_split_of_a_question(
     tmp_path: Path,
 ) -> None:
-    pairs = list(
-        read_dump(dump(tmp_path / "Posts.xml", ROWS), held_out=HeldOut([("9", "how to HIDE a view?!")]), seed=5)
-    )
+    held_out = [Query("9", "how to HIDE a view?!")]
+    pairs = list(read_dump(dump(tmp_path / "Posts.xml", ROWS), held_out=held_out, seed=5))
     assert {(pair.question_id, pair.split) for pair in pairs} == {("18", split_of("18", 5))}
     splits = [split_of(str(id)) for id in range(5_000)]
     counts = Counter(splits)
@@ -108,12 +109,9 @@ def test_tags_and_words_of_the_title_decide_about_a_question(title: str, tags: s
 @pytest.mark.parametrize(
     ("code", "learnable"),
     [
-        ("new Intent(this, Main.class);", True),
         ("if (a) { b = c; }", False),
-        ("@Override\npublic void onCreate(Bundle b) { }", False),
         ("super.onCreate(b);\nList<String> x = new ArrayList<String>();", True),
         ('<TextView\n android:id="@+id/a" />\nfindViewById(R.id.a);', False),
-        ('web.loadData("<b>x</b>", "text/html", null);', False),
     ],
 )
 def test_code_must_call_something_and_hold_no_xml(code: str, learnable: bool) -> None:
@@ -187,7 +185,6 @@ ROW = {"query": "q", "code": "c", "language": "java", "source": "s", "id": "1"}
     ],
 )
 def test_a_wrong_pair_is_reported_with_its_line(tmp_path: Path, rows: list[dict[str, object]], message: str) -> None:
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "pairs.jsonl", rows)
     with pytest.raises(BadInput, match=message):
-        list(read_pairs(path))
+        list(read_pairs(tmp_path / "pairs.jsonl"))

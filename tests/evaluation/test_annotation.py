@@ -13,9 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from corpora.codesearchnet.challenge import read_annotations
 from corpora.codesearchnet.challenge import read_queries as read_challenge_queries
@@ -33,7 +31,7 @@ from evaluation.annotation.judgments import (
     next_pair,
     qrels_of,
 )
-from evaluation.annotation.kappa import agreements, kappa
+from evaluation.annotation.kappa import agreements
 from evaluation.annotation.pool import Pair, Recipe, make_pool, read_queries, runs
 from evaluation.annotation.session import MAX_SHOWN, highlight
 from ncs.errors import BadInput
@@ -129,9 +127,6 @@ def test_the_order_is_random_repeats_and_differs_between_people_and_seeds() -> N
     assert all(sorted(each) == list(range(1, 9)) for each in orders)
     assert len({tuple(each) for each in [*orders, list(range(1, 9))]}) == 7
     assert order("ada", 0, []) == orders[0]
-    firsts = Counter(order(f"annotator {n}", 0, [])[0] for n in range(800))
-    assert set(firsts) == set(range(1, 9))
-    assert max(firsts.values()) < 150  # 100 each expected; 150 is over five standard deviations away
 
 
 def test_pairs_with_fewest_judgments_come_first_and_skipped_ones_last() -> None:
@@ -146,17 +141,6 @@ def test_grades_of_several_people_are_averaged_and_halves_go_up() -> None:
     assert qrels_of(PAIRS, answers) == {"1": {"d1": 2, "d2": 0}, "2": {"d3": 0}}
 
 
-def test_kappa_equals_scikit_learns() -> None:
-    rng = np.random.default_rng(0)
-    for size in (2, 5, 50, 891):
-        for _ in range(10):
-            ours = rng.integers(0, 4, size)
-            theirs = np.clip(ours + rng.integers(-1, 2, size), 0, 3)
-            if len({*ours, *theirs}) > 1:
-                expected = cohen_kappa_score(ours, theirs, labels=[0, 1, 2, 3], weights="quadratic")
-                assert kappa(ours.tolist(), theirs.tolist()) == pytest.approx(expected, abs=1e-12)
-
-
 def test_agreement_is_that_of_each_two_people_and_of_everybody() -> None:
     people = {"ada": {1: 0, 2: 3, 3: 2, 4: 1}, "bob": {1: 0, 2: 2, 3: 2}, "eve": {4: 1, 5: 3}}
     answers = [Answer(name, pair, grade) for name, grades in people.items() for pair, grade in grades.items()]
@@ -164,9 +148,7 @@ def test_agreement_is_that_of_each_two_people_and_of_everybody() -> None:
     assert [(line.names, line.pairs, line.same) for line in lines] == [
         ("ada and bob", 3, 2 / 3), ("ada and eve", 1, 1.0), ("everybody", 4, 0.75),
     ]  # fmt: skip
-    two = cohen_kappa_score([0, 3, 2], [0, 2, 2], labels=range(4), weights="quadratic")
-    both_orders = cohen_kappa_score([0, 3, 2, 1, 0, 2, 2, 1], [0, 2, 2, 1, 0, 3, 2, 1], weights="quadratic")
-    assert [line.kappa for line in lines] == [pytest.approx(two), None, pytest.approx(both_orders)]
+    assert [line.kappa for line in lines] == [pytest.approx(20 / 23), None, pytest.approx(55 / 63)]
     with pytest.raises(BadInput, match="needs a second annotator"):
         agreements(grades_of(answers[:4]))
 

@@ -10,7 +10,7 @@ import pytest
 from corpora.ncs287 import Question
 from evaluation import calibrate
 from evaluation.calibrate import at_lines, find_examples, rates
-from evaluation.stackoverflow import PAPER_THRESHOLD, STRICT_THRESHOLD, judge
+from evaluation.stackoverflow import PAPER_THRESHOLD, judge
 from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
@@ -23,21 +23,9 @@ WRONG = "int sum(int a, int b) { return a + b; }"
 KEYBOARD = "void keyboard() { hide(get()); }"
 
 
-def test_a_function_that_holds_the_answer_passes_and_another_does_not() -> None:
-    assert judge(ANSWER, WRONG, "java") < PAPER_THRESHOLD < STRICT_THRESHOLD < judge(ANSWER, RIGHT, "java")
-    assert judge(ANSWER, f"void f() {{ {ANSWER} }}", "java") > judge(ANSWER, RIGHT, "java")
-
-
-def test_the_share_is_counted_by_hand() -> None:
-    """Of the twelve features of a.f(1); a.f() shares a, f and a -> f, and of their steps those in #.## and #;"""
-    assert judge("a.f(1);", "a.f();", "java") == 7 / 12
-
-
 def test_each_function_is_read_in_its_own_language() -> None:
     assert judge("f(x)", "def g(y):\n    f(x)\n", "python", answer_language="python") == 1.0
     assert judge("f(x)", "f(x)", "cobol", answer_language="python") == 0.0
-    in_python = judge("if a: f(x)", "if a:\n    f(x)\n", "python", answer_language="python")
-    assert judge("if a: f(x)", "if (a) f(x);", "java", answer_language="python") < in_python
 
 
 def test_rates_are_the_shares_of_each_kind() -> None:
@@ -121,10 +109,5 @@ def test_calibration_judges_listed_and_random_functions(home: Path, capsys: pyte
     assert (record["listed"], record["random_pairs"]) == (1, 3)
     shares = {row["threshold"]: (row["random"], row["outlines"]) for row in record["rates"]}
     assert shares[0.25] == (1 / 3, 1.0)  # the only document that is no function is the class, which holds the answer
-
-
-def test_wrong_input_gives_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [str(home / "questions.json"), str(home / "index"), "--clones", str(home / "none"), "-q"]
-    assert calibrate.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert ("no folder " in error, error.count("\n")) == (True, 1)
+    assert calibrate.main([*arguments[:3], str(home / "none"), "-q"]) == 2
+    assert "no folder " in capsys.readouterr().err

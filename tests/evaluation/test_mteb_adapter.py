@@ -15,32 +15,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from corpora.corpus import read_beir
+from corpora.corpus import write_beir
 from evaluation.experiments import System, run_experiment
 from evaluation.mteb_adapter import NOTHING, RankerModel
-from tests.gitrepo import write
-
-CODE = {
-    "keyboard": "void hideKeyboard(View v) { manager.hideSoftInput(v.getToken()); }",
-    "file": "String readFile(Path path) { return new String(Files.readAllBytes(path)); }",
-    "network": "boolean isConnected() { return manager.getActiveNetwork().isConnected(); }",
-    "same": "boolean isConnected() { return manager.getActiveNetwork().isConnected(); }",
-    "zip": "void unzip(File archive) { new ZipInputStream(archive).getNextEntry(); }",
-}
-QUERIES = {"q1": "hide keyboard", "q2": "network connected", "q3": "qqqq", "q4": "read file archive"}
-QRELS = {"q1": {"keyboard": 1}, "q2": {"same": 1}, "q3": {"zip": 1}, "q4": {"file": 2, "zip": 1}}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A BEIR folder as others write it: an id and a text, no metadata."""
-    corpus = "".join(json.dumps({"_id": id, "title": "", "text": code}) + "\n" for id, code in CODE.items())
-    queries = "".join(json.dumps({"_id": id, "text": text}) + "\n" for id, text in QUERIES.items())
-    rows = [(query, id, str(grade)) for query, grades in QRELS.items() for id, grade in grades.items()]
-    qrels = "\n".join("\t".join(row) for row in [("query-id", "corpus-id", "score"), *rows])
-    return write(
-        tmp_path / "tiny-task", {"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels + "\n"}
-    )
+from tests.evaluation.small import FUNCTIONS, SMALL
 
 
 def indexed(texts: Mapping[str, str], languages: Mapping[str, list[str]] | list[str], subset: str) -> RankerModel:
@@ -51,10 +29,11 @@ def indexed(texts: Mapping[str, str], languages: Mapping[str, list[str]] | list[
 
 
 def test_the_answers_are_those_of_the_ranker_in_its_order_and_scores_fall() -> None:
-    with closing(indexed(CODE, ["java-Code"], "default")) as model:
-        answers = model.search([{"id": id, "text": text} for id, text in QUERIES.items()], top_k=3)
-        again = model.search([{"id": "q2", "text": QUERIES["q2"]}], top_k=3, top_ranked={"q2": ["same", "zip", "none"]})
-    assert (list(answers["q1"]), list(again["q2"]), answers["q3"]) == (["keyboard"], ["same"], {NOTHING: 0.0})
+    queries = [{"id": query.id, "text": query.text} for query in SMALL.queries]
+    with closing(indexed(FUNCTIONS, ["java-Code"], "default")) as model:
+        answers = model.search(queries, top_k=3)
+        again = model.search(queries[2:3], top_k=3, top_ranked={"q2": ["same", "zip", "none"]})
+    assert (list(answers["q0"]), list(again["q2"]), answers["q3"]) == (["keyboard"], ["same"], {NOTHING: 0.0})
     assert list(answers["q2"])[:2] == ["network", "same"]  # equal scores: the lower row first
     assert (np.diff(np.array(list(answers["q2"].values()), np.float32)) < 0).all()
 
@@ -69,14 +48,15 @@ def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(subset:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mteb") is None, reason="mteb is not installed")
-def test_mteb_itself_finds_our_ndcg_offline_with_ties_and_a_query_without_hits(folder: Path) -> None:
-    command = [sys.executable, "-m", "evaluation.mteb_adapter", str(folder), "--language", "java", "--ranker", "bm25"]
+def test_mteb_itself_finds_our_ndcg_offline_with_ties_and_a_query_without_hits(tmp_path: Path) -> None:
+    write_beir(SMALL, tmp_path / "tiny-task")
+    folder = str(tmp_path / "tiny-task")
+    command = [sys.executable, "-m", "evaluation.mteb_adapter", folder, "--language", "java", "--ranker", "bm25"]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     done = subprocess.run(command, env=offline, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["bm25"]
-    corpus = read_beir(folder, language="java")
-    (bm25,) = run_experiment(corpus, [System("bm25")], measures=["ndcg@10"]).builds[0].systems
-    assert bm25.values["ndcg@10"][2] == 0.0
+    (bm25,) = run_experiment(SMALL, [System("bm25")], measures=["ndcg@10"]).builds[0].systems
+    assert bm25.values["ndcg@10"][3] == 0.0
     assert bm25.means["ndcg@10"] == pytest.approx(figures["ours"], abs=1e-6)
     assert figures["mteb"] == pytest.approx(figures["ours"], abs=1e-5)  # mteb gives five decimals

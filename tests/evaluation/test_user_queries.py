@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from evaluation import user_queries
 from evaluation.user_queries import Missed, RankerReport, judge, report
-from ncs.cli.main import app
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.feedback import Feedback
+from tests.command import invoke
 from tests.gitrepo import write
 
 LINES = """# the user's own
@@ -23,9 +23,9 @@ read a text file\tread_text_file
 """
 
 
-def ncs_eval(demo: Path, queries: Path, lines: str, *arguments: str) -> Result:
+def ncs_eval(demo: Path, queries: Path, lines: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     queries.write_text(lines)
-    return CliRunner().invoke(app, ["eval", str(queries), "-i", str(demo / ".ncs"), *arguments])
+    return invoke("eval", str(queries), *arguments, cwd=demo)
 
 
 def rows_of(index: Index, name: str) -> tuple[int, ...]:
@@ -99,6 +99,5 @@ def test_the_report_has_a_table_and_the_places_of_missed_functions() -> None:
 def test_no_query_and_an_unknown_function_are_errors(demo: Path, tmp_path: Path) -> None:
     with Index.load(demo / ".ncs") as index, pytest.raises(BadInput, match="no queries to judge by"):
         judge(index, [], ["bm25"])
-    error = ncs_eval(demo, tmp_path / "q.tsv", "x\tNoSuch.function\n").exception
-    assert isinstance(error, BadInput)
-    assert "line 1: this index has no function 'NoSuch.function'" in str(error)
+    error = ncs_eval(demo, tmp_path / "q.tsv", "x\tNoSuch.function\n").stderr
+    assert "line 1: this index has no function 'NoSuch.function'" in error

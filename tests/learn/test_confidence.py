@@ -18,20 +18,21 @@ def test_the_model_is_the_one_scikit_learn_fits() -> None:
     features = rng.random((600, len(FEATURES)))
     true = np.array([2.0, 1.0, 3.0, 1.5, 2.5, 1.0, 2.0, 3.0])
     right = rng.random(600) < 1 / (1 + np.exp(8 - features @ true))
-    ours = confidence.fit(features, right, prior=Model(0.0, (0.0,) * len(FEATURES)), strength=2.0)
+    ones = np.ones(600)
+    ours = confidence.fit(features, right, ones, prior=Model(0.0, (0.0,) * len(FEATURES)), strength=2.0)
     theirs = LogisticRegression(C=0.5, tol=1e-8, max_iter=1000).fit(features, right)
     np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-2)
     np.testing.assert_allclose(ours.probabilities(features), theirs.predict_proba(features)[:, 1], atol=1e-3)
-    assert confidence.fit(features, features[:, 0] < 0.5, strength=0.01).coefficients[0] == 0  # never negative
+    assert confidence.fit(features, features[:, 0] < 0.5, ones, strength=0.01).coefficients[0] == 0  # never negative
 
 
 def test_a_weight_of_two_is_the_same_as_a_hit_that_is_there_twice() -> None:
     rng = np.random.default_rng(2)
     features, right = rng.random((60, len(FEATURES))), rng.random(60) < 0.3
-    twice = np.repeat(np.arange(60), np.where(np.arange(60) < 20, 2, 1))
-    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
-    weighted = confidence.fit(features, right, weights=weights)
-    repeated = confidence.fit(features[twice], right[twice])
+    weights = np.where(np.arange(60) < 20, 2, 1)
+    twice = np.repeat(np.arange(60), weights)
+    weighted = confidence.fit(features, right, weights.astype(float))
+    repeated = confidence.fit(features[twice], right[twice], np.ones(80))
     assert weighted.intercept == pytest.approx(repeated.intercept, abs=1e-3)
     assert weighted.coefficients == pytest.approx(repeated.coefficients, abs=1e-3)
 

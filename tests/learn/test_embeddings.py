@@ -28,14 +28,13 @@ from ncs.learn.embeddings import (
 from ncs.learn.tfidf import unit_rows
 from ncs.storage.snapshot import Description
 from ncs.storage.words import WordTable
-from tests.waiting import until
+from tests.waiting import processes, until
 from tests.words import id_of, table, topics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T")
-LINUX = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for processes in /proc")
 QUICK = FastTextConfig(dim=16, epochs=3, least_words=0, min_count=1)
 
 
@@ -169,28 +168,25 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("2 5\nfile 1 2 3 4 5\n", "vectors of 5 dimensions, not 4"),
-        ("file 1 2 3 4\n", "does not begin with"),
-        ("", "does not begin with"),
-        ("2 4\nfile 1 2 3\n", ":2 is not a word and 4 numbers"),
-        ("2 4\nother 1 2\nfile 1 2 x 4\n", ":3 is not a word and 4 numbers"),
-        ("1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
+        ("vectors.vec", "2 5\nfile 1 2 3 4 5\n", "vectors of 5 dimensions, not 4"),
+        ("vectors.vec", "file 1 2 3 4\n", "does not begin with"),
+        ("vectors.vec", "", "does not begin with"),
+        ("vectors.vec", "2 4\nfile 1 2 3\n", ":2 is not a word and 4 numbers"),
+        ("vectors.vec", "2 4\nother 1 2\nfile 1 2 x 4\n", ":3 is not a word and 4 numbers"),
+        ("vectors.vec", "1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
+        ("elsewhere.vec", None, "no pretrained vectors at"),
+        ("model.bin", "no model", "is no fastText model"),
     ],
 )
-def test_pretrained_vectors_that_do_not_fit_are_refused(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "vectors.vec"
-    path.write_text(content)
+def test_pretrained_vectors_that_do_not_fit_are_refused(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
     with pytest.raises(BadInput, match=message):
-        Embeddings.train(table("read file", "open file"), FastTextConfig(dim=4, pretrained=str(path)))
-
-
-def test_missing_and_foreign_pretrained_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.bin").write_bytes(b"no model")
-    for name, message in (("none.vec", "no pretrained vectors at"), ("model.bin", "is no fastText model")):
-        with pytest.raises(BadInput, match=message):
-            Embeddings.train(table("read file", "open file"), FastTextConfig(pretrained=str(tmp_path / name)))
+        Embeddings.train(table("read file", "open file"), FastTextConfig(dim=4, pretrained=str(tmp_path / name)))
 
 
 @pytest.mark.parametrize("name", ["dim", "epochs", "min_count", "threads", "learning_rate", "sample"])
@@ -211,13 +207,12 @@ def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@LINUX
 def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> None:
     def interrupted(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         for item in items:
             yield item
             started.extend(tmp_path.iterdir())
-            assert working_in(started[0])
+            assert processes(str(started[0]))
             raise KeyboardInterrupt
 
     started: list[Path] = []
@@ -226,11 +221,10 @@ def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> No
         Embeddings.train(topics(2_000), FastTextConfig(epochs=1_000), track=interrupted, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert started
-    assert working_in(started[0]) == []
+    assert processes(str(started[0])) == []
 
 
 @pytest.mark.slow
-@LINUX
 def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
     script = (
         "import os, pathlib, signal, sys; from tests.words import topics\n"
@@ -243,20 +237,8 @@ def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path)
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
     assert done.returncode == -signal.SIGKILL
     (room,) = tmp_path.iterdir()
-    until(lambda: not working_in(room))
+    until(lambda: not processes(str(room)))
     assert not (room / fasttext.VECTORS).exists()  # it did not go on to the end
-
-
-def working_in(folder: Path) -> list[str]:
-    """Processes whose working folder this is (Linux)."""
-    return [str(link) for link in Path("/proc").glob("[0-9]*/cwd") if leads_to(link, folder)]
-
-
-def leads_to(link: Path, folder: Path) -> bool:
-    try:
-        return str(link.readlink()).startswith(str(folder))  # it says so where the folder is deleted
-    except OSError:  # another user's process, or one that has just ended
-        return False
 
 
 @pytest.mark.slow

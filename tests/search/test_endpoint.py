@@ -17,7 +17,7 @@ from ncs.errors import BadInput, NcsError
 from ncs.index import Index
 from ncs.search.baselines.endpoint import KEY_VARIABLE, EndpointModel, endpoint_ranker
 from ncs.search.rankers import create_ranker
-from ncs.types import Document, Hit
+from ncs.types import Document
 from tests.search.embeddings_server import Server, serving, vector
 
 pytest.importorskip("openai", reason="needs the extra endpoint")
@@ -75,13 +75,17 @@ def test_hits_are_by_the_cosine_of_the_servers_vectors(server: Server, index: In
     ranker.model.close()  # type: ignore[attr-defined]
 
 
-def test_the_key_comes_from_its_variable_only_and_is_stored_nowhere(
+def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks_for_itself_only(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sesame-1234")
-    config = BuildConfig(rankers=(f"endpoint:url={server.url},key_variable=MY_KEY",), deduplicate=False)
-    with Index.of(documents(), tmp_path / "index", config=config):
-        pass
+    config = BuildConfig(rankers=(f"endpoint:url={server.url},key_variable=MY_KEY,batch=4",), deduplicate=False)
+    with Index.of(documents(), tmp_path / "index", config=config) as index:
+        assert [len(body["input"]) for _, _, body in server.requests] == [1, 4, 3]  # whether it answers, the documents
+        (hit,) = index.search("read a file", 1, ranker="endpoint")
+        index.ranker("endpoint").model.close()  # type: ignore[attr-defined]
+    assert hit.document.code == "read a file"
+    assert [body["input"] for _, _, body in server.requests[3:]] == [["read a file"]]
     assert {headers["authorization"] for _, headers, _ in server.requests} == {"Bearer sesame-1234"}
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"sesame-1234" not in path.read_bytes()
@@ -121,24 +125,6 @@ def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], 
         opened.documents(["a", "b"])
     assert "\n" not in str(caught.value)
     assert server.url in str(caught.value)
-
-
-def test_an_index_built_with_a_server_asks_it_for_the_question_only(server: Server, tmp_path: Path) -> None:
-    config = BuildConfig(rankers=(f"endpoint:url={server.url},batch=4",), deduplicate=False)
-
-    def found(index: Index) -> list[Hit]:
-        hits = index.search("read a file", 3, ranker="endpoint")
-        index.ranker("endpoint").model.close()  # type: ignore[attr-defined]
-        return hits
-
-    with Index.of(documents(), tmp_path / "index", config=config) as built:
-        sizes = [len(body["input"]) for _, _, body in server.requests]
-        assert sizes == [1, 4, 3]  # whether it answers at all, then the documents
-        hits = found(built)
-    with Index.load(tmp_path / "index", verify=True) as opened:
-        assert found(opened) == hits
-    assert [body["input"] for _, _, body in server.requests[3:]] == [["read a file"]] * 2
-    assert hits[0].document.code == "read a file"
 
 
 def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,11 @@ from ncs.search.explain import explain, match_words, query_lines, query_parts, r
 from ncs.search.highlight import has_file_lines
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
-from ncs.search.question import K3
 from ncs.search.rankers import Ranker
 from ncs.storage.file_roles import OUTLINES
 from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
-from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit
+from ncs.types import FIELDS, NCS_FIELDS, Document, Hit
 
 pytestmark = pytest.mark.slow  # they ask an index of a part of this project
 
@@ -125,9 +124,9 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, query: st
         for word in hit["words"]:
             expected = times[stem(word["word"])] * alone[word["word"]].get(row, 0.0)
             assert word["shares"]["lexical"] == pytest.approx(expected, abs=1e-9)
-    if "python" in query:  # which is left out of a query to this index
-        return
-    weights = {each: (0.5 + 0.5 * share_in_code(index, each)) * n * (K3 + 1) / (n + K3) for each, n in times.items()}
+    analysis = index.ranker("hybrid").rank(query, 1).analysis
+    assert analysis is not None
+    weights = {each: analysis.expansion.query.get(each, 0.0) for each in times}
     for row, hit in explained(index, index.ranker("hybrid"), query, 10):
         shares = {word["word"]: word["shares"]["lexical"] for word in hit["words"]}
         scores = {word: weights[stem(word)] * alone[word].get(row, 0.0) for word in shares}
@@ -135,19 +134,6 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, query: st
             if sum(scores.values()):
                 expected = score / sum(scores.values())
                 assert shares[word] / max(sum(shares.values()), 1e-12) == pytest.approx(expected, rel=1e-5)
-
-
-def share_in_code(index: Index, stemmed: str) -> float:
-    """The share of a stem's documents that have it in code, counted in the documents' words."""
-    code: tuple[Field, ...] = ("name", "calls", "enums", "identifiers", "types", "parameters")
-    prose: tuple[Field, ...] = ("scope", "literals", "doc", "comments")
-    alike = [id for id, word in enumerate(index.words().vocabulary) if stem(word) == stemmed]
-
-    def rows(fields: tuple[Field, ...]) -> set[int]:
-        ids, offsets = index.words().select_rows(fields, np.arange(len(index)))
-        return set(np.searchsorted(offsets, np.flatnonzero(np.isin(ids, alike)), side="right").tolist())
-
-    return len(rows(code)) / max(len(rows((*code, *prose))), 1)
 
 
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])

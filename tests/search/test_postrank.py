@@ -50,26 +50,13 @@ def index(documents: Sequence[Document], tmp_path_factory: pytest.TempPathFactor
         yield built
 
 
-def slowly(ranking: Sequence[tuple[int, float]], documents: Sequence[Document], text: str, depth: int) -> list[int]:
-    """The rows in the order of the keys, from the documents themselves."""
-    words = set(content_words(tokenize(text)))
-    typed = set(content_words(re.findall(r"\w+", text.lower())))
-
-    def keys(row: int) -> tuple[bool, ...]:
-        d = documents[row]
-        own = [word for field in NCS_FIELDS for word in field_tokens(field, d.words.get(field, ()))]
-        spelled = {
-            token
-            for field in NCS_FIELDS
-            for each in d.words.get(field, ())
-            for token in re.findall(r"\w+", each.lower())
-        }
-        lines, has_words, has_typed = d.end_line - d.start_line + 1, len(words & set(own)), len(typed & spelled)
-        n, m = len(words), len(typed)
-        return (has_typed < m, has_typed < m - 1, has_words < n, has_words < n - 1, len(own) < 10, lines < 3)
-
-    rows = [row for row, _ in ranking]
-    return sorted(rows[:depth], key=keys) + rows[depth:]
+def counts(document: Document, text: str) -> tuple[int, int, int, int]:
+    """What `grades` takes, from the document itself."""
+    spelled = [(field, each) for field in NCS_FIELDS for each in document.words.get(field, ())]
+    own = [word for field, each in spelled for word in field_tokens(field, (each,))]
+    typed = {token for _, each in spelled for token in re.findall(r"\w+", each.lower())}
+    lines, words = document.end_line - document.start_line + 1, set(content_words(tokenize(text)))
+    return lines, len(own), len(words & set(own)), len(set(content_words(text.lower().split())) & typed)
 
 
 @pytest.mark.parametrize("part", ["ncs", "bm25"])
@@ -81,9 +68,12 @@ def test_a_ranking_is_sorted_by_what_its_documents_are_and_contain(
     index: Index, documents: list[Document], part: str, depth: int, text: str
 ) -> None:
     ranker = index.fitted("ncs_postrank", part=part, depth=depth)
-    ranking = index.ranker(part).search(text, 500)
+    rows = [row for row, _ in index.ranker(part).search(text, 500)]
+    columns = np.array([counts(documents[row], text) for row in rows[:depth]]).T
+    n, m = len(content_words(tokenize(text))), len(content_words(text.lower().split()))
+    order = np.argsort(-grades(columns[0], columns[1], columns[2], columns[3], n, m), kind="stable")
     found = ranker.search(text, 500)
-    assert [row for row, _ in found] == slowly(ranking, documents, text, depth)
+    assert [row for row, _ in found] == [*(rows[at] for at in order), *rows[depth:]]
     assert [row for row, _ in ranker.search(text, 7)] == [row for row, _ in found[:7]]
 
 

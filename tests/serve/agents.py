@@ -6,8 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,31 @@ from mcp import Client, StdioServerParameters
 from ncs.serve.mcp.install import START
 from tests.waiting import LONG
 
+INITIALIZE = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+
 
 def command(*options: str | Path) -> list[str]:
     """What starts a server."""
     return [sys.executable, "-c", START, "mcp", *map(str, options)]
 
 
-@asynccontextmanager
-async def agent(
-    *options: str | Path, cwd: Path, roots: Sequence[Path] | None = None, mode: str = "auto"
-) -> AsyncIterator[Client]:
-    """A client of a server that runs in `cwd`; roots: those that the client names."""
+def agent(*options: str | Path, cwd: Path, roots: Sequence[Path] | None = None, mode: str = "auto") -> Client:
+    """A client of a server that it starts in `cwd`."""
+    program, *arguments = command(*options)
+    server = StdioServerParameters(command=program, args=arguments, cwd=cwd, env=dict(os.environ))
+    return client_of(server, roots, mode)
+
+
+def client_of(server: str | StdioServerParameters, roots: Sequence[Path] | None, mode: str) -> Client:
+    """A client that names these roots, None: that cannot name any."""
 
     async def list_roots(context: object) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[types.Root(uri=root.as_uri()) for root in roots or ()])  # type: ignore[arg-type]
 
-    program, *arguments = command(*options)
-    server = StdioServerParameters(command=program, args=arguments, cwd=cwd, env=dict(os.environ))
-    async with Client(server, list_roots_callback=None if roots is None else list_roots, mode=mode) as client:
-        yield client
+    return Client(server, list_roots_callback=None if roots is None else list_roots, mode=mode)
 
 
 class Reply:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -19,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 
 from ncs.index import Index
@@ -204,6 +204,7 @@ def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(folder: Path) -
         target = "/%0d%0a%1b[31m\u202e".encode("latin-1", "replace")
         assert send(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 40")
         assert get(server, SEARCH).status_code == 200
+        assert get(server, "/api/document?id=none").status_code == 404  # said by a search process
         server.process.terminate()
         server.wait()
     log = [line for line in server.lines if re.search(r" [0-9a-f]{12} 127\.0\.0\.1 ", line)]
@@ -226,37 +227,28 @@ def test_a_server_that_cannot_start_says_why_in_one_line(folder: Path, tmp_path:
 
 def test_search_processes_that_are_killed_are_replaced_and_none_outlives_the_server(folder: Path) -> None:
     with served("-i", folder, "--workers", "2") as server:
-        until(lambda: len(children_of(server.process.pid)) >= 2)
+        until(lambda: len(search_processes(server)) >= 2)
         for _ in range(2):
             with clients(server) as outcomes:
                 until(lambda outcomes=outcomes: sum(outcomes.values()) > 20)  # type: ignore[misc]
-                for child in children_of(server.process.pid):
-                    with suppress(ProcessLookupError):
-                        os.kill(child, signal.SIGKILL)
+                for process in search_processes(server):
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
                 outcomes.clear()
                 until(lambda outcomes=outcomes: sum(outcomes.values()) > 20)  # type: ignore[misc]
             assert set(outcomes) == {"200 True"}, "".join(server.lines)
         until(lambda: "a search process died" in "".join(server.lines))
-        children = children_of(server.process.pid)
+        orphans = search_processes(server)
         server.process.kill()
-        until(lambda: all(process_state(Path(f"/proc/{child}"))[0] in "XZ" for child in children))
+        until(lambda: not any(map(searches, orphans)))
 
 
-def children_of(pid: int) -> list[int]:
-    """The search processes of a server."""
-    children = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            letter, parent = process_state(process)
-            if parent == pid and letter not in "XZ" and b"spawn_main" in (process / "cmdline").read_bytes():
-                children.append(int(process.name))
-    return children
+def search_processes(server: Served) -> list[psutil.Process]:
+    return [process for process in psutil.Process(server.process.pid).children() if searches(process)]
 
 
-def process_state(process: Path) -> tuple[str, int]:
-    """Its letter, X where it has ended, and its parent."""
-    try:
-        letter, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
-    except OSError:
-        return "X", 0
-    return letter, int(parent)
+def searches(process: psutil.Process) -> bool:
+    """Whether it is a search process, and has not ended."""
+    with suppress(psutil.Error):
+        return "spawn_main" in str(process.cmdline())
+    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+import shlex
 import subprocess
 import sys
 from contextlib import closing
@@ -18,12 +18,13 @@ from mcp import Client
 
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.serve.mcp.install import START, command, instructions
+from ncs.serve.mcp.install import START, command
 from ncs.serve.mcp.pages import TOKEN_BYTES, Row, escape, fill
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.server import create_server
 from ncs.serve.mcp.tools import MIN_TOKENS, answer
 from tests import corpus
+from tests.command import invoke
 from tests.serve.agents import Reply, call
 
 KEYBOARD = "app/src/Keyboards.java"
@@ -148,6 +149,11 @@ def test_two_pages_are_what_one_of_both_would_be(session: Session) -> None:
     assert 'cursor "2"' in first.text
     assert first.places + second.places == session["both pages"].places
     assert second.text.startswith("3. ")
+
+
+def test_repositories_of_the_project_are_filtered_like_folders(session: Session) -> None:
+    assert session["filtered"].places
+    assert all(place.startswith("tools/") for place in session["filtered"].places)
 
 
 def test_without_a_hit_the_answer_says_which_words_are_unknown(session: Session) -> None:
@@ -288,30 +294,21 @@ def test_a_home_folder_is_not_indexed_and_the_remedy_names_root(
     assert list(tmp_path.iterdir()) == []
 
 
-def section(text: str, client: str) -> str:
-    """What is printed for a client, without its heading."""
-    match = re.search(rf"^# {client}.*\n([\s\S]*?)(?=^# |\Z)", text, re.MULTILINE)
-    assert match, client
-    return match[1].strip()
-
-
-def test_the_configuration_of_every_client_starts_this_installation(tmp_path: Path) -> None:
-    text, started = instructions(["--root", str(tmp_path)]), command(["--root", str(tmp_path)])
+def test_the_configuration_of_every_client_starts_this_installation_and_is_not_written(tmp_path: Path) -> None:
+    printed = invoke("mcp", "--install", "--root", str(tmp_path), cwd=tmp_path).stdout
+    parts = (part.partition("\n") for part in printed.removeprefix("# ").split("\n# "))
+    texts = {heading.partition(":")[0]: text for heading, _, text in parts}
+    started = command(["--root", str(tmp_path)])
     assert Path(started[0]).is_absolute()
     assert Path(started[0]).exists()
     keys = {"Claude Desktop": "mcpServers", "Cursor": "mcpServers", "VS Code": "servers", "Zed": "context_servers"}
-    entries = [json.loads(section(text, client))[key]["ncs"] for client, key in keys.items()]
+    entries = [json.loads(texts[client])[key]["ncs"] for client, key in keys.items()]
     if sys.version_info >= (3, 11):
         import tomllib
 
-        entries.append(tomllib.loads(section(text, "Codex"))["mcp_servers"]["ncs"])
+        entries.append(tomllib.loads(texts["Codex"])["mcp_servers"]["ncs"])
     assert [[entry["command"], *entry["args"]] for entry in entries] == [started] * len(entries)
-    assert section(text, "Claude Code").endswith(f"mcp --root {tmp_path}")
-
-
-def test_printing_the_configuration_writes_nothing(tmp_path: Path) -> None:
-    install = [sys.executable, "-c", START, "mcp", "--install"]
-    assert b"claude mcp add ncs" in subprocess.run(install, cwd=tmp_path, check=True, capture_output=True).stdout
+    assert texts["Claude Code"].strip() == f"claude mcp add ncs -- {shlex.join(started)}"
     assert list(tmp_path.iterdir()) == []
 
 

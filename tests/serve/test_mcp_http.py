@@ -3,64 +3,38 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from typer.testing import CliRunner
 
-from ncs.cli.main import app
-from ncs.errors import BadInput
-from tests.serve.agents import call, command
+from tests.command import invoke
+from tests.serve.agents import INITIALIZE, call, client_of
+from tests.serving import running
 from tests.waiting import LONG
 
 pytestmark = pytest.mark.anyio
-Server = tuple[str, "subprocess.Popen[str]"]
+HTTP = ("mcp", "--http", "--port", "0")
 TOKEN = "a-token-of-this-test"
-INITIALIZE = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}  # fmt: skip
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-@contextmanager
-def serving(index: Path, *options: str | Path) -> Iterator[Server]:
-    """A server's address and its process."""
-    started = command("--http", "--port", "0", "-i", index, *options)
-    with subprocess.Popen(started, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        line = process.stderr.readline()
-        assert line.startswith("ncs: MCP at http://127.0.0.1:"), line
-        try:
-            yield line.rpartition(" at ")[2].strip(), process
-        finally:
-            process.kill()
-
-
 @pytest.fixture(scope="module")
-def server(demo: Path) -> Iterator[Server]:
-    with serving(demo / ".ncs") as server:
-        yield server
+def url(demo: Path) -> Iterator[str]:
+    with running(*HTTP, "-i", demo / ".ncs") as server:
+        yield server.url
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_folders(
-    server: Server, tmp_path: Path, mode: str
+    url: str, tmp_path: Path, mode: str
 ) -> None:
     (tmp_path / "private.py").write_text("def private_key():\n    return 1\n")
-
-    async def list_roots(context: object) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[types.Root(uri=tmp_path.as_uri())])  # type: ignore[arg-type]
-
-    async with Client(server[0], list_roots_callback=list_roots, mode=mode) as client:
+    async with client_of(url, [tmp_path], mode) as client:
         tools = (await client.list_tools()).tools
         reply = await call(client, "search_code", query="hide soft keyboard")
         status = await call(client, "index_status")
@@ -85,31 +59,35 @@ async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_f
     ],
 )
 def test_other_hosts_other_sites_pages_and_huge_bodies_are_refused(
-    server: Server, headers: dict[str, str], body: str | None, status: int
+    url: str, headers: dict[str, str], body: str | None, status: int
 ) -> None:
     content = {"json": INITIALIZE} if body is None else {"content": body}
-    answer = httpx.post(server[0], headers={**ACCEPT, **headers}, timeout=LONG, **content)
+    answer = httpx.post(url, headers={**ACCEPT, **headers}, timeout=LONG, **content)
     assert answer.status_code == status
 
 
 @pytest.mark.slow
-async def test_with_a_token_only_who_bears_it_is_answered(demo: Path, tmp_path: Path) -> None:
+async def test_with_a_token_only_who_bears_it_is_answered_until_sigterm_ends_the_server(
+    demo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    with serving(demo / ".ncs", "--token-file", tmp_path / "token") as (url, process):
+    with running(*HTTP, "-i", demo / ".ncs", "--token-file", tmp_path / "token") as server:
         for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": TOKEN}):
-            answer = httpx.post(url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=LONG)
+            answer = httpx.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=LONG)
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
             assert answer.json()["error"]["code"] == "no_token"
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        assert httpx.post(url, json=INITIALIZE, headers={**ACCEPT, **bearer}, timeout=LONG).status_code == 200
+        assert httpx.post(server.url, json=INITIALIZE, headers={**ACCEPT, **bearer}, timeout=LONG).status_code == 200
         http = create_mcp_http_client(headers=bearer)
-        async with http, Client(streamable_http_client(url, http_client=http)) as client:
+        async with http, Client(streamable_http_client(server.url, http_client=http)) as client:
             reply = await call(client, "search_code", query="hide soft keyboard")
-        process.send_signal(signal.SIGTERM)
-        log = process.communicate(timeout=LONG)[1]
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
     assert not reply.error, reply.text
     assert reply.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
-    assert "token" not in log
+    assert server.lines[-1] == "ncs: stopped\n"
+    assert "token" not in "".join(server.lines)
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("options", "message"), [((), "--token-file needs --http"), (("--http",), "at least 16")])
@@ -117,14 +95,6 @@ def test_a_token_file_without_http_and_a_short_token_are_refused(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "token").write_text("short")
-    run = CliRunner().invoke(app, ["mcp", *options, "--token-file", str(tmp_path / "token")])
-    assert isinstance(run.exception, BadInput)
-    assert message in str(run.exception)
-
-
-def test_sigterm_ends_the_server_in_order(server: Server) -> None:
-    process = server[1]
-    process.send_signal(signal.SIGTERM)
-    output, log = process.communicate(timeout=LONG)
-    assert (process.returncode, output) == (0, "")
-    assert log.endswith("ncs: stopped\n")
+    run = invoke("mcp", *options, "--token-file", "token", cwd=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr

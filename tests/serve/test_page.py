@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
@@ -119,16 +119,23 @@ def settled(page: Page, q: str = "", task: str = "search", **state: str) -> None
     until(page, SHOWN, {"task": task, **({"q": q} if q else {}), **state})
 
 
+def ask(tab: Window, q: str, **state: str) -> Page:
+    """Open the hits of a query, as a link does."""
+    page = tab.open(f"#{urlencode({'q': q, **state})}")
+    settled(page, q, **state)
+    return page
+
+
 def state_of(page: Page) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlsplit(page.url).fragment).items()}
 
 
-def api(page: Page, path: str, **body: Any) -> Any:
-    return page.request.post(f"{page.url.partition('#')[0]}{path}", data=body, timeout=LONG * 1000).json()
+def api(tab: Window, path: str, **parameters: str | int) -> Any:
+    return tab.page.request.get(f"{tab.url}/api/{path}", params=parameters, timeout=LONG * 1000).json()
 
 
-def hits_of(page: Page, query: str, **filters: str) -> list[dict[str, Any]]:
-    return list(api(page, "api/search", query=query, k=20, **filters)["hits"])
+def hits_of(tab: Window, query: str, **filters: str) -> list[dict[str, Any]]:
+    return list(api(tab, "search", query=query, k=20, **filters)["hits"])
 
 
 def names_of(hits: list[dict[str, Any]]) -> list[str]:
@@ -140,7 +147,7 @@ def test_hits_come_while_typing_with_the_words_marked_and_their_number_announced
     assert page.evaluate("document.activeElement.id") == "q"
     page.keyboard.type("hiding the keyboard")
     settled(page, "hiding the keyboard")
-    hits, first = hits_of(page, "hiding the keyboard"), page.locator("article.hit").first
+    hits, first = hits_of(tab, "hiding the keyboard"), page.locator("article.hit").first
     assert names(page) == names_of(hits)
     assert page.locator("#status").get_attribute("aria-live") == "polite"
     assert page.locator("#status").inner_text().startswith(f"{len(hits)} hits")
@@ -172,14 +179,13 @@ def test_an_answer_that_comes_too_late_is_given_up_and_never_shown(tab: Window) 
     until_here(page, lambda: failed)
     assert [json.loads(body)["query"] for body in failed] == ["hide keyboard"]
     assert len(held) == 1
-    assert names(page) == names_of(hits_of(page, "read file lines"))
+    assert names(page) == names_of(hits_of(tab, "read file lines"))
 
 
 def test_filters_narrow_the_hits_are_in_the_address_and_back_takes_them_away(tab: Window) -> None:
     query, python, nowhere = "check the network file", {"language": "python"}, {"language": "python", "path": "nowhere"}
-    page = tab.open("#q=check+the+network+file")
-    settled(page, query)
-    before, filtered = names(page), names_of(hits_of(page, query, **python))
+    page = ask(tab, query)
+    before, filtered = names(page), names_of(hits_of(tab, query, **python))
     page.select_option("#f-language", "python")
     settled(page, query, **python)
     assert page.locator("#f-language.set").count() == 1
@@ -206,12 +212,11 @@ def test_filters_narrow_the_hits_are_in_the_address_and_back_takes_them_away(tab
 
 
 def test_a_link_brings_back_query_hit_and_explanation(tab: Window) -> None:
-    page = tab.open("#q=hide+soft+keyboard")
-    id = quote(hits_of(page, "hide soft keyboard")[1]["id"])
+    id = quote(hits_of(tab, "hide soft keyboard")[1]["id"])
     page = tab.open(f"#q=hide+soft+keyboard&at={id}&why={id}")
     settled(page, "hide soft keyboard")
     page.wait_for_selector(".why table")
-    explained = api(page, "api/explain", query="hide soft keyboard", k=20)["hits"][1]["explanation"]
+    explained = api(tab, "explain", query="hide soft keyboard", k=20)["hits"][1]["explanation"]
     second = page.locator("article.hit").nth(1)
     assert page.locator(".why").count() == 1
     assert second.locator(".why h3").first.inner_text().endswith(f"{explained['score']:.2f} is made of")
@@ -224,8 +229,7 @@ def test_a_link_brings_back_query_hit_and_explanation(tab: Window) -> None:
 
 
 def test_every_key_does_what_the_help_says(tab: Window) -> None:
-    page = tab.open("#q=hide+soft+keyboard")
-    settled(page, "hide soft keyboard")
+    page = ask(tab, "hide soft keyboard")
     for key, rank in (("j", 1), ("j", 2), ("j", 3), ("k", 2)):
         page.keyboard.press(key)
         until(page, CURRENT, rank)
@@ -252,7 +256,7 @@ def test_every_key_does_what_the_help_says(tab: Window) -> None:
     page.keyboard.press("m")
     settled(page, task="like", like=id)
     assert "Functions like" in page.locator("#notice").inner_text()
-    like = api(page, "api/similar", id=id, k=20)["hits"]
+    like = api(tab, "similar", id=id, k=20)["hits"]
     assert names(page) == names_of(like)
     assert {hit["kind"] for hit in like} == {"method"}
     page.locator("#f-kind").select_option("function")  # which filters these, too
@@ -264,9 +268,8 @@ def test_every_key_does_what_the_help_says(tab: Window) -> None:
 
 
 def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does(tab: Window, site: Site) -> None:
-    page = tab.open("#q=hide+soft+keyboard")
-    settled(page, "hide soft keyboard")
-    ids = [hit["id"] for hit in hits_of(page, "hide soft keyboard")]
+    page = ask(tab, "hide soft keyboard")
+    ids = [hit["id"] for hit in hits_of(tab, "hide soft keyboard")]
     for at, label in enumerate(("This is right", "This is wrong")):
         hit = page.locator("article.hit").nth(at)
         hit.get_by_role("button", name=label).click()
@@ -275,15 +278,13 @@ def test_thumbs_write_the_lines_that_tune_reads_and_are_hidden_where_nobody_does
         (vote,) = read_feedback(site.votes, index.documents)
         right, wrong = (index.documents.row_of(id) for id in ids[:2])
     assert (vote.text, vote.rows, vote.wrong) == ("hide soft keyboard", (right,), (wrong,))
-    page = tab.open("#index=evil&q=open+window")
-    settled(page, "open window", index="evil")
+    page = ask(tab, "open window", index="evil")
     assert page.locator("article.hit").count() > 0
     assert page.locator(".votes").count() == 0
 
 
 def test_unknown_words_come_with_near_ones_as_links(tab: Window) -> None:
-    page = tab.open("#q=hide+keybord")
-    settled(page, "hide keybord")
+    page = ask(tab, "hide keybord")
     assert "No match for “keybord”" in page.locator("#notice").inner_text()
     page.locator("#notice a", has_text="keyboard").first.click()
     settled(page, "hide keyboard")
@@ -293,7 +294,7 @@ def test_unknown_words_come_with_near_ones_as_links(tab: Window) -> None:
     tab.expected.append("404")
     page.get_by_role("link", name="keyboard", exact=True).click()
     settled(page, task="words", word="keyboard")
-    words = page.request.get(f"{tab.url}/api/words?word=keyboard&n=30", timeout=LONG * 1000).json()["words"]
+    words = api(tab, "words", word="keyboard", n=30)["words"]
     assert page.locator(".near a").all_inner_texts() == [one["word"] for one in words]
 
 
@@ -349,8 +350,7 @@ def test_a_token_stays_in_the_tab_only_and_a_server_that_comes_back_is_noticed(b
 
 
 def test_hostile_code_is_only_ever_text(tab: Window) -> None:
-    page = tab.open("#index=evil&q=show+banner")
-    settled(page, "show banner", index="evil")
+    page = ask(tab, "show banner", index="evil")
     first = page.locator("article.hit").first
     assert names(page)[0].startswith(SCRIPT)
     assert SCRIPT in first.locator("pre").inner_text()
@@ -366,14 +366,12 @@ def test_hostile_code_is_only_ever_text(tab: Window) -> None:
 
 
 def test_letters_that_turn_the_order_around_are_shown_and_long_lines_cut(tab: Window) -> None:
-    page = tab.open("#index=evil&q=check+admin+user")
-    settled(page, "check admin user", index="evil")
+    page = ask(tab, "check admin user", index="evil")
     code = page.locator("article.hit pre").first
     assert set(code.locator(".odd").all_inner_texts()) == {"U+202E", "U+2066", "U+2069", "U+200B"}
     assert not set("\u202e\u2066\u2069\u200b") & set(code.inner_text())
     assert "זהות" in code.inner_text()
-    page = tab.open("#index=evil&q=load+table+rows")
-    settled(page, "load table rows", index="evil")
+    page = ask(tab, "load table rows", index="evil")
     wide = page.locator("article.hit .row", has_text="wide").first.inner_text()
     assert "more characters in this line" in wide
     assert len(wide) < 500
@@ -417,8 +415,8 @@ def test_the_map_names_what_is_under_the_pointer_opens_it_and_lights_hits(tab: W
     page = tab.open("#view=map&q=hide+soft+keyboard")
     settled(page, "hide soft keyboard", task="map")
     listed = page.locator("#map-hits a").all_inner_texts()
-    assert [name for name in names_of(hits_of(page, "hide soft keyboard")) if name in listed] == listed
-    points = page.request.get(f"{tab.url}/api/map", timeout=LONG * 1000).json()
+    assert [name for name in names_of(hits_of(tab, "hide soft keyboard")) if name in listed] == listed
+    points = api(tab, "map")
     box = page.locator("#canvas").bounding_box()
     assert box is not None
     scale = (min(box["width"], box["height"]) - 30) / points["side"]

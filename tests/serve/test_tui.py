@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -24,8 +17,9 @@ from textual.widgets import Input
 from ncs.answer import Answer
 from ncs.index import Index
 from ncs.serve.tui.app import SearchApp, Searcher
+from tests.command import invoke
+from tests.terminal import Terminal
 from tests.waiting import LONG
-from tests.waiting import until as wait_until
 
 pytestmark = pytest.mark.anyio
 OPEN = '''def open_file(path):
@@ -191,47 +185,11 @@ ENTERED = b"\x1b[?1049h"
 """What a program writes before it draws on the whole terminal."""
 
 
-class Terminal:
-    """A command in a terminal of its own, 80 x 24."""
-
-    def __init__(self, folder: Path, **environment: str) -> None:
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        settings = {**os.environ, "TERM": "xterm-256color", **environment}
-        settings.pop("NCS_INDEX", None)
-        command = [sys.executable, "-m", "ncs.cli"]
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=settings, start_new_session=True
-        )
-        os.close(theirs)
-        self._ours, self.written = ours, b""
-        self._reading = threading.Thread(target=self._read, daemon=True)
-        self._reading.start()
-
-    def _read(self) -> None:
-        with suppress(OSError):  # the other end is closed
-            while data := os.read(self._ours, 65536):
-                self.written += data
-
-    def until(self, true: Callable[[], bool]) -> None:
-        wait_until(true, lambda: self.written[-2000:])
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._ours, keys)
-
-    def wait(self) -> int:
-        """Its exit status."""
-        status = self.process.wait(LONG)
-        self._reading.join(LONG)
-        os.close(self._ours)
-        return status
-
-
 @pytest.mark.slow
 def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves(project: Path, tmp_path: Path) -> None:
     (tmp_path / "vim").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/opened\n')
     (tmp_path / "vim").chmod(0o755)
-    terminal = Terminal(project, EDITOR=str(tmp_path / "vim"), VISUAL="")
+    terminal = Terminal(cwd=project, EDITOR=str(tmp_path / "vim"), VISUAL="")
     terminal.until(lambda: b"hits appear as you type" in terminal.written)
     terminal.type(b"close handle")
     terminal.until(lambda: b"matched: close, handle" in terminal.written)  # by both words: all is typed and answered
@@ -245,13 +203,12 @@ def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves
 
 @pytest.mark.slow
 def test_ncs_alone_in_a_terminal_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path)
+    terminal = Terminal(cwd=tmp_path)
     assert terminal.wait() == 2
     assert b"make one with: ncs build" in b" ".join(terminal.written.split())
 
 
-@pytest.mark.slow
 def test_ncs_alone_without_a_terminal_shows_its_help(project: Path) -> None:
-    run = subprocess.run([sys.executable, "-m", "ncs.cli"], cwd=project, input="", capture_output=True, text=True)
+    run = invoke(cwd=project)
     assert run.returncode == 2
     assert "Usage:" in run.stdout + run.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ def document(i: int, **changes: object) -> Document:
 
 
 def write(path: Path, documents: Sequence[Document]) -> Path:
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         for batch in (documents[:1], [], documents[1:]):
             writer.add([pack(document) for document in batch])
         for row, added in enumerate(documents):
@@ -74,17 +74,9 @@ def mask(
 
 ANY_DOCUMENT = st.builds(
     Document,
-    id=ANY_TEXT,
-    repository=ANY_TEXT,
-    path=ANY_TEXT,
-    start_line=ANY_LINE,
-    end_line=ANY_LINE,
-    language=st.sampled_from(["java", "python"]),
-    kind=ANY_TEXT,
-    name=ANY_TEXT,
-    qualified_name=ANY_TEXT,
+    **dict.fromkeys(("id", "repository", "path", "language", "kind", "name", "qualified_name", "code"), ANY_TEXT),
+    **dict.fromkeys(("start_line", "end_line"), ANY_LINE),
     words=ANY_WORDS,
-    code=ANY_TEXT,
     digest=st.binary(max_size=16),
     copies=st.lists(st.builds(Location, ANY_TEXT, ANY_TEXT, ANY_LINE, ANY_LINE, ANY_TEXT), max_size=2).map(tuple),
 )
@@ -161,7 +153,7 @@ def test_a_copy_in_a_dead_file_is_neither_shown_nor_counted_nor_a_match(table: D
 def test_without_code_only_the_place_names_and_kind_are_on_the_disk(tmp_path: Path) -> None:
     original = document(5)
     path = tmp_path / "documents.sqlite"
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         writer.add([pack(original, code=False)])
         writer.finish()
     with DocumentTable(path) as table:
@@ -201,7 +193,7 @@ def test_no_file_another_file_another_database_and_an_unfinished_table_are_refus
         ):
             DocumentTable(path)
     path.unlink()
-    with StoreWriter(path) as writer:
+    with closing(StoreWriter(path)) as writer:
         writer.add([pack(document(0))])
     with pytest.raises(IndexDamaged):
         DocumentTable(path)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +16,11 @@ from ncs.extract import extract
 from ncs.index import Index
 from ncs.learn.heads import Head, Tower, tokens_of_words, word_weights
 from ncs.learn.tokenization import BpeTokenizer, StemTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
-from ncs.search.unif import UnifRanker
 from ncs.text.vocabulary import Vocabulary
-from tests.heads import WORDS, head, tower
+from tests.heads import SOURCE, WORDS, head, tower
 from tests.words import table
 from unif.data import learn_bpe, learn_words
 
-SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
 TEXTS = [
     ["low", "lower", "lowest", "newer", "newest", "wider", "widest", "slow", "slower"],
     ["how", "to", "open", "a", "file", "and", "read", "lines", "of", "it", "lowest", "new"],
@@ -149,25 +145,6 @@ def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Pat
         Head.load(tmp_path)
 
 
-def test_an_index_built_with_a_head_answers_without_its_run_and_without_torch(tmp_path: Path) -> None:
-    head().save(tmp_path / "run" / "head")
-    config = BuildConfig(rankers=(f"unif:head={tmp_path / 'run'}",))
-    with Index.of(extract(SOURCE, "python"), tmp_path / "index", config=config) as index:
-        before = index.search("close the socket", ranker="unif", functions_only=True)
-    assert [hit.document.name for hit in before]
-    for path in (tmp_path / "run" / "head").rglob("*.*"):
-        path.unlink()
-    script = (
-        "import sys; sys.modules['torch'] = sys.modules['tokenizers'] = sys.modules['unif'] = None\n"
-        "from ncs.index import Index\n"
-        f"index = Index.load({str(tmp_path / 'index')!r}, verify=True)\n"
-        "print([(h.document.name, h.score) for h in"
-        " index.search('close the socket', ranker='unif', functions_only=True)])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str([(hit.document.name, hit.score) for hit in before])
-
-
 def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> None:
     replace(head(), reads="source").save(tmp_path / "head")
     documents = list(extract(SOURCE, "python"))
@@ -179,14 +156,3 @@ def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> N
     bare = Index.of(documents, tmp_path / "bare", config=BuildConfig(store_code=False))
     with bare, pytest.raises(BadInput, match="build it without --no-store-code"):
         bare.fitted("unif", head=str(tmp_path))
-
-
-def test_wrong_use_of_the_ranker_is_reported_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="'unif' needs a trained head; name its folder: unif:head=HEAD"):
-        UnifRanker().prepare()
-    head().save(tmp_path / "head")
-    config = BuildConfig(rankers=(f"unif:head={tmp_path}",))
-    with Index.of(extract(SOURCE, "python"), tmp_path / "index", config=config) as index:
-        (index.snapshot.statistics / "unif" / "head" / "code" / "table.npy").unlink()
-        with pytest.raises(IndexDamaged, match=r"cannot read .*unif .*table.npy.*; build the index again"):
-            index.ranker("unif")

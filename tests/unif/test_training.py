@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 import numpy as np
 import pytest
 
+from corpora.jsonl import write_rows
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract import extract
@@ -164,8 +165,7 @@ def letters(i: int) -> str:
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> Path:
-    rows = ({"query": query, "code": code, "language": "python"} for query, code in pairs)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, ({"query": query, "code": code, "language": "python"} for query, code in pairs))
     return path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from corpora import jsonl
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
-from ncs.learn.heads import Head, Tower, tokens_of_words
+from ncs.learn.heads import Head, tokens_of_words
 from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of
 from ncs.progress import Track
@@ -24,8 +26,8 @@ from ncs.search.bm25 import WEIGHTS
 from ncs.search.unif import UnifRanker
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
-from ncs.text.vocabulary import Vocabulary
 from ncs.types import Document
+from tests import heads
 from unif.config import TranslationConfig
 from unif.data import PairFile, ReadStats, Sources
 from unif.translation_data import SparsePairs, read_rows, write_rows
@@ -47,36 +49,39 @@ TEXTS = {
 QUERY = "how to close sockets"
 
 
-def translation(seed: int = 0, dim: int = 4) -> Translation:
-    draw, n = np.random.default_rng(seed), len(STEMS) + 1
-    tables = [draw.normal(size=(n, dim)).astype(np.float32) for _ in range(2)]
+def translation() -> Translation:
+    draw, n = np.random.default_rng(0), len(STEMS) + 1
+    tables = [draw.normal(size=(n, 4)).astype(np.float32) for _ in range(2)]
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in tables]
     weights = [draw.normal(size=n).astype(np.float32) for _ in range(2)]
     return Translation(unit[0], unit[1], weights[0], weights[1], 3.0, 0.4, 0.7)
 
 
-def head(seed: int = 0) -> Head:
-    draw, tokens = np.random.default_rng(seed + 9), StemTokenizer(Vocabulary.of(STEMS))
-    towers = []
-    for _ in range(2):
-        arrays = {
-            name: draw.normal(size=(len(STEMS) + 1, d)).astype(np.float32) for name, d in (("table", 4), ("scores", 1))
-        }
-        towers.append(Tower("bag", tokens, arrays, {"pooling": "scores", "longest": None}))
-    return Head(towers[0], towers[1], "fields", {}, translation(seed))
+def head() -> Head:
+    return replace(heads.head(3, words=STEMS, tokenizer=StemTokenizer), translation=translation())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A training run with the head."""
+    head().save(tmp_path / "run" / "head")
+    return tmp_path / "run"
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     documents = [
         Document(
-            id=name, repository="", path="", start_line=1, end_line=3, language="java", kind="method", name=name,
-            qualified_name=name, words={"name": (name,), "doc": (doc,), "calls": (name[:4],)}, code="",
+            name, "", "", 1, 3, "java", "method", name, name, {"name": (name,), "doc": (doc,), "calls": (name[:4],)}
         )
         for name, doc in TEXTS.items()
-    ]  # fmt: skip
+    ]
     config = BuildConfig(deduplicate=False)
     return Index.of(documents, tmp_path_factory.mktemp("translation") / "index", config=config)
+
+
+def fitted(index: Index, run: Path) -> UnifRanker:
+    return cast(UnifRanker, index.fitted("unif", head=str(run)))
 
 
 def by_loop(
@@ -123,10 +128,8 @@ def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:
     assert FIELD_WEIGHTS == WEIGHTS
 
 
-def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, tmp_path: Path) -> None:
-    head().save(tmp_path / "run" / "head")
-    ranker, rows = UnifRanker(head=str(tmp_path / "run")), np.arange(len(TEXTS))
-    ranker.fit(index.word_table(), None, index.documents.tables[0])
+def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index, run: Path, tmp_path: Path) -> None:
+    ranker, rows = fitted(index, run), np.arange(len(TEXTS))
     assert ranker.head.query_ids(f"{QUERY}, and close a file") == [1, 7, 2]  # no stop words, none twice
     cosines = (ranker.vectors.vectors(rows) @ ranker.query_vector(QUERY)).astype(np.float64)
     impacts, _ = impacts_of(index.word_table(), tokens_of_words(ranker.head.code, index.word_table().vocabulary))
@@ -136,18 +139,17 @@ def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index,
     np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
     np.testing.assert_allclose(ranker.z_scores(ranker.query_vector(QUERY), rows, QUERY), expected, atol=1e-4)
     assert [row for row, _ in ranker.search(QUERY, 2)] == np.argsort(-expected)[:2].tolist()
-    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
+    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={run}",))
     with Index.of(index.documents.documents(rows.tolist()), tmp_path / "index", config=config) as again:
         assert dict(again.ranker("unif").search(QUERY, 5)) == pytest.approx(hits, abs=1e-5)
 
 
-def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_build(tmp_path: Path) -> None:
-    head().save(tmp_path / "run" / "head")
+def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_build(run: Path, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     code = "def {0}_{1}(path):\n    {1} = {0}(path)\n    return {1}.{0}()\n"
     for verb in ("open", "read", "write"):
         (tmp_path / "src" / f"{verb}.py").write_text("\n\n".join(code.format(verb, stem) for stem in STEMS))
-    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={tmp_path / 'run'}",))
+    config = BuildConfig(deduplicate=False, rankers=(f"unif:head={run}",))
     Index.build(tmp_path / "src", tmp_path / "index", config=config).close()
     (tmp_path / "src" / "close.py").write_text(code.format("close", "socket"))
 
@@ -169,10 +171,8 @@ def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_buil
         assert first == pytest.approx(z_scores(index, names.index("close_socket"))[0], rel=0.2)  # another sample
 
 
-def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: Index, tmp_path: Path) -> None:
-    head().save(tmp_path / "run" / "head")
-    ranker = UnifRanker(head=str(tmp_path / "run"))
-    ranker.fit(index.word_table(), None, index.documents.tables[0])
+def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: Index, run: Path) -> None:
+    ranker = fitted(index, run)
     words, (third, first) = index.word_table(), index.documents.documents([3, 1])
     whole = ranker.z_scores(ranker.query_vector(QUERY), np.array([3, 1]), QUERY)
     without = ranker.ablated_z_score(QUERY, words, 3, third, "literals")
@@ -180,11 +180,10 @@ def test_a_function_without_a_field_stands_where_its_other_words_put_it(index: I
     assert ranker.ablated_z_score(QUERY, words, 1, first, "doc") != pytest.approx(float(whole[1]), abs=1e-3)
 
 
-def test_a_translation_whose_file_was_cut_is_refused(tmp_path: Path) -> None:
-    head().save(tmp_path / "head")
-    np.save(tmp_path / "head" / "translation" / "asked.npy", np.zeros(3, np.float32))
+def test_a_translation_whose_file_was_cut_is_refused(run: Path) -> None:
+    np.save(run / "head" / "translation" / "asked.npy", np.zeros(3, np.float32))
     with pytest.raises(IndexDamaged, match="train it again"):
-        Head.load(tmp_path)
+        Head.load(run)
 
 
 VERBS = {"open": "load", "close": "shut", "read": "fetch", "write": "store", "sort": "order", "count": "sum"}
@@ -337,8 +336,7 @@ def keyboards(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 def lines(path: Path, *rows: tuple[str, str]) -> Path:
-    rendered = (json.dumps({"query": query, "code": code, "language": "java"}) for query, code in rows)
-    path.write_text("\n".join(rendered) + "\n\n")
+    jsonl.write_rows(path, ({"query": query, "code": code, "language": "java"} for query, code in rows))
     return path
 
 
@@ -378,8 +376,6 @@ def test_a_head_learns_what_the_lists_lack(keyboards: Index, tmp_path: Path) -> 
     hits = []
     for name, answers in (("plain", ()), ("lists", (lines(tmp_path / "answers.jsonl", *questions),))):
         train(tmp_path / name, Sources(files, answers=answers), config, index=keyboards)
-        ranker = UnifRanker(head=str(tmp_path / name))
-        ranker.fit(keyboards.word_table(), None, keyboards.documents.tables[0])
-        hits.append(sum(row in right for row, _ in ranker.search("close keyboard", 10)))
+        hits.append(sum(row in right for row, _ in fitted(keyboards, tmp_path / name).search("close keyboard", 10)))
     assert hits[1] > hits[0] + 2
     assert len((tmp_path / "lists" / "curve.jsonl").read_text().splitlines()) == 1 + 1 + config.passes + config.rounds

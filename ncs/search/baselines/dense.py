@@ -12,7 +12,7 @@ import numpy as np
 from ncs.errors import BadInput, NcsError, check_k
 from ncs.learn.tfidf import unit_rows
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 
 if TYPE_CHECKING:
@@ -106,11 +106,7 @@ class DenseRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """The model is not opened yet. Raises BadInput if it was not built, IndexDamaged for damaged files."""
-        folder = statistics_of(snapshot, self.name)
-        with reading(folder):
-            self.config = read_config(folder)
-            if not self.config.get(self.needs):
-                raise ValueError(f"config.json names no {self.needs}")
+        self.config = read_config(statistics_of(snapshot, self.name))
         self._model, self._vectors = None, Vectors.open(snapshot, self.name)
 
 

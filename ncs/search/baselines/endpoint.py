@@ -66,9 +66,20 @@ class EndpointModel:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises MissingExtra without the library."""
+        try:
+            from openai import Omit, OpenAI
+        except ImportError:
+            raise MissingExtra(
+                "endpoints need the extra `endpoint`: pip install 'neural-code-search[endpoint]'"
+            ) from None
         self._config = config
-        self._client, self._headers = _client(config)
         self._dim: int | None = config["dimensions"]
+        key = os.environ.get(config["key_variable"], "")
+        # the library's own OPENAI_* variables, meant for another server, are ignored
+        self._client = OpenAI(base_url=config["url"], api_key=key or "none", max_retries=RETRIES, timeout=TIMEOUT)
+        self._headers = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+        if not key:
+            self._headers["Authorization"] = Omit()
 
     def documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors [n, d] from the server; raises NcsError for errors and invalid answers."""
@@ -122,18 +133,6 @@ class EndpointModel:
                 f"{url} gave vectors of {max(lengths - {self._dim})} numbers, not {self._dim}; ask one model"
             )
         return np.stack(vectors)
-
-
-def _client(config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """A client and its headers; OPENAI_* variables, meant for another server, are ignored."""
-    try:
-        from openai import Omit, OpenAI
-    except ImportError:
-        raise MissingExtra("endpoints need the extra `endpoint`: pip install 'neural-code-search[endpoint]'") from None
-    key = os.environ.get(config["key_variable"], "")
-    client = OpenAI(base_url=config["url"], api_key=key or "none", max_retries=RETRIES, timeout=TIMEOUT)
-    headers = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
-    return client, headers if key else {**headers, "Authorization": Omit()}
 
 
 def _line(error: Exception) -> str:

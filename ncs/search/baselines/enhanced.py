@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
+from ncs.storage.arrays import load_array
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
@@ -62,7 +63,6 @@ class EnhancedRanker(Ranker):
             "part": part,
         }
         self._words: Cooccurrence | None = None
-        self._part: Ranker | None = None
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Read the first of the pairs; raises BadInput if none are named or they cannot be read."""
@@ -88,24 +88,20 @@ class EnhancedRanker(Ranker):
         least = float(self.config["least_weight"])
         return list(dict.fromkeys(word for word, weight in best if weight >= least and word not in words))
 
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open part."""
-        (self._part,) = rankers
-
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The hits of the part for the query with the added words."""
-        return self._ready(self._part).search(" ".join([text, *self.added(text)]), k, allowed=allowed)
+        return self.composed[0].search(" ".join([text, *self.added(text)]), k, allowed=allowed)
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
         """`search`, with the signals of the part."""
         added = self.added(text)
-        return replace(self._ready(self._part).rank(" ".join([text, *added]), k, allowed=allowed), added=added)
+        return replace(self.composed[0].rank(" ".join([text, *added]), k, allowed=allowed), added=added)
 
     def internals(self) -> Internals:
         """Those of the part."""
-        return self._ready(self._part).internals()
+        return self.composed[0].internals()
 
     def save(self, statistics: Path, segment: Path) -> None:
         """The matrix and the configuration."""
@@ -114,8 +110,8 @@ class EnhancedRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged if files are missing or do not fit each other."""
         folder = statistics_of(snapshot, self.name)
+        self.config = read_config(folder)
         with reading(folder):
-            self.config = read_config(folder)
             self.parts = (check_part(self.config["part"]),)
             self._words = Cooccurrence.load(folder)
 
@@ -175,11 +171,8 @@ class Cooccurrence:
 
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
-        """Memory-mapped; raises OSError, ValueError or IndexDamaged if files are damaged."""
-        offsets, ids, weights = (
-            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-            for name in ("offsets", "ids", "weights")
-        )
+        """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
+        offsets, ids, weights = (load_array(folder / f"{name}.npy") for name in ("offsets", "ids", "weights"))
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")
@@ -202,9 +195,8 @@ class _Incidence:
         """Texts x words of ones, scipy CSR; words in the order of the vocabulary."""
         from scipy.sparse import csr_matrix
 
-        vocabulary, number = Vocabulary.of(self.numbers), np.zeros(len(self.numbers), np.int32)
-        number[[self.numbers[word] for word in vocabulary]] = np.arange(len(self.numbers), dtype=np.int32)
-        ids = number[np.frombuffer(self.ids, np.intc)]
+        vocabulary, renumber = Vocabulary.numbered(self.numbers)
+        ids = renumber[np.frombuffer(self.ids, np.intc)]
         shape = (len(self.offsets) - 1, len(vocabulary))
         return vocabulary, csr_matrix((np.ones(len(ids)), ids, np.array(self.offsets)), shape=shape)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k
+from ncs.errors import BadInput, check_k, reading
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, check_part, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.storage.documents import Documents
 from ncs.storage.words import Words
 from ncs.text.tokens import content_words, tokenize
@@ -60,7 +60,6 @@ class PostrankRanker(Ranker):
     ) -> None:
         self.name = name
         self._configure(part, depth, stop_words)
-        self._part: Ranker | None = None
         self._documents: tuple[WordReader, Callable[[Sequence[int]], list[Document]]] | None = None
 
     def _configure(self, part: str, depth: int, stop_words: bool) -> None:
@@ -73,14 +72,10 @@ class PostrankRanker(Ranker):
         """Nothing is learned."""
         self._documents = words, documents.documents
 
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open part."""
-        (self._part,) = rankers
-
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows by (-score, row); raises BadInput for k < 1."""
         check_k(k)
-        ranking = self._ready(self._part).search(text, max(k, self.depth), allowed=allowed)
+        ranking = self.composed[0].search(text, max(k, self.depth), allowed=allowed)
         rows = np.array([row for row, _ in ranking], np.int64)
         grade = np.zeros(len(rows), np.int64)
         grade[: self.depth] = self._grades(text, rows[: self.depth])
@@ -109,8 +104,8 @@ class PostrankRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
+        config = read_config(folder)
         with reading(folder):
-            config = read_config(folder)
             self._configure(config["part"], int(config["depth"]), bool(config["stop_words"]))
 
         def read(rows: Sequence[int]) -> list[Document]:

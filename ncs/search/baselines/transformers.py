@@ -126,26 +126,27 @@ class SentenceModel:
 
 def _open(config: Mapping[str, Any]) -> Any:
     try:
+        from huggingface_hub import snapshot_download
         from sentence_transformers import SentenceTransformer
     except ImportError:
         raise MissingExtra(
             "models need the extra `transformers`: pip install 'neural-code-search[transformers]'"
         ) from None
-    name = config["model"]
+    name, revision = str(config["model"]), config["revision"]
+    cached = not (config["download"] or Path(name).is_dir())
     try:
-        model = SentenceTransformer(
-            str(name) if config["download"] else _folder(str(name), config["revision"]),
-            revision=config["revision"],
+        model = SentenceTransformer(  # given a folder, it never uses the network
+            snapshot_download(name, revision=revision, local_files_only=True) if cached else name,
+            revision=revision,
             device=config["device"],
             local_files_only=not config["download"],
             trust_remote_code=False,
             model_kwargs={"dtype": config["dtype"]} if config["dtype"] else None,
         )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        here = Path(str(name)).is_dir()
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise BadInput(
-            f"cannot open the model {name} ({reason if here or config['download'] else 'it is not on this machine'});"
+            f"cannot open the model {name} ({'it is not on this machine' if cached else line});"
             " name its folder, or let it be downloaded with download=true"
         ) from error
     limit, max_tokens = model.max_seq_length, int(config["max_tokens"])
@@ -153,13 +154,6 @@ def _open(config: Mapping[str, Any]) -> Any:
     if config["pooling"]:
         _pool(model, config["pooling"])
     return model
-
-
-def _folder(name: str, revision: str | None) -> str:
-    """The local folder of a model; raises OSError or ValueError. Given a folder, the library never uses the network."""
-    from huggingface_hub import snapshot_download
-
-    return name if Path(name).is_dir() else str(snapshot_download(name, revision=revision, local_files_only=True))
 
 
 def _pool(model: Any, pooling: str) -> None:

@@ -8,15 +8,16 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
-from ncs.search.rankers import Ranker, batches_with_code, read_config, reading, statistics_of
+from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
-TextField = Literal["name", "text"]
-TEXT_FIELDS: tuple[TextField, ...] = ("name", "text")
+TEXT_FIELDS = ("name", "text")
 
 
 class TwoFieldRanker(Ranker):
@@ -50,8 +50,7 @@ class TwoFieldRanker(Ranker):
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
             raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
         self.name = name
-        self.k1, self.b = k1, b
-        self.config = {"k1": k1, "b": b}
+        self.config: Mapping[str, float] = {"k1": k1, "b": b}
         self._postings: Postings | None = None
 
     def fit(
@@ -63,7 +62,7 @@ class TwoFieldRanker(Ranker):
             for document in batch:
                 counts.add("name", tokenize(document.name))
                 counts.add("text", standard_tokens(document.code))
-        self._postings = counts.postings(self.k1, self.b)
+        self._postings = counts.postings(**self.config)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
@@ -78,11 +77,7 @@ class TwoFieldRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged for damaged files."""
-        folder = statistics_of(snapshot, self.name)
-        with reading(folder):
-            config = read_config(folder)
-            self.k1, self.b = float(config["k1"]), float(config["b"])
-        self.config = {"k1": self.k1, "b": self.b}
+        self.config = read_config(statistics_of(snapshot, self.name))
         self._postings = Postings.open(snapshot, self.name)
 
 
@@ -94,7 +89,7 @@ class _Counts:
         self.ids, self.tf, self.rows = array("i"), array("i"), array("i")
         self.lengths = {name: array("q") for name in TEXT_FIELDS}
 
-    def add(self, name: TextField, tokens: Sequence[str]) -> None:
+    def add(self, name: str, tokens: Sequence[str]) -> None:
         """A field of the next document."""
         counts = Counter(tokens)
         self.ids.extend(self.terms.setdefault(f"{name}:{token}", len(self.terms)) for token in counts)
@@ -104,10 +99,8 @@ class _Counts:
 
     def postings(self, k1: float, b: float) -> Postings:
         """Both fields in one table: scores are sums over terms of either field."""
-        terms = Vocabulary.of(self.terms)
-        number = np.zeros(len(terms), np.int64)
-        number[[self.terms[term] for term in terms]] = np.arange(len(terms))
-        ids, tf, rows = number[np.array(self.ids, np.int64)], np.array(self.tf), np.array(self.rows, np.int32)
+        terms, renumber = Vocabulary.numbered(self.terms)
+        ids, tf, rows = renumber[np.array(self.ids, np.int64)], np.array(self.tf), np.array(self.rows, np.int32)
         field = np.array([TEXT_FIELDS.index(term.partition(":")[0]) for term in terms], np.int64)
         lengths = np.array(list(self.lengths.values()), np.int64)  # [fields, documents]
         documents, df = np.count_nonzero(lengths, axis=1), np.bincount(ids, minlength=len(terms))
@@ -124,7 +117,7 @@ class _Counts:
         return Postings([table], TermStatistics(terms, df, np.ones(len(terms), np.float32), totals))
 
 
-LONGEST = 255  # characters; Lucene cuts a longer token into pieces
+_PIECE = re.compile(".{1,255}", re.DOTALL)  # Lucene cuts a longer token into pieces
 
 # The word boundaries of UAX #29 as far as ASCII goes: letters, digits and underscores stick together; so does one
 # `.`, `:` or `'` between letters and one `.`, `,`, `;` or `'` between digits. `System.out.println` is one token.
@@ -133,9 +126,9 @@ _ASCII = re.compile(r"(?:_|[A-Za-z]+(?:[.:'][A-Za-z]+)*|[0-9]+(?:[.,;'][0-9]+)*)
 # I what stands alone (ideographs, hiragana), T scripts without spaces (Thai, Lao, Burmese, Khmer)
 _KINDS_PATTERN = re.compile(r"(?:_x*|ax*(?:(?:[.:']x*)?ax*)*|0x*(?:(?:[.,;']x*)?0x*)*)+|(?:Kx*)+|Ix*|T[Tx]*")
 _MIDDLES = {
-    **dict.fromkeys(map(ord, "\u00b7\u0387\u055f\u05f4\u2027\ufe13\ufe55\uff1a"), ":"),
-    **dict.fromkeys(map(ord, "\u2018\u2019\u2024\ufe52\uff07\uff0e"), "."),
-    **dict.fromkeys(map(ord, "\u037e\u0589\u060c\u060d\u066c\u07f8\u2044\ufe10\ufe14\ufe50\ufe54\uff0c\uff1b"), ","),
+    **dict.fromkeys("\u00b7\u0387\u055f\u05f4\u2027\ufe13\ufe55\uff1a", ":"),
+    **dict.fromkeys("\u2018\u2019\u2024\ufe52\uff07\uff0e", "."),
+    **dict.fromkeys("\u037e\u0589\u060c\u060d\u066c\u07f8\u2044\ufe10\ufe14\ufe50\ufe54\uff0c\uff1b", ","),
 }
 _SCRIPTS = (
     ("T", (0x0E01, 0x0E3A), (0x0E40, 0x0E4E), (0x0E81, 0x0ECF), (0x1000, 0x103F), (0x1050, 0x108F), (0x1780, 0x17D3)),
@@ -146,28 +139,17 @@ _SCRIPTS = (
 _CATEGORIES = {"Nd": "0", "Nl": "a", "Mn": "x", "Me": "x", "Mc": "x", "Cf": "x", "Pc": "_"}
 
 
-class _Kinds(dict[int, str]):
-    """Code point -> its kind, computed on first use."""
-
-    def __missing__(self, code: int) -> str:
-        kind = self[code] = _kind(code)
-        return kind
-
-
-def _kind(code: int) -> str:
-    character = chr(code)
+@cache
+def _kind(character: str) -> str:
     if character in ".:',;":
         return character
-    if code in _MIDDLES:
-        return _MIDDLES[code]
+    if character in _MIDDLES:
+        return _MIDDLES[character]
     for kind, *ranges in _SCRIPTS:
-        if any(first <= code <= last for first, last in ranges):
+        if any(first <= ord(character) <= last for first, last in ranges):
             return kind
     category = unicodedata.category(character)
     return "a" if category[0] == "L" else _CATEGORIES.get(category, " ")
-
-
-_KINDS = _Kinds()
 
 
 def standard_tokens(text: str) -> list[str]:
@@ -181,17 +163,13 @@ def standard_tokens(text: str) -> list[str]:
     if text.isascii():
         tokens = _ASCII.findall(text)
     else:
-        tokens = [text[match.start() : match.end()] for match in _KINDS_PATTERN.finditer(text.translate(_KINDS))]
-    return [piece for token in tokens if _is_word(token) for piece in _pieces(token.lower())]
+        tokens = [text[match.start() : match.end()] for match in _KINDS_PATTERN.finditer("".join(map(_kind, text)))]
+    return [piece for token in tokens if _is_word(token) for piece in _PIECE.findall(token.lower())]
 
 
 def _is_word(token: str) -> bool:
     """Whether it has more than underscores and marks."""
-    return any(map(str.isalnum, token)) or any(_KINDS[ord(character)] in "TKI" for character in token)
-
-
-def _pieces(token: str) -> Iterable[str]:
-    return [token[at : at + LONGEST] for at in range(0, len(token), LONGEST)]
+    return any(map(str.isalnum, token)) or any(_kind(character) in "TKI" for character in token)
 
 
 def one_byte_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, similar_words
 from ncs.build.map import SIDE, VECTORS, Map
 from ncs.errors import BadInput
-from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.highlight import marks
 from ncs.search.rankers import DEFAULT_RANKER
@@ -139,12 +138,11 @@ def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
         raise BadInput("send either id or source; source needs source_language, too")
     if request.id is not None:
         return _document(index, request.id), request.id
-    source = (request.source or "").encode("utf-8", "replace")
     if request.source_language is None:
         raise BadInput("source needs source_language, such as python")
-    language = request.source_language.lower()
-    line = request.line or next((function.start_line for function in extract(source, language)), 1)
-    return function_in(source, language, line, path="", called="the source"), f"source, line {line}"
+    source = (request.source or "").encode("utf-8", "replace")
+    function = function_in(source, request.source_language.lower(), request.line, called="the source")
+    return function, f"source, line {request.line or function.start_line}"
 
 
 def document(live: LiveIndex, request: DocumentRequest) -> bytes:
@@ -199,7 +197,7 @@ def map_points(live: LiveIndex, request: IndexRequest) -> bytes:
         rows = project_map.rows.tolist()
         locations = documents.locations(rows)
         row_languages = np.full(len(rows), "", object)
-        for name in documents.counts["languages"]:
+        for name in index.description.counts["languages"]:
             mask = documents.mask(language=name)
             row_languages[mask[rows] if mask is not None else []] = name
         languages, language = _by_frequency(row_languages.tolist())
@@ -270,13 +268,10 @@ def feedback_line(query: str, id: str, vote: str) -> bytes:
     b'# down\tx\ta:1\n'
     """
     query = " ".join(query.split())
-    try:
-        line = f"{query}\t{id}\n".encode()
-    except UnicodeEncodeError:
-        line = b""
-    if not query or not line or id.splitlines() != [id] or "\t" in id or id != id.strip():
+    if not query or id.splitlines() != [id] or "\t" in id or id != id.strip():
         raise HttpError(422, "no_line", "the vote cannot be written as a line", "send a query of words and an id")
-    return (b"# down\t" if vote == "down" else b" " if query.startswith("#") else b"") + line
+    start = "# down\t" if vote == "down" else " " if query.startswith("#") else ""
+    return f"{start}{query}\t{id}\n".encode()
 
 
 def _append(path: Path, line: bytes) -> None:

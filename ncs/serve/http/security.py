@@ -129,8 +129,11 @@ def _same_origin(origin: str, host: str) -> bool:
 
 
 def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
-    """A receive that raises HttpError for a body that is too large, or not complete in time."""
-    length = Headers(scope=scope).get("content-length", "0")
+    """A receive that raises HttpError for a body that is not complete in time; both do for one that is too large."""
+    close = {"Connection": "close"}
+    too_large = HttpError(413, "too_large", f"the body is larger than {MAX_BODY:,} bytes", "send less", close)
+    if int(Headers(scope=scope).get("content-length", "0")) > MAX_BODY:
+        raise too_large
     loop = asyncio.get_running_loop()
     end, size, complete = loop.time() + seconds, 0, False
 
@@ -138,18 +141,16 @@ def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
         nonlocal size, complete
         if complete:
             return await receive()
-        if length.isdigit() and int(length[:12]) <= MAX_BODY:
-            try:
-                message = await asyncio.wait_for(receive(), end - loop.time())
-            except asyncio.TimeoutError:
-                text = f"the body did not arrive within {seconds:g} s"
-                raise HttpError(408, "too_slow", text, "send it again", {"Connection": "close"}) from None
-            size += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if size <= MAX_BODY:
-                return message
-        text = f"the body is larger than {MAX_BODY:,} bytes"
-        raise HttpError(413, "too_large", text, "send less", {"Connection": "close"})
+        try:
+            message = await asyncio.wait_for(receive(), end - loop.time())
+        except asyncio.TimeoutError:
+            text = f"the body did not arrive within {seconds:g} s"
+            raise HttpError(408, "too_slow", text, "send it again", close) from None
+        size += len(message.get("body", b""))
+        complete = not message.get("more_body", False)
+        if size > MAX_BODY:
+            raise too_large
+        return message
 
     return limited
 

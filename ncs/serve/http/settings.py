@@ -65,13 +65,19 @@ def named_indexes(values: Sequence[str]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for value in values:
-        name, equals, path = value.partition("=")
-        if not (equals and INDEX_NAME.fullmatch(name)) or Path(value).exists():
-            name, path = _default_name(Path(value)), value
+        name, folder = _split(value)
+        name = name or _default_name(folder)
         if name in folders:
-            raise BadInput(f"two indexes are named {name!r}; name them: -i one={folders[name]} -i other={path}")
-        folders[name] = Path(path)
+            raise BadInput(f"two indexes are named {name!r}; name them: -i one={folders[name]} -i other={folder}")
+        folders[name] = folder
     return folders
+
+
+def _split(value: str) -> tuple[str, Path]:
+    """Name and path of `name=PATH`; no name where the whole is a path."""
+    name, equals, path = value.partition("=")
+    is_named = equals and INDEX_NAME.fullmatch(name) and not Path(value).exists()
+    return (name, Path(path)) if is_named else ("", Path(value))
 
 
 def _default_name(folder: Path) -> str:
@@ -84,13 +90,10 @@ def feedback_files(values: Sequence[str], names: Sequence[str]) -> dict[str, Pat
     """Index name -> file, of `FILE` (the first index's) and `name=FILE`; BadInput for an index that is not served."""
     files = {}
     for value in values:
-        name, equals, path = value.partition("=")
-        if equals and name in names:
-            files[name] = Path(path)
-        elif equals and INDEX_NAME.fullmatch(name) and not Path(value).exists():
+        name, file = _split(value)
+        if name and name not in names:
             raise BadInput(f"no index named {name!r} is served; choose from {', '.join(names)}")
-        else:
-            files[names[0]] = Path(value)
+        files[name or names[0]] = file
     return files
 
 

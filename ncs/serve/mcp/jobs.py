@@ -17,6 +17,7 @@ from typing import Literal
 
 Kind = Literal["build", "update"]
 POLL = 0.05
+STOP_SECONDS = 5.0
 NICENESS = 5
 """Of a build: below what the person at the machine does."""
 
@@ -32,10 +33,10 @@ class Outcome:
 class Job:
     """A process in a process group of its own; it ends with this process, whatever ends that."""
 
-    def __init__(self, kind: Kind, folder: Path, roots: Sequence[Path] = ()) -> None:
+    def __init__(self, kind: Kind, folder: Path, root: Path) -> None:
         self.kind = kind
         self._start = time.monotonic()
-        command = [sys.executable, "-m", "ncs.serve.mcp.jobs", kind, str(folder), *map(str, roots)]
+        command = [sys.executable, "-m", "ncs.serve.mcp.jobs", kind, str(folder), str(root)]
         # not in the project: with -m, a typing.py of the project would be imported
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=sys.prefix
@@ -60,25 +61,15 @@ class Job:
             return Outcome(f"it ended with status {self._process.returncode}; see the log of ncs mcp")
 
     def stop(self) -> None:
-        """End it now, with all its processes."""
-        if self.running:
-            with suppress(OSError):
-                if hasattr(os, "killpg"):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-                else:
-                    self._process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(5)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+        """End it with all its processes, as the end of its stdin does; wait for that, but not long."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.communicate(timeout=STOP_SECONDS)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`build FOLDER ROOT...` or `update FOLDER`; the outcome as one JSON line on stdout."""
+    """`build FOLDER ROOT` or `update FOLDER ROOT`; the outcome as one JSON line on stdout."""
     threading.Thread(target=_exit_with_server, daemon=True).start()
-    kind, folder, *roots = arguments
+    kind, folder, root = arguments
     if kind == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
         os.nice(NICENESS)
     from ncs.errors import NcsError
@@ -87,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     outcome = Outcome()
     try:
         if kind == "build":
-            Index.build([Path(root) for root in roots], Path(folder)).close()
+            Index.build(Path(root), Path(folder)).close()
         else:
             index, changes = Index.update(Path(folder))
             index.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ncs.errors import BadInput
 from ncs.search.highlight import excerpt, marked_lines, marks
 
 TOKEN_BYTES = 4
@@ -62,16 +63,12 @@ def escape(text: str) -> str:
     r"""One line of text in which unprintable characters are escaped: control characters, bidi marks, surrogates.
 
     >>> escape("a\x1b[2Jb\u202ec\n")
-    'a\\x1b[2Jb\\u202ec\\x0a'
+    'a\\x1b[2Jb\\u202ec\\n'
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter in SPACES else _escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    code = ord(letter)
-    return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+    shown = (each if each.isprintable() or each in SPACES else each.encode("unicode_escape").decode() for each in text)
+    return "".join(shown)
 
 
 def shorten(text: str, limit: int = MAX_LINE) -> str:
@@ -187,6 +184,23 @@ def fill(
     if cursor is not None:
         blocks.append(f'More: the same call with cursor "{cursor}".')
     return Page("\n\n".join(filter(None, blocks)), {**data, "notes": notes, "hits": hits, "next_cursor": cursor})
+
+
+def code_page(row: Row, code: str, notes: Sequence[str], max_tokens: int, *, start: int) -> Page:
+    """A page of a function's code, from line `start` on, as many lines as fit; BadInput where none does."""
+    lines = lines_of(code)
+    head, data = [row.header, *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
+    room = max_tokens * TOKEN_BYTES - SPARE - max(size("\n".join(head)), json_size(data))
+    end = start
+    while end < len(lines) and (room := room - json_size(lines[end])) >= 0:
+        end += 1
+    if end == start:
+        raise BadInput(f"cursor: it has {len(lines)} lines" if start >= len(lines) else "max_tokens: ask for more")
+    before = [f"{GAP} from line {row.data['start_line'] + start}]"] if start else []
+    remaining = len(lines) - end
+    after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
+    structured = {**data, "code": "\n".join(lines[start:end]), "next_cursor": str(end) if remaining else None}
+    return Page("\n".join([*head, *before, *lines[start:end], *after]), structured)
 
 
 def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:

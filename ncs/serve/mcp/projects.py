@@ -128,7 +128,7 @@ class Project:
     def _run(self, kind: Kind, file: Path | None = None) -> None:
         """Start a job, unless one runs or has just failed; wait for it, or for a file, as long as an answer may."""
         if self.job is None and time.monotonic() >= self._retry:
-            self._job = Job(kind, self.folder, [self.root] if kind == "build" else [])
+            self._job = Job(kind, self.folder, self.root)
         if self._job:
             self._job.wait(self._settings.wait, file)
 
@@ -157,14 +157,17 @@ class Project:
                 return
             unfinished = self.own and bool(not_ready(index))  # its build was killed
             difference = None if unfinished else self._difference(index)
-        self.changes = difference.changes if difference else None
-        outdated = difference is not None and (bool(difference.changes) or not difference.complete)
-        self.current = not outdated if difference is not None and difference.complete else None
+        self.changes = self.current = None
         self._last_check = time.monotonic()
-        if self.current:  # whatever went wrong before
-            self.problem = ""
-        if unfinished or outdated:
-            self._run("build" if unfinished else "update")
+        if unfinished:
+            self._run("build")
+        elif difference:
+            self.changes = difference.changes
+            self.current = not difference.changes if difference.complete else None
+            if self.current:  # whatever went wrong before
+                self.problem = ""
+            else:
+                self._run("update")
 
     def _may_update(self, index: Index) -> bool:
         """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""

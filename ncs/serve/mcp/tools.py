@@ -9,24 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ncs.answer import ask, document_as_dict, hit_as_dict, not_ready, similar_to
 from ncs.errors import BadInput
-from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
-from ncs.serve.mcp.pages import (
-    GAP,
-    SPARE,
-    TOKEN_BYTES,
-    Page,
-    Row,
-    fill,
-    json_size,
-    lines_of,
-    row_of,
-    short_notes,
-    shorten,
-    size,
-)
+from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, fill, row_of, short_notes, shorten
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects
 from ncs.storage.names import Symbol, folded, query_symbols
@@ -277,10 +263,9 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
 def _function_in(index: Index, arguments: FindSimilar) -> Document:
     """The first function of the code in the request."""
     source = (arguments.code or "").encode("utf-8", "replace")
-    counts: Mapping[str, int] = index.documents.counts.get("languages", {})
+    counts: Mapping[str, int] = index.description.counts.get("languages", {})
     language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
-    first = next((each.start_line for each in extract(source, language)), 1)
-    return function_in(source, language, first, path="", called=f"the code, read as {language}")
+    return function_in(source, language, None, called=f"the code, read as {language}")
 
 
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
@@ -288,20 +273,8 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     project, document = _function_at(projects, arguments.place)
     with project.open_index() as (index, index_notes):
         row = _row(project, index, document_as_dict(document, code=False), "", len(projects) > 1)
-        lines = lines_of(full_code(project, index, document))
-    notes, start = short_notes(index_notes), arguments.start
-    head, data = [row.header, *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
-    room = arguments.max_tokens * TOKEN_BYTES - SPARE - max(size("\n".join(head)), json_size(data))
-    end = start
-    while end < len(lines) and (room := room - json_size(lines[end])) >= 0:
-        end += 1
-    if end == start:
-        raise BadInput(f"cursor: it has {len(lines)} lines" if start >= len(lines) else "max_tokens: ask for more")
-    before = [f"{GAP} from line {document.start_line + start}]"] if start else []
-    remaining = len(lines) - end
-    after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
-    structured = {**data, "code": "\n".join(lines[start:end]), "next_cursor": str(end) if remaining else None}
-    return Page("\n".join([*head, *before, *lines[start:end], *after]), structured)
+        code = full_code(project, index, document)
+    return code_page(row, code, short_notes(index_notes), arguments.max_tokens, start=arguments.start)
 
 
 def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> Page:
@@ -358,7 +331,7 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
 
 
 def _state(project: Project, index: Index | None, notes: Sequence[str]) -> dict[str, Any]:
-    counts = index.documents.counts.get("languages", {}) if index else {}
+    counts = index.description.counts.get("languages", {}) if index else {}
     languages = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_LANGUAGES]
     return {
         "project": shorten(project.name), "root": shorten(str(project.root)), "documents": len(index) if index else 0,
