@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
-    Rows = NDArray[np.int64]
-
 T = TypeVar("T")
 Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
 """id, repository, path, start and end line, language, kind, name, qualified name, digest, body: a document as stored,
