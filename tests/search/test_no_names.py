@@ -6,7 +6,6 @@ import ast
 import gzip
 import json
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ MIN_WORDS = 3
 """Shorter queries are words that anybody may write."""
 
 
-@cache
 def words(text: str) -> str:
     """Lower-case words between single blanks, so that punctuation and line ends do not hide a sentence."""
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
@@ -40,10 +38,10 @@ def literals(source: str) -> set[str]:
 
 def named(source: str, phrases: set[str], repositories: set[str], projects: set[str]) -> set[str]:
     """Which of these are in a source; projects, whose names are words too, in its strings only."""
-    text = words(source)
+    text, strings = words(source), literals(source)
     names = {phrase for phrase in phrases if words(phrase) in text}
     names |= {name for name in repositories if name.lower() in source.lower()}
-    return names | {name for name in projects if name.lower() in literals(source)}
+    return names | {name for name in projects if name.lower() in strings}
 
 
 def named_in_ranking(phrases: set[str], repositories: set[str], projects: set[str]) -> dict[str, set[str]]:

@@ -85,7 +85,6 @@ def test_the_same_rows_make_the_same_files_and_hits_however_they_are_chunked_and
 ) -> None:
     vectors = VECTORS[:2_000]
     for name, chunks in (("one", [vectors]), ("many", [vectors[:1], vectors[1:64], vectors[64:64], vectors[64:]])):
-        (tmp_path / name).mkdir()
         VectorIndex.build(chunks, DIM, kind=kind).save(tmp_path / name)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == [*(["empty.npy", "ivf_pq.faiss"] if kind == "pq" else ["empty.npy"]), "vectors.json", "vectors.npy"]
