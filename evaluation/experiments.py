@@ -23,7 +23,6 @@ from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.learn.tfidf import CHUNK
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
@@ -138,12 +137,17 @@ class Experiment:
 
 
 def write(experiment: Experiment, path: Path) -> None:
-    """Write as JSON, lists of plain values on one line, without the texts of the queries."""
+    """Write as JSON, without the texts of the queries."""
     values = asdict(experiment)
     del values["texts"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(values, path)
+
+
+def write_json(values: Mapping[str, Any], path: Path) -> None:
+    """Write a result file, lists of plain values on one line."""
     text = json.dumps(values, indent=1)
     text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -336,7 +340,7 @@ def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[f
         return None
     encoder, n, queries = ranker.encoder, min(SAMPLE, len(table)), texts[:SAMPLE]
     return (
-        _mean_ms(lambda: [*encoder.chunks(table.slice(0, n), range(0, n, CHUNK))], n),
+        _mean_ms(lambda: next(encoder.chunks(table, [len(table) - n])), n),
         _mean_ms(lambda: [encoder.query(text) for text in queries], len(queries)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,7 +61,5 @@ def bare(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """A bare git repository with these files."""
     work_tree = repository(folder.parent / f"{folder.name}.work-tree", files)
     git(folder.parent, "clone", "-q", "--bare", str(work_tree), str(folder))
-    for path in sorted(work_tree.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    work_tree.rmdir()
+    shutil.rmtree(work_tree)
     return folder

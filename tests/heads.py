@@ -8,6 +8,7 @@ from ncs.learn.heads import Head, Tower
 from ncs.learn.tokenization import WordTokenizer
 from ncs.text.vocabulary import Vocabulary
 
+SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
 WORDS = ("close", "file", "open", "socket")
 
 

@@ -81,18 +81,17 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, {**headers, **answer.headers}, body, answer.cut)
 
     def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
+        sent = body[:cut]
+        if self.site.lengths or "Content-Length" in headers:
+            headers = {"Content-Length": str(len(body)), **headers}
+        else:
+            headers = {"Transfer-Encoding": "chunked", **headers}
+            sent = b"%x\r\n%s" % (len(body), sent) + (b"\r\n0\r\n\r\n" if cut is None else b"")
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if "Content-Length" in headers or self.site.lengths:
-            if "Content-Length" not in headers:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:cut])
-        else:
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            self.wfile.write(b"%x\r\n%s" % (len(body), body[:cut]) + (b"\r\n0\r\n\r\n" if cut is None else b""))
+        self.end_headers()
+        self.wfile.write(sent)
         if cut is not None:
             self.close_connection = True
 

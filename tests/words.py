@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from ncs.storage.words import WordTable, WordTableBuilder, batch_words
 from ncs.types import FIELDS, Field
 
+Words: TypeAlias = Mapping[Field, Sequence[str]]
+
 
 def table(*documents: str, field: Field = "doc") -> WordTable:
     """A document a string, all its words in one field; `name: read file; doc: reads it` spreads them over fields."""
-    builder = WordTableBuilder()
-    builder.add(*batch_words([_fields(document, field) for document in documents]))
-    return builder.finish()
+    return table_of(_fields(document, field) for document in documents)
 
 
-def _fields(document: str, field: Field) -> Sequence[Sequence[str]]:
-    words: dict[str, list[str]] = {name: [] for name in FIELDS}
+def _fields(document: str, field: Field) -> Words:
+    words: dict[str, list[str]] = {}
     for part in document.split(";"):
         name, colon, text = part.partition(":")
-        words[name.strip() if colon else field] += (text if colon else part).split()
-    return [words[name] for name in FIELDS]
+        words[name.strip() if colon else field] = (text if colon else part).split()
+    return cast(Words, words)
+
+
+def table_of(documents: Iterable[Words]) -> WordTable:
+    """A table of the words of each document by field."""
+    builder = WordTableBuilder()
+    builder.add(*batch_words([document.get(field, ()) for field in FIELDS] for document in documents))
+    return builder.finish()
 
 
 def topics(documents: int = 400, seed: int = 0) -> WordTable:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -472,13 +472,11 @@ class Pairs:
     @classmethod
     def load(cls, folder: Path) -> Pairs:
         """Load what `save` wrote, memory-mapped."""
-
-        def array_of(name: str) -> NDArray[Any]:
-            loaded: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-            return loaded
-
-        query, code = (Texts(array_of(f"{name}.ids"), array_of(f"{name}.offsets")) for name in ("query", "code"))
-        return cls(query, code, array_of("question"), array_of("source"), ReadStats.load(folder))
+        names = ("query.ids", "query.offsets", "code.ids", "code.offsets", "question", "source")
+        arrays = (np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names)
+        query, query_offsets, code, code_offsets, question, source = arrays
+        stats = ReadStats.load(folder)
+        return cls(Texts(query, query_offsets), Texts(code, code_offsets), question, source, stats)
 
 
 def hold_out(question: NDArray[np.int32], share: float, seed: int) -> NDArray[np.bool_]:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from corpora.codesearchnet.functions import LANGUAGES, CodeFunction, corpus_files, corpus_languages, read_functions
+from corpora.codesearchnet.functions import LANGUAGES, CodeFunction, corpus_languages
+from corpora.codesearchnet.pairs import functions
 from corpora.corpus import Corpus
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
@@ -69,38 +70,6 @@ def read_annotations(path: Path, queries: Sequence[Query]) -> dict[str, dict[str
     return means
 
 
-def read_challenge(queries: Path, annotations: Path, functions: Sequence[Path], language: str) -> Corpus:
-    """The Challenge in one language over the functions of a corpus, joined by URL.
-
-    A URL that occurs twice in the corpus is one document. Qrels are whole numbers, halves rounded up: for
-    CodeSearchNet's own NDCG use `grades`. Raises BadInput where no annotated function is in the corpus.
-    """
-    all_queries = read_queries(queries)
-    graded = read_annotations(annotations, all_queries).get(language, {})
-    annotated = {url for grades in graded.values() for url in grades}
-
-    def unique_functions() -> Iterator[CodeFunction]:
-        seen: set[str] = set()
-        for function in read_functions(functions):
-            if function.language == language and function.url not in seen:
-                seen.add(function.url)
-                yield function
-
-    def source() -> Iterator[Document]:
-        return (function.document() for function in unique_functions())
-
-    present = {function.url for function in unique_functions() if function.url in annotated}
-    if not present:
-        raise BadInput(
-            f"none of the {len(annotated)} functions annotated for {language!r} is in the corpus; name another one"
-        )
-    present_grades = {id: {url: grade for url, grade in urls.items() if url in present} for id, urls in graded.items()}
-    grades = {id: urls for id, urls in present_grades.items() if urls}
-    qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
-    judged_queries = tuple(query for query in all_queries if query.id in qrels)
-    return Corpus(f"codesearchnet-{language}", judged_queries, qrels, source, grades=grades)
-
-
 def challenges(data: Path) -> list[Corpus]:
     """The Challenge in every language whose `<language>.zip`, or folder, lies in `data`/codesearchnet, beside
     queries.csv and annotationStore.csv. A corpus made here is searched with its undocumented functions."""
@@ -109,8 +78,35 @@ def challenges(data: Path) -> list[Corpus]:
     if not present:
         java = folder / "java.zip"
         raise BadInput(f"there is no {java}; fetch it with: python -m corpora fetch codesearchnet DATA")
-    files = folder / "queries.csv", folder / "annotationStore.csv"
-    return [read_challenge(*files, corpus_files(folder, language, undocumented=True), language) for language in present]
+    queries = read_queries(folder / "queries.csv")
+    annotations = read_annotations(folder / "annotationStore.csv", queries)
+    return [_challenge(folder, language, queries, annotations.get(language, {})) for language in present]
+
+
+def _challenge(folder: Path, language: str, queries: Sequence[Query], graded: Grades) -> Corpus:
+    """The Challenge in one language over the functions of a corpus, joined by URL.
+
+    Qrels are whole numbers, halves rounded up: for CodeSearchNet's own NDCG use `grades`.
+    Raises BadInput where no annotated function is in the corpus.
+    """
+    annotated = {url for grades in graded.values() for url in grades}
+
+    def found() -> Iterator[CodeFunction]:
+        return functions(folder, [language], undocumented=True)
+
+    def source() -> Iterator[Document]:
+        return (function.document() for function in found())
+
+    present = {function.url for function in found() if function.url in annotated}
+    if not present:
+        raise BadInput(
+            f"none of the {len(annotated)} functions annotated for {language!r} is in the corpus; name another one"
+        )
+    present_grades = {id: {url: grade for url, grade in urls.items() if url in present} for id, urls in graded.items()}
+    grades = {id: urls for id, urls in present_grades.items() if urls}
+    qrels = {id: {url: int(grade + 0.5) for url, grade in urls.items()} for id, urls in grades.items()}
+    judged_queries = tuple(query for query in queries if query.id in qrels)
+    return Corpus(f"codesearchnet-{language}", judged_queries, qrels, source, grades=grades)
 
 
 def runs_of(

@@ -392,13 +392,13 @@ class _Shards(ExitStack):
 
 def _statistics(outcomes: Sequence[Mapping[str, Any]], written: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """All counts: of repositories, `Outcome` as dicts, and by language of functions found, removed and kept."""
-    by_language: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_language = {name: Counter(counts) for name, counts in sorted(written.items())}
     skipped: Counter[str] = Counter()
     for repository in outcomes:
         skipped.update(repository["skipped"])
         for language, counts in repository["counts"].items():
             by_language[language].update(counts)
-    languages = {name: _language(by_language[name], written[name]) for name in sorted(by_language)}
+    by_language[ALL] = sum(by_language.values(), Counter())
     readable = [repository for repository in outcomes if repository["refused"] is None and not repository["error"]]
     repositories = {
         "found": len(outcomes),
@@ -412,11 +412,13 @@ def _statistics(outcomes: Sequence[Mapping[str, Any]], written: Mapping[str, Map
         "files that failed": sum(each["failed"] for each in outcomes),
         "files left out": dict(sorted(skipped.items())),
     }
-    return {"repositories": repositories, "languages": {**languages, ALL: _sum(languages.values())}}
+    return {
+        "repositories": repositories,
+        "languages": {name: _language(counts) for name, counts in by_language.items()},
+    }
 
 
-def _language(before_duplicates: Mapping[str, int], after_duplicates: Mapping[str, int]) -> dict[str, Any]:
-    counts = Counter({**before_duplicates, **after_duplicates})
+def _language(counts: Counter[str]) -> dict[str, Any]:
     partitions = {
         name: {"pairs": counts[f"pairs {name}"], "all": counts[f"pairs {name}"] + counts[f"undocumented {name}"]}
         for name in SHARES
@@ -429,15 +431,6 @@ def _language(before_duplicates: Mapping[str, int], after_duplicates: Mapping[st
         "no pair": {reason: counts[reason] for reason in NO_PAIR},
         "partitions": partitions,
     }
-
-
-def _sum(languages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sums of nested counts."""
-    total: dict[str, Any] = {}
-    for language in languages:
-        for key, value in language.items():
-            total[key] = _sum([total.get(key, {}), value]) if isinstance(value, Mapping) else total.get(key, 0) + value
-    return total
 
 
 def table_1(statistics: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from evaluation.benchmarks.common import about, write_json
+from evaluation.benchmarks.common import about
+from evaluation.experiments import write_json
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = {**about(), **benchmark.run(options)}
     sys.stdout.write(f"{benchmark.table(report)}\n\nload {report['load']}\n")
     if options.json:
-        write_json(options.json, report)
+        write_json(report, options.json)
     return int(bool(report.get("errors")))
 
 

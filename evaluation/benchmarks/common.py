@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -143,9 +142,3 @@ def bm25s_of(index: Index) -> Any:
 def about() -> Report:
     """Commit, machine and load: what every result file begins with."""
     return {"commit": commit(), "machine": machine(), "load": round(os.getloadavg()[0], 2)}
-
-
-def write_json(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a result file, lists of numbers on one line."""
-    text = re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), json.dumps(report, indent=1))
-    path.write_text(text + "\n", encoding="utf-8")

@@ -32,9 +32,8 @@ from evaluation.benchmarks.common import (
     resident_bytes,
     run_command,
     timed,
-    write_json,
 )
-from evaluation.experiments import folder_bytes
+from evaluation.experiments import folder_bytes, write_json
 from evaluation.reports import markdown_table
 from ncs.errors import BadInput, MissingExtra
 from ncs.extract import extract_files
@@ -83,7 +82,7 @@ def run(options: argparse.Namespace) -> Report:
         in_process(write_sources, options.folder, sources, options.functions, options.seed)
         (options.out / "sources.done").touch()
     if not (options.out / "build.json").exists():
-        write_json(options.out / "build.json", build(sources, index, shlex.split(options.build)))
+        write_json(build(sources, index, shlex.split(options.build)), options.out / "build.json")
     drop_cache(index)
     return {
         "functions": options.functions, "options": options.build, "source_bytes": folder_bytes(sources),

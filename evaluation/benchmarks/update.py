@@ -18,10 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from evaluation.benchmarks.common import NCS, Report, Seconds, run_command, timed
+from evaluation.benchmarks.common import NCS, Report, Seconds, files_by_language, run_command, timed
 from evaluation.reports import markdown_table
-from ncs.errors import BadInput
-from ncs.extract import language_of
 from ncs.index import Index
 
 HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
@@ -63,16 +61,9 @@ def measure(folder: Path, files: Sequence[Path], sizes: Sequence[int], rounds: i
 
 
 def source_files(roots: Sequence[Path]) -> list[Path]:
-    """Files in known languages below the folders, hidden ones left out; BadInput for none."""
-    paths = [(path, path.relative_to(root).parts) for root in roots for path in sorted(root.rglob("*"))]
-    files = [
-        path
-        for path, parts in paths
-        if language_of(path.name) and path.is_file() and not any(part[0] == "." for part in parts)
-    ]
-    if not files:
-        raise BadInput(f"no source files in {', '.join(map(str, roots))}; name the folders of the index")
-    return files
+    """The files below the folders that an update reads and that lie on disk; BadInput for none."""
+    files = (file for each in files_by_language(roots).values() for file in each)
+    return [path for file in files if file.origin and (path := Path(file.origin.place)).is_file()]
 
 
 def update(folder: Path) -> Seconds:

@@ -87,7 +87,6 @@ def build(kind: str, work: Path) -> Report:
     start = time.process_time()
     chunks = (np.asarray(vectors[at : at + CHUNK]) for at in range(0, rows, CHUNK))
     index = VectorIndex.build(chunks, dim, kind=cast(Any, kind))
-    (work / kind).mkdir()
     index.save(work / kind)
     cpu, size = time.process_time() - start, folder_bytes(work / kind)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

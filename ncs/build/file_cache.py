@@ -171,14 +171,13 @@ class _CachedSegment:
         """The documents of files first..last, and the position of each one's file."""
         rows, copies = self.table.rows[first : last + 2], self.table.copies[first : last + 2]
         start, stop = int(rows[0]), int(rows[-1])
-        packed, copied = self._documents.packed(start, stop), self._documents.copies(int(copies[0]), int(copies[-1]))
-        every = np.arange(start, stop)
-        ids, lengths = self._table.select_rows(FIELDS, every)[0], self._table.lengths(every).ravel()
+        packed = self._documents.packed(start, stop)
+        copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
         batch = Batch(
             packed + [_without_content(place) for _, place in copied],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            _local_ids(self._words, ids, lengths, len(copied) * len(FIELDS)),
-            _local_ids(self._names, *self._uses.of(every), len(copied)),
+            _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
+            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
         )
         owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from ncs.console import is_fancy, rich_console, say, show_json, visible
+from ncs.console import count, is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
 from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
 from ncs.serve.terminal import (
@@ -117,7 +117,7 @@ class _Excerpt:
         ]
         """Adjacent lines with their number in the file."""
         remaining = lines - ranges[-1][1]
-        self.rest = f"{remaining} more line{'' if remaining == 1 else 's'}" if remaining else ""
+        self.rest = count(remaining, "more line") if remaining else ""
 
 
 def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False) -> None:
@@ -211,7 +211,7 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> 
     for line in lines:
         print(line)
     if (omitted := len(answer["hits"]) - len(lines)) and not quiet:
-        hits = "1 hit is" if omitted == 1 else f"{omitted} hits are"
+        hits = count(omitted, "hit is", "hits are")
         say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
     return len(lines)
 

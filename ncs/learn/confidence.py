@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 T = TypeVar("T")
 FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
@@ -103,10 +102,9 @@ def load_weights(index: Path) -> Mapping[str, float]:
 
 
 def _write(path: Path, content: object) -> None:
-    """Write a small JSON file, at once or not at all."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    from ncs.storage.commit import replace_file  # a query need not import it
+
+    replace_file(path, json.dumps(content, indent=1) + "\n")
 
 
 def _read(path: Path, read: Callable[[Any], T], default: T) -> T:

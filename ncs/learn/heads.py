@@ -341,11 +341,9 @@ def word_weights(head: Head, words: WordTable, row: int) -> list[WordWeight]:
     counts = term_counts(words, row, row + 1)
     ids, tf = counts.indices, counts.data.astype(np.float64)
     names = [words.vocabulary.word(int(id)) for id in ids]
-    tokens = [head.code.tokens.ids([name]) for name in names]
-    owner = np.repeat(np.arange(len(names)), [len(each) for each in tokens])
-    flat = np.array([id for each in tokens for id in each], np.int64)
-    weights = tf[owner] * softmax_weights(head.code.arrays["scores"][flat, 0], np.array([0, len(flat)]))
-    attention = np.bincount(owner, weights, len(names))
+    tokens = token_counts([head.code.tokens.ids([name]) for name in names], len(head.code.tokens))
+    tokens.data *= softmax_weights(head.code.arrays["scores"][1:, 0][tokens.indices], np.array([0, tokens.nnz]))
+    attention = tf * np.asarray(tokens.sum(axis=1)).ravel()
     tfidf = (1 + np.log(tf)) * inverse_document_frequency(words)[ids]
     shares = [part / (part.sum() or 1) for part in (attention, tfidf)]
     weights = map(WordWeight, names, tf.astype(int).tolist(), *(share.tolist() for share in shares))

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.words import WordTable
+    from ncs.types import Scores
 
     Array = NDArray[np.float32]
-    Scores = NDArray[np.float64]
 
 K1, B = 1.2, 0.75
 FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
@@ -138,25 +138,18 @@ class Translation:
         return cls(*arrays, *(float(settings[name]) for name in SETTINGS))
 
 
-@dataclass(frozen=True, slots=True)
 class TranslatedFunctions:
     """A translation over the functions of an index.
 
-    impacts: CSR [n, V] of each segment; mean: the functions' mean length; sample: impacts of SAMPLE functions of the
-    first segment, which stand for all.
+    impacts: CSR [n, V] of each segment; mean: the functions' mean length. SAMPLE evenly spaced functions of the first
+    segment stand for all.
     """
 
-    translation: Translation
-    impacts: Sequence[Any]
-    mean: float
-    sample: Any
-
-    @classmethod
-    def of(cls, translation: Translation, impacts: Sequence[Any], mean: float) -> TranslatedFunctions:
-        """Make the scorer, with an evenly spaced sample of functions."""
+    def __init__(self, translation: Translation, impacts: Sequence[Any], mean: float) -> None:
         n = impacts[0].shape[0]
         at = np.unique(np.linspace(0, max(0, n - 1), min(SAMPLE, n)).astype(np.int64))
-        return cls(translation, impacts, mean, impacts[0][at])
+        self.translation, self.impacts, self.mean = translation, impacts, mean
+        self._sample = impacts[0][at]
 
     @classmethod
     def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:
@@ -165,7 +158,7 @@ class TranslatedFunctions:
         Raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit.
         """
         parts = [_load_impacts(folder, translation) for folder in folders]
-        return cls.of(translation, [impacts for impacts, _ in parts], parts[0][1])
+        return cls(translation, [impacts for impacts, _ in parts], parts[0][1])
 
     def rows(self, rows: NDArray[np.int64]) -> Any:
         """Impacts of these rows, CSR [len(rows), V]."""
@@ -180,7 +173,7 @@ class TranslatedFunctions:
 
     def z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
         """Standard deviations, [n], that these impacts, CSR [n, V], score above all functions; 0 without tokens."""
-        sample = self.translation.scores(ids, self.sample)
+        sample = self.translation.scores(ids, self._sample)
         deviation = float(sample.std()) if len(sample) else 0.0
         if deviation < 1e-9:
             return np.zeros(impacts.shape[0])

@@ -75,10 +75,6 @@ class Bm25Ranker(Ranker):
         """The words that `search` looks for, with their stems and document counts."""
         return self.postings.terms(self.query_words(text))
 
-    def documents(self, word: str) -> int:
-        """The document frequency of a word's stem."""
-        return self.postings.terms([word])[0].documents
-
     def query_words(self, text: str) -> list[str]:
         """The words of a query that it searches for."""
         return tokenize(text) if self.stop_words else super().query_words(text)

@@ -21,19 +21,14 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.rankers import Ranker
-    from ncs.search.ranking import Internals, Ranking
+    from ncs.search.ranking import Internals, QueryAnalysis, Ranking
     from ncs.search.signals import Evidence
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.names import Symbol
     from ncs.storage.words import WordReader
-    from ncs.types import Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Matrix, Rows, Scores
 
 DIGITS = 6
 
@@ -68,7 +63,10 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
     factor = np.prod(list(ranking.factors.values()), axis=0)
     shares = {name: values * factor for name, values in ranking.signals.items()}
     by_word = _word_scores(words, ranking, internals, rows)
-    causes = _causes(ranking, internals.facts, rows, internals.title * factor, shares) if internals.facts else None
+    evidence, analysis, facts = ranking.evidence, ranking.analysis, internals.facts
+    causes: list[dict[str, Any]] = []
+    if evidence and analysis and facts:
+        causes = _causes(evidence, analysis, facts, rows, internals.title * factor, shares)
     hits = []
     for at, (row, score) in enumerate(ranking.hits):
         own = {name: float(values[at]) for name, values in shares.items()}
@@ -86,7 +84,7 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         "added": tuple(ranking.added),
         "symbols": tuple(map(_spelling, intent.symbols)) if intent else (),
         "kind": intent.kind if intent else None,
-        "gates": _gates(ranking.evidence, internals.facts) if ranking.evidence and internals.facts else None,
+        "gates": _gates(evidence, facts) if evidence and facts else None,
     }
     return Explanation(query, hits)
 
@@ -108,15 +106,17 @@ NO_CAUSES: Mapping[str, Any] = {"names": (), "title": (), "title_share": 0.0, "d
 
 
 def _causes(
-    ranking: Ranking, facts: DocumentFacts, rows: Rows, title: Scores, shares: Mapping[str, Scores]
+    evidence: Evidence,
+    analysis: QueryAnalysis,
+    facts: DocumentFacts,
+    rows: Rows,
+    title: Scores,
+    shares: Mapping[str, Scores],
 ) -> list[dict[str, Any]]:
     """The causes of the default ranker's signals for each hit: shared names, file names, definitions.
 
     title: the weight of a file's name for each hit. shares: of the signals.
     """
-    evidence, analysis = ranking.evidence, ranking.analysis
-    if not evidence or not analysis:
-        return [dict(NO_CAUSES) for _ in rows]
     names, roles, symbols = _shared_names(evidence, facts), facts.file_roles, analysis.intent.symbols
     words = first_words(analysis.intent.words)
     in_title = {word: roles.title_match({stem: 1.0}, rows) > 0 for stem, word in words.items()}

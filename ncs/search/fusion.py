@@ -52,11 +52,6 @@ class RrfRanker(Ranker):
         self.name = name
         self.parts, self.constant, self.depth = tuple(parts), constant, depth
         self.config = {"parts": self.parts, "constant": constant, "depth": depth}
-        self._rankers: Sequence[Ranker] | None = None
-
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open parts."""
-        self._rankers = rankers
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
@@ -68,7 +63,7 @@ class RrfRanker(Ranker):
         """`search`; each part is a signal: 1 / (constant + its rank of the row)."""
         check_k(k)
         depth = max(k, self.depth)
-        rankings = [ranker.search(text, depth, allowed=allowed) for ranker in self._ready(self._rankers)]
+        rankings = [ranker.search(text, depth, allowed=allowed) for ranker in self.composed]
         hits = fuse(rankings, k, constant=self.constant)
         signals = {}
         for part, ranking in zip(self.parts, rankings, strict=True):

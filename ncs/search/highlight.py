@@ -50,8 +50,8 @@ def _stems(field: Field, spelling: str) -> frozenset[str]:
 def marks(code: str, text: str) -> list[tuple[int, int]]:
     """Offsets (start, end) of the query's words in the code, matched by stem.
 
-    >>> marks("void hideKeyboard() {}", "hiding the keyboard")
-    [(5, 9), (9, 17)]
+    >>> marks("void hideKeyboards() {}", "hiding the keyboard")
+    [(5, 9), (9, 18)]
     """
     places, stems = list(spans(code)), query_stems(text)
     stemmed = stem_all(word for _, _, word in places)

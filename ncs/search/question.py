@@ -177,6 +177,6 @@ def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]])
     if len(word) < ONE_EDIT:
         return []
     edits = 2 if len(word) >= TWO_EDITS else 1
-    similar = nearest_words(word, vocabulary(), count=lambda other: postings.terms([other])[0].documents)
+    similar = nearest_words(word, vocabulary(), count=postings.documents_with)
     typos = [other for other in similar if other[0] == word[0] and OSA.distance(word, other) <= edits]
     return [term for term in postings.terms(typos[:1]) if term.documents]

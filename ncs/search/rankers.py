@@ -41,6 +41,7 @@ class Ranker:
     """Names of the rankers that it is made of."""
     signal: str = ""
     """The signal that its scores are; explanations know `lexical` and `meaning`."""
+    _composed: Sequence[Ranker] | None = None
     can_extend: bool = True
     """Whether `extend` works; otherwise an update is a build."""
 
@@ -88,6 +89,12 @@ class Ranker:
 
     def compose(self, rankers: Sequence[Ranker]) -> None:
         """Take its open parts, in their order."""
+        self._composed = rankers
+
+    @property
+    def composed(self) -> Sequence[Ranker]:
+        """Its open parts; raises BadInput before `compose`."""
+        return self._ready(self._composed)
 
     def _ready(self, value: T | None) -> T:
         """A value that `fit`, `load` or `compose` sets."""

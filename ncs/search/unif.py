@@ -33,16 +33,11 @@ from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.embeddings import Embeddings
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Field, Mask, Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Document, Field, Mask, Matrix, Rows, Scores
 
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""
@@ -197,12 +192,7 @@ class UnifRanker(Ranker):
         return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
 
     def fit(
-        self,
-        words: WordTable,
-        embeddings: Embeddings | None,
-        documents: DocumentTable,
-        *,
-        track: Track = silent,
+        self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
         self._head = self._open()
@@ -220,7 +210,7 @@ class UnifRanker(Ranker):
         impacts = None
         if head.translation:
             impacts, mean = impacts_of(words, tokens_of, mean)
-            self._translated = TranslatedFunctions.of(head.translation, [impacts], mean)
+            self._translated = TranslatedFunctions(head.translation, [impacts], mean)
         for start in track(starts, self.name, total=len(starts), unit="parts"):
             if impacts is not None:
                 yield head.code.bags(impacts[start : start + CHUNK])

@@ -19,7 +19,7 @@ import numpy as np
 
 from ncs.errors import IndexDamaged
 from ncs.storage.arrays import split
-from ncs.storage.filters import Matcher, matcher
+from ncs.storage.filters import matcher
 from ncs.types import Document, Field, Location, Tokens
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
 
 T = TypeVar("T")
 Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
@@ -157,10 +155,8 @@ class DocumentTable:
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
         with self._reading():
-            row = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                raise sqlite3.DatabaseError(f"{name} is missing")
-            return np.frombuffer(row[0], np.dtype("<i4"))
+            (data,) = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
+            return np.frombuffer(data, np.dtype("<i4"))
 
     def counts(self, dead_files: NDArray[np.int64] | tuple[()] = ()) -> dict[str, Any]:
         """The number of documents and copies that are not in dead files; documents by repository, language and kind.
@@ -178,12 +174,8 @@ class DocumentTable:
             languages, kinds = (
                 Counter(labels[label] for label in self.column(name)[live].tolist()) for name in ("language", "kind")
             )
-        by_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
-        return {
-            "documents": int(live.sum()),
-            "copies": len(live_copies),
-            **{name: dict(sorted(counts.items())) for name, counts in by_label.items()},
-        }
+        of_label = {"repositories": repositories, "languages": languages, "kinds": kinds}
+        return {"documents": int(live.sum()), "copies": len(live_copies), **of_label}
 
     def with_labels(self, column: str, labels: Collection[str]) -> Mask:
         """Mask of the rows whose "language" or "kind" is one of the labels, bool [n]."""
@@ -205,17 +197,15 @@ class DocumentTable:
             if label is not None:
                 mask &= self.with_labels(column, [label.lower()])
         if repository is not None or path is not None:
-            mask &= self._in_files(cache(matcher(repository)), matcher(path), dead_files)
+            in_repository, in_path = cache(matcher(repository)), matcher(path)
+            with self._reading():
+                files, places = self.files()
+                matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
+                matching[dead_files] = False
+                in_files = matching[files]
+                in_files[self.column("copy_row")[matching[self.column("copy_file")]]] = True
+                mask &= in_files
         return mask
-
-    def _in_files(self, in_repository: Matcher, in_path: Matcher, dead_files: NDArray[np.int64]) -> Mask:
-        with self._reading():
-            files, places = self.files()
-            matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
-            matching[dead_files] = False
-            mask: Mask = matching[files]
-            mask[self.column("copy_row")[matching[self.column("copy_file")]]] = True
-            return mask
 
     def _select(self, query: str, rows: Sequence[int]) -> list[Any]:
         """What a query says of each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
@@ -266,11 +256,6 @@ class Documents:
         """Close the files."""
         for table in self.tables:
             table.close()
-
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Live documents per repository, language and kind, and the number of copies."""
-        return self._snapshot.description.counts
 
     def document(self, row: int) -> Document:
         """One document."""

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordReader, Words, WordTable
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"

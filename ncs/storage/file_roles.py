@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
 OUTLINES = frozenset({"class", "module", "block"})
@@ -78,8 +77,8 @@ _WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
 def title(path: str) -> list[str]:
     """The stems of a file's name, or of its folder's for names such as `__init__`.
 
-    >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py")
-    (['cooki', 'jar'], ['session'])
+    >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py"), title("lib/router/index.js")
+    (['cooki', 'jar'], ['session'], ['router'])
     """
     at = PurePosixPath(path)
     name = at.name.partition(".")[0] or at.name

@@ -40,12 +40,8 @@ class FileEntry(NamedTuple):
     def of(cls, file: SourceFile) -> FileEntry:
         """The entry of a file that was read."""
         place, stamp = file.origin or ("", "")
-        return cls(file.repository, file.path, place, stamp, digest_of(file.data), len(file.data))
-
-
-def digest_of(data: bytes) -> bytes:
-    """The digest of a file's content."""
-    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+        digest = blake2b(file.data, digest_size=DIGEST_BYTES).digest()
+        return cls(file.repository, file.path, place, stamp, digest, len(file.data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+    from ncs.types import Mask, Rows, Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +126,10 @@ class Postings:
     def terms(self, words: Sequence[str]) -> list[Term]:
         """The terms of the words, in order, with repetitions."""
         return [Term(word, stem, self.df(stem)) for word, stem in zip(words, stem_all(words), strict=True)]
+
+    def documents_with(self, word: str) -> int:
+        """The document frequency of a word's stem."""
+        return self.df(*stem_all([word]))
 
     def df(self, stem: str) -> int:
         """The document frequency of a stem: from the statistics, or from the segments for a new stem."""

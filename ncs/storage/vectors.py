@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask, Matrix
+    from ncs.types import Mask, Matrix, Rows
 
-    Rows = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]
@@ -195,7 +194,8 @@ class VectorIndex:
             probed *= 4
 
     def save(self, folder: Path) -> None:
-        """Write into an existing folder."""
+        """Write into a folder, which is created."""
+        folder.mkdir(parents=True, exist_ok=True)
         info = asdict(self.info)
         if self._ivf_pq is not None:
             _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
@@ -272,7 +272,6 @@ class Vectors:
     def save(self, folder: Path) -> None:
         """Write the only segment's vectors into a folder, which is created."""
         (part,) = self.parts
-        folder.mkdir(parents=True, exist_ok=True)
         part.save(folder)
 
 

@@ -18,12 +18,9 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from typing import IO
 
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     BatchWords = tuple[Sequence[str], Ids, Ids]
     """Documents as `WordTableBuilder.add` takes them."""
 
@@ -68,6 +65,11 @@ class WordTable:
         """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
         at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
         return np.asarray(self.offsets[at + 1] - self.offsets[at])
+
+    def slice(self, start: int, stop: int) -> WordTable:
+        """The table of rows start..stop."""
+        offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
+        return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""

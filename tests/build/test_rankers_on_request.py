@@ -16,9 +16,7 @@ from ncs.search.rankers import read_ranker
 from tests import corpus
 from tests.command import invoke
 from tests.corpus import QUICK
-from tests.heads import head
-
-SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+from tests.heads import SOURCE, head
 
 
 def built(folder: Path, *rankers: str) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ncs.learn.tfidf import TfidfEncoder, center, inverse_document_frequency
+from ncs.learn.tfidf import TfidfEncoder, inverse_document_frequency
 from ncs.types import NCS_FIELDS
 from tests.words import id_of, table
 
@@ -98,13 +98,3 @@ def test_stop_words_of_a_query_are_left_out_only_if_set_and_if_other_words_are_l
     assert without.query("how do i hide the keyboard").tolist() == without.query("hide keyboard").tolist()
     assert keeping.query("how do i hide the keyboard").tolist() != keeping.query("hide keyboard").tolist()
     assert without.query("how do i").any()
-
-
-def test_centering_takes_the_mean_out_and_leaves_zero_rows() -> None:
-    vectors = np.array([[1, 0], [0, 1], [0, 0], [0.6, 0.8]], np.float32)
-    mean = np.array([0.4, 0.45], np.float32)
-    moved = np.concatenate(list(center(iter([vectors[:2], vectors[2:]]), mean)))
-    expected = vectors - mean
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    expected[2] = 0
-    np.testing.assert_allclose(moved, expected, atol=1e-6)

@@ -87,31 +87,35 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def functions(rng: random.Random) -> str:
-    """A file of some functions."""
-    verbs, things = ("open", "close", "hide", "show", "parse"), ("file", "window", "record", "cache")
-    lines = [f"def {rng.choice(verbs)}_{rng.choice(things)}_{n}(x):\n" for n in range(rng.randint(1, 5))]
-    return "\n\n".join(f"{line}    return {rng.choice(things)}.{rng.choice(verbs)}(x)\n" for line in lines)
+def function(name: str) -> str:
+    return f"def {name}(x):\n    return {name}_of(x)\n"
 
 
 def sources(root: Path) -> tuple[Path, Path]:
     """Two roots: repositories of every kind, in each other, with ignored files, and names that come twice."""
-    rng = random.Random(7)
     one, two = root / "one", root / "two"
-    gitrepo.repository(one / "app", {"a.py": functions(rng), "deep/b.py": functions(rng)})
-    gitrepo.repository(one / "app" / "inner", {"n.py": "def inner(x):\n    return open_file(x)\n"})
-    gitrepo.repository(one / "app-b", {"z.py": "def beside(x):\n    return x.close()\n", "broken.py": "def f(:\n"})
-    gitrepo.bare(one / "app.git", {"c.py": "def bare(x):\n    return hide(x)\n", "d.py": functions(rng)})
-    with zipfile.ZipFile(one / "packed.zip", "w") as archive:
-        archive.writestr("packed/e.py", "def packed(x):\n    return show(x)\n")
-    (one / "loose.py").write_text("def loose(x):\n    return parse(x)\n")
-    (one / "left.py").write_text("def left_out(x):\n    return x\n")
-    (one / ".ncsignore").write_text("left.py\nhidden/\n")
-    copies = {"hidden/h.py": "def hidden(x):\n    return x\n", "copy.py": "def loose(x):\n    return parse(x)\n"}
-    gitrepo.repository(one / "zz", copies)
-    gitrepo.repository(two / "app", {"same_name.py": "def second_app(x):\n    return encode(x)\n"})
+    gitrepo.repository(one / "app", {"a.py": function("first"), "deep/b.py": function("second")})
+    gitrepo.repository(one / "app" / "inner", {"n.py": function("inner")})
+    gitrepo.repository(one / "app-b", {"z.py": function("beside"), "broken.py": "def f(:\n"})
+    gitrepo.bare(one / "app.git", {"c.py": function("bare"), "d.py": function("barer")})
+    zipped(one / "packed.zip", "packed/e.py", "packed")
+    loose = {"loose.py": function("loose"), "left.py": function("left_out"), ".ncsignore": "left.py\nhidden/\n"}
+    gitrepo.write(one, loose)
+    gitrepo.repository(one / "zz", {"hidden/h.py": function("hidden"), "copy.py": function("loose")})
+    gitrepo.repository(two / "app", {"same_name.py": function("second_app")})
     (two / "bad.zip").write_bytes(b"PK\x03\x04 this is no archive")
     return one, two
+
+
+def zipped(path: Path, name: str, function_name: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, function(function_name))
+
+
+def beside_good(root: Path) -> Path:
+    """A folder with a repository that is read without trouble."""
+    gitrepo.repository(root / "good", {"a.py": function("good")})
+    return root
 
 
 def request(*roots: Path, ingest: object = None) -> Request:
@@ -141,7 +145,7 @@ def test_an_index_that_a_cluster_read_is_that_of_one_machine_and_is_updated_as_a
         del counts["seconds"], counts["peak_memory_bytes"], files["segments/000001/files/began.npy"]
         indexes.append((counts, files))
     assert indexes[0] == indexes[1]
-    (roots[0] / "app" / "new.py").write_text("def novel_function(x):\n    return novel(x)\n")
+    (roots[0] / "app" / "new.py").write_text(function("novel_function"))
     index, changes = Index.update(tmp_path / "together")
     with index:
         assert changes.added == ("one/app/new.py",)
@@ -150,16 +154,15 @@ def test_an_index_that_a_cluster_read_is_that_of_one_machine_and_is_updated_as_a
 
 @pytest.mark.slow
 def test_a_cluster_of_this_machine_reads_as_well(tmp_path: Path) -> None:
-    gitrepo.repository(tmp_path / "repos", {"a.py": "def good(x):\n    return x\n"})
     ingest = partial(ingest_on_cluster, scheduler=LOCAL)
-    build(replace(request(tmp_path / "repos", ingest=ingest), workers=2), tmp_path / "index")
+    build(replace(request(beside_good(tmp_path / "repos"), ingest=ingest), workers=2), tmp_path / "index")
     with Index.load(tmp_path / "index") as index:
         assert index.search("good")[0].document.name == "good"
 
 
 def blocked(root: Path, name: str) -> Path:
     """A bare repository whose reading does not end: its HEAD is a pipe that nobody writes to. Gives the pipe."""
-    gitrepo.bare(root / name, {"slow.py": "def slow(x):\n    return wait(x)\n"})
+    gitrepo.bare(root / name, {"slow.py": function("slow")})
     (root / name / "HEAD").unlink()
     os.mkfifo(root / name / "HEAD")
     return root / name / "HEAD"
@@ -178,8 +181,7 @@ def is_read(pipe: Path) -> bool:
 
 @pytest.mark.slow
 def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tmp_path: Path) -> None:
-    root = tmp_path / "repos"
-    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    root = beside_good(tmp_path / "repos")
     pipe = blocked(root, "endless.git")
     for seconds in (4, 30, LONG):  # in which a busy machine reads the one that does end
         names, skipped = read(cluster, root, seconds=seconds)
@@ -194,8 +196,7 @@ def test_a_repository_that_never_ends_is_left_out_and_named(cluster: Cluster, tm
 
 @pytest.mark.slow
 def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    root = tmp_path / "repos"
-    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    root = beside_good(tmp_path / "repos")
     pipe = blocked(root, "slow.git")
     names: list[str] = []
     thread = threading.Thread(target=lambda: names.extend(read(cluster, root)[0]))
@@ -243,8 +244,7 @@ def too_large(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_and_named(tmp_path: Path) -> None:
-    root = tmp_path / "repos"
-    gitrepo.repository(root / "good", {"a.py": "def good(x):\n    return x\n"})
+    root = beside_good(tmp_path / "repos")
     gitrepo.git(too_large(root / "large"), "init", "--quiet")
     with running(0) as small:
         small.start_worker(memory="150MB")
@@ -270,9 +270,8 @@ def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cluster, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    gitrepo.bare(gitrepo.write(store, {"README": "neither\n"}) / "one.git", {"a.py": "def in_git(x):\n    return x\n"})
-    with zipfile.ZipFile(store / "two.zip", "w") as archive:
-        archive.writestr("b.py", "def in_zip(x):\n    return x\n")
+    gitrepo.bare(gitrepo.write(store, {"README": "neither\n"}) / "one.git", {"a.py": function("in_git")})
+    zipped(store / "two.zip", "b.py", "in_zip")
     assert read(cluster, Path(f"file://{store}"))[0] == ["one", "two"]
     (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\nfile://{store}/gone.zip\n")
     names, skipped = read(cluster, Path(f"file://{tmp_path}/list.txt"))

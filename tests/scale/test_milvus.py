@@ -60,6 +60,10 @@ def sources(root: Path, seed: int, repositories: int = 9) -> Path:
     return root
 
 
+def add_function(root: Path) -> None:
+    gitrepo.write(root, {"r0/new.py": "def open_every_file_at_once(x):\n    return file.open(x)\n"})
+
+
 @contextmanager
 def server(folder: Path, port: int) -> Iterator[None]:
     """Milvus Lite as a process that answers on loopback; killed at the end."""
@@ -100,9 +104,6 @@ class Stored:
     def collections(self) -> list[str]:
         with connected(self.target) as client:
             return [name for name in client.list_collections() if name.startswith(f"{self.target.name}_3_")]
-
-    def add_function(self) -> None:
-        (self.src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
 
     def update(self, **options: bool) -> int:
         """Update the index and its store; how many documents were sent."""
@@ -158,7 +159,7 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
 def test_an_update_sends_the_segment_that_it_wrote_and_deletes_tombstones(milvus: str, tmp_path: Path) -> None:
     stored = Stored(tmp_path, milvus, repositories=30)
     assert stored.update() == 0
-    stored.add_function()
+    add_function(stored.src)
     (stored.src / "r2" / "A.java").unlink()  # two documents: the class and its method
     assert stored.update() == 1
     stored.check()
@@ -215,7 +216,7 @@ def test_an_index_that_was_updated_without_its_store_is_refused_until_the_rest_i
     milvus: str, tmp_path: Path
 ) -> None:
     stored = Stored(tmp_path, milvus, repositories=30)
-    stored.add_function()
+    add_function(stored.src)
     Index.update(stored.folder)[0].close()
     with pytest.raises(IndexVersion, match="holds another build than this folder; put the index there with: ncs build"):
         MilvusIndex.open(stored.folder, stored.target)
@@ -302,7 +303,7 @@ def test_a_server_answers_from_the_store_before_and_after_an_update(milvus: str,
     with served("-i", stored.folder, "--store", stored.target.text, "--workers", "1") as site:
         with Index.load(stored.folder) as index:
             assert first_hit(site.url) == index.search("open every file at once")[0].document.id
-        stored.add_function()
+        add_function(stored.src)
         stored.update()
         until(lambda: first_hit(site.url) == "r0/new.py:1")
 
@@ -311,7 +312,7 @@ def test_a_server_answers_from_the_store_before_and_after_an_update(milvus: str,
 def test_a_store_that_is_lost_does_not_undo_an_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     src, folder = sources(tmp_path / "src", 1, 20), tmp_path / "index"
     Index.build(src, folder, config=LSA).close()
-    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    add_function(src)
     monkeypatch.setattr(store, "TIMEOUT", 1.0)
     publication = Publication(folder, Target.of("milvus://127.0.0.1:9/code"))
     Index.update(folder, before_commit=publication.before_commit)[0].close()
@@ -338,7 +339,7 @@ def test_a_local_file_is_a_store_of_build_update_and_query(tmp_path: Path) -> No
     src = sources(tmp_path / "src", 1, 30)
     built = ncs("build", "src", "--embeddings", "lsa", "--store", "./code.db", cwd=tmp_path)
     assert "documents sent to ./code.db" in built.stderr
-    (src / "r0" / "new.py").write_text("def open_every_file_at_once(x):\n    return file.open(x)\n")
+    add_function(src)
     assert "1 document sent to ./code.db" in ncs("update", "--store", "./code.db", cwd=tmp_path).stderr
     commands = (["query", "open a file", "--json", *more] for more in ((), ("--store", "./code.db")))
     ours, theirs = (json.loads(ncs(*command, cwd=tmp_path).stdout)["hits"] for command in commands)

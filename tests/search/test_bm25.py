@@ -13,10 +13,11 @@ import pytest
 from ncs.extract import extract
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import create_ranker
-from ncs.storage.words import WordTable, WordTableBuilder, batch_words
+from ncs.storage.words import WordTable
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, Document, Field
+from tests.words import table_of
 
 QUESTIONS = (
     "how do I read a text file line by line",
@@ -41,9 +42,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def words(documents: Sequence[Document]) -> WordTable:
-    builder = WordTableBuilder()
-    builder.add(*batch_words([[field_tokens(field, d.words.get(field, ())) for field in FIELDS] for d in documents]))
-    return builder.finish()
+    return table_of({field: field_tokens(field, d.words[field]) for field in d.words} for d in documents)
 
 
 def fitted(words: WordTable, **config: object) -> Bm25Ranker:
@@ -88,16 +87,6 @@ def test_scores_agree_with_bm25s_to_four_decimals(
         np.testing.assert_allclose(got, want, rtol=0, atol=5e-5)
 
 
-def test_the_default_finds_functions_by_what_they_do(documents: list[Document], words: WordTable) -> None:
-    ranker = fitted(words)
-    for text, name in (
-        ("wait until the thread terminates", "join"),
-        ("how to copy a file with its permission bits", "copy"),
-        ("shuffle a list in place", "shuffle"),
-    ):
-        assert name in [documents[row].name for row, _ in ranker.search(text, 5)]
-
-
 def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:
     ranker, with_all = fitted(words), fitted(words, stop_words=True)
     assert ranker.search("how do I open the file", 9) == ranker.search("open file", 9)
@@ -112,5 +101,4 @@ def test_unknown_words_are_told_apart(words: WordTable) -> None:
     assert [term.word for term in terms if not term.documents] == ["xyzzyplugh"]
     assert ranker.search("xyzzyplugh", 5) == []
     assert ranker.search("", 5) == []
-    assert ranker.documents("xyzzyplugh") == 0
-    assert ranker.documents("sockets") == len(ranker.search("socket", len(words)))
+    assert ranker.postings.documents_with("sockets") == len(ranker.search("socket", len(words)))

@@ -23,12 +23,11 @@ from ncs.search.explain import explain, match_words, query_lines, query_parts, r
 from ncs.search.highlight import has_file_lines
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
-from ncs.search.question import K3
 from ncs.search.rankers import Ranker
 from ncs.storage.file_roles import OUTLINES
 from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
-from ncs.types import FIELDS, NCS_FIELDS, Document, Field, Hit
+from ncs.types import FIELDS, NCS_FIELDS, Document, Hit
 
 pytestmark = pytest.mark.slow  # they ask an index of a part of this project
 
@@ -58,17 +57,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
         place = root / "repos" / f"r{at % REPOSITORIES}" / path.relative_to(HERE)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    for repository in (root / "repos").iterdir():
-        for part in ("objects", "refs"):
-            (repository / ".git" / part).mkdir(parents=True)
-        (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     config = BuildConfig(fasttext=FastTextConfig(dim=24, epochs=1, least_words=150_000))
-    return Index.build(root / "repos", root / "index", config=config)
-
-
-@pytest.fixture(scope="module")
-def vocabulary(index: Index) -> list[str]:
-    return list(index.words().vocabulary)
+    return Index.build(sorted((root / "repos").iterdir()), root / "index", config=config)
 
 
 @pytest.fixture(scope="module")
@@ -98,18 +88,17 @@ def check_adds_up(hit: dict[str, Any]) -> None:
         assert -1e-12 <= hit["title_share"] <= shares["file"] + 1e-9
 
 
-def some_queries() -> st.SearchStrategy[str]:
-    ids = st.lists(st.integers(0, 10**6), min_size=1, max_size=6)
-    return st.one_of(st.sampled_from(QUERIES), ids.map(lambda ids: " ".join(f"#{id}" for id in ids)))
-
-
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(some_queries(), st.sampled_from(["hybrid", "bm25", "ncs", "ncs_centred", "rrf"]), st.integers(1, 25))
+@given(
+    st.sampled_from(QUERIES) | st.lists(st.integers(0, 10**6), min_size=1, max_size=6),
+    st.sampled_from(["hybrid", "bm25", "ncs", "ncs_centred", "rrf"]),
+    st.integers(1, 25),
+)
 def test_shares_add_up_to_the_scores_of_the_search_for_any_query(
-    index: Index, vocabulary: list[str], template: str, name: str, k: int
+    index: Index, words: str | list[int], name: str, k: int
 ) -> None:
-    words = [vocabulary[int(w[1:]) % len(vocabulary)] if w.startswith("#") else w for w in template.split()]
-    query, ranker = " ".join(words), index.ranker(name)
+    vocabulary, ranker = index.words().vocabulary, index.ranker(name)
+    query = words if isinstance(words, str) else " ".join(vocabulary.word(id % len(vocabulary)) for id in words)
     hits = explained(index, ranker, query, k)
     assert [(row, hit["score"]) for row, hit in hits] == ranker.search(query, k)
     for _, hit in hits:
@@ -125,9 +114,9 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, query: st
         for word in hit["words"]:
             expected = times[stem(word["word"])] * alone[word["word"]].get(row, 0.0)
             assert word["shares"]["lexical"] == pytest.approx(expected, abs=1e-9)
-    if "python" in query:  # which is left out of a query to this index
-        return
-    weights = {each: (0.5 + 0.5 * share_in_code(index, each)) * n * (K3 + 1) / (n + K3) for each, n in times.items()}
+    analysis = index.ranker("hybrid").rank(query, 1).analysis
+    assert analysis is not None
+    weights = {each: analysis.expansion.query.get(each, 0.0) for each in times}
     for row, hit in explained(index, index.ranker("hybrid"), query, 10):
         shares = {word["word"]: word["shares"]["lexical"] for word in hit["words"]}
         scores = {word: weights[stem(word)] * alone[word].get(row, 0.0) for word in shares}
@@ -135,19 +124,6 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, query: st
             if sum(scores.values()):
                 expected = score / sum(scores.values())
                 assert shares[word] / max(sum(shares.values()), 1e-12) == pytest.approx(expected, rel=1e-5)
-
-
-def share_in_code(index: Index, stemmed: str) -> float:
-    """The share of a stem's documents that have it in code, counted in the documents' words."""
-    code: tuple[Field, ...] = ("name", "calls", "enums", "identifiers", "types", "parameters")
-    prose: tuple[Field, ...] = ("scope", "literals", "doc", "comments")
-    alike = [id for id, word in enumerate(index.words().vocabulary) if stem(word) == stemmed]
-
-    def rows(fields: tuple[Field, ...]) -> set[int]:
-        ids, offsets = index.words().select_rows(fields, np.arange(len(index)))
-        return set(np.searchsorted(offsets, np.flatnonzero(np.isin(ids, alike)), side="right").tolist())
-
-    return len(rows(code)) / max(len(rows((*code, *prose))), 1)
 
 
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])

@@ -16,9 +16,9 @@ from ncs.types import Field
 from tests.words import table
 
 
-@given(st.lists(st.permutations(range(9)), min_size=1, max_size=4), st.integers(1, 12))
+@given(st.lists(st.permutations(range(9)), max_size=4), st.integers(1, 12))
 def test_any_rankings_are_fused_as_with_exact_fractions(rankings: list[list[int]], k: int) -> None:
-    cut = [ranking[: 3 + 2 * number] for number, ranking in enumerate(rankings)]
+    cut = [ranking[: 3 * number] for number, ranking in enumerate(rankings)]
     scores: dict[int, Fraction] = {}
     for ranking in cut:
         for rank, row in enumerate(ranking, 1):
@@ -27,11 +27,6 @@ def test_any_rankings_are_fused_as_with_exact_fractions(rankings: list[list[int]
     rows = sorted(scores, key=lambda row: (-scores[row], row))[:k]
     assert [row for row, _ in fused] == rows
     assert [score for _, score in fused] == pytest.approx([float(scores[row]) for row in rows], abs=1e-15)
-
-
-@pytest.mark.parametrize("rankings", [[], [[]], [[], []]])
-def test_nothing_fused_is_nothing(rankings: list[list[tuple[int, float]]]) -> None:
-    assert fuse(rankings, 5) == []
 
 
 # by their names row 1 is the best for "file", by their comments row 3

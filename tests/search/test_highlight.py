@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ncs.search.highlight import excerpt, marks, matched_words
+from ncs.search.highlight import excerpt, matched_words
 from ncs.types import Document
 
 
@@ -19,15 +19,7 @@ def test_matched_words_are_the_questions_own_by_stem_in_its_order() -> None:
     assert matched_words(hit, "how to hide the keyboards programmatically, softly") == ["hide", "keyboards", "softly"]
     assert matched_words(hit, "getting a service") == ["getting", "service"]
     assert matched_words(hit, "nothing here") == []
-
-
-def test_without_stored_words_the_code_and_the_name_are_looked_at() -> None:
-    assert matched_words(document(), "int f") == ["int", "f"]
-
-
-def test_marks_stand_on_parts_of_identifiers() -> None:
-    code = "imm.hideSoftInput(view); // HIDING"
-    assert [code[start:end] for start, end in marks(code, "hide the input")] == ["hide", "Input", "HIDING"]
+    assert matched_words(document(), "int f") == ["int", "f"]  # without stored words: of the code and the name
 
 
 @pytest.mark.parametrize("lines", [1, 5, 17, 18, 40, 500])

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.embeddings import Embeddings
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import create_ranker
-from ncs.types import Document
 from tests.words import id_of, table
 
 if TYPE_CHECKING:
@@ -95,14 +92,6 @@ def test_a_question_without_a_word_that_has_a_vector_finds_nothing(
     assert fitted(words, embeddings, name).search(text, 3) == []
 
 
-@pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
-def test_a_filter_leaves_the_order_of_what_it_allows(words: WordTable, embeddings: Embeddings, name: str) -> None:
-    ranker = fitted(words, embeddings, name)
-    allowed = np.array([True, False, True, True, True, False])
-    whole = ranker.search("read soft file", 6)
-    assert ranker.search("read soft file", 6, allowed=allowed) == [hit for hit in whole if allowed[hit[0]]]
-
-
 @pytest.mark.parametrize("documents", [("hide keyboard",), ("hide keyboard",) * 5, (), ("types: only",)])
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
 def test_documents_that_cannot_be_told_apart_are_not_found_and_nothing_fails(
@@ -119,19 +108,8 @@ def test_an_unknown_weighting_of_the_query_is_refused() -> None:
         NcsRanker(query_weights="sum")  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    documents = [
-        Document(f"r/x:{n}", "r", "x", n, n, "java", "method", "f", "f", {"name": (text,)}, text)
-        for n, text in enumerate(("hide keyboard", "show keyboard", "read file", "write file"), 1)
-    ]
-    config = BuildConfig(deduplicate=False, embeddings="lsa")
-    with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
-        yield built
-
-
-def test_files_of_another_configuration_or_vocabulary_are_refused(index: Index, tmp_path: Path) -> None:
-    with Index.load(shutil.copytree(index.folder, tmp_path / "copy")) as copy:
+def test_files_of_another_configuration_or_vocabulary_are_refused(demo: Path, tmp_path: Path) -> None:
+    with Index.load(shutil.copytree(demo / ".ncs", tmp_path / "copy")) as copy:
         with pytest.raises(IndexDamaged, match="build the index again"):
             create_ranker("ncs", centre=True).load(copy.snapshot)
         create_ranker("ncs", query_weights="idf", stop_words=False).load(copy.snapshot)

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from tests.search import embeddings_server, tinybert
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
 Fitted = Callable[..., Ranker]
-Settings = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -44,48 +43,38 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         yield built
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Callable[[], Settings]]]:
-    """What each ranker that cannot do without a setting is given."""
-    folder = tmp_path_factory.mktemp("settings")
-
-    def pairs() -> Settings:
-        path = folder / "pairs.jsonl"
+def settings_of(name: str, folder: Path, url: str) -> dict[str, Any]:
+    """What a ranker is given that cannot do without a setting."""
+    if name == "ncs_enhanced":
         pair = {"query": "unpack an archive", "code": "def f(path):\n    tar.extractall(path)", "language": "python"}
-        path.write_text(json.dumps(pair) + "\n")
-        return {"pairs": str(path)}
-
-    def model() -> Settings:
+        (folder / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
+        return {"pairs": str(folder / "pairs.jsonl")}
+    if name == "transformers":
         pytest.importorskip("sentence_transformers", reason="needs the extra transformers")
         path = folder / "tiny"
         return {"model": str(path if path.exists() else tinybert.write(path))}
-
-    with embeddings_server.serving() as server:
-
-        def url() -> Settings:
-            pytest.importorskip("openai", reason="needs the extra endpoint")
-            return {"url": server.url}
-
-        def unif() -> Settings:
-            words = tuple(sorted({word for text in QUESTIONS for word in text.split()}))
-            heads.head(words=words).save(folder / "run" / "head")
-            return {"head": str(folder / "run")}
-
-        yield {"ncs_enhanced": pairs, "transformers": model, "endpoint": url, "unif": unif}
+    if name == "endpoint":
+        pytest.importorskip("openai", reason="needs the extra endpoint")
+        return {"url": url}
+    if name == "unif":
+        heads.head(words=tuple(sorted({word for text in QUESTIONS for word in text.split()}))).save(folder / "head")
+        return {"head": str(folder)}
+    return {}
 
 
 @pytest.fixture(scope="module")
-def fitted(index: Index, settings: Mapping[str, Callable[[], Settings]]) -> Iterator[Fitted]:
+def fitted(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fitted]:
     """A ranker by name, fitted over the index, or composed of rankers that are."""
     rankers: dict[str, Ranker] = {}
+    folder = tmp_path_factory.mktemp("settings")
 
     def get(name: str, *, again: bool = False) -> Ranker:
         if name not in rankers or again:
-            rankers[name] = index.fitted(name, **(settings[name]() if ON_REQUEST.get(name) else {}))
+            rankers[name] = index.fitted(name, **settings_of(name, folder, server.url))
             stack.callback(close, rankers[name])
         return rankers[name]
 
-    with ExitStack() as stack:
+    with embeddings_server.serving() as server, ExitStack() as stack:
         yield get
 
 

@@ -25,16 +25,8 @@ def uses(*documents: tuple[str, ...]) -> NameUses:
     return name_uses(builder.finish())
 
 
-def test_a_name_used_twice_in_a_document_counts_once_and_documents_are_counted() -> None:
-    names = uses(("open", "read", "open"), ("read",), ())
-    assert {name: int(n) for name, n in zip(names.names, names.documents, strict=True)} == {"open": 1, "read": 2}
-    ids, lengths = names.of(np.array([1, 0, 2]))
-    assert [names.names.word(int(id)) for id in ids] == ["read", "open", "read"]
-    assert lengths.tolist() == [1, 2, 0]
-
-
-def test_lifts_are_share_times_rarity_times_repositories() -> None:
-    names = uses(("hide", "log"), ("hide", "log"), ("log",), ("other",), ("other",))
+def test_lifts_are_share_times_rarity_times_repositories_whatever_a_document_repeats() -> None:
+    names = uses(("hide", "log", "hide"), ("hide", "log"), ("log",), ("other",), ("other",))
     consensus = agree(names, np.array([0, 1, 1]), np.array([0, 1, 2]), np.array([1.0, 0.5, 0.5]))
     hide = 1.5 / 2 * math.log(6 / 3) * math.log(1 + 2)
     log = 2.0 / 2 * math.log(6 / 4) * math.log(1 + 2)

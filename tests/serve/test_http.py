@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
-from ncs.cli.main import app as cli
 from ncs.index import Index
 from ncs.search.feedback import read_feedback
 from ncs.serve.http.app import create_app
 from ncs.serve.http.routes import EXAMPLES
 from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, Settings
 from tests import corpus
+from tests.command import invoke
 from tests.waiting import LONG, until
 
 JSON = {"content-type": "application/json"}
@@ -51,7 +50,7 @@ def client(folder: Path, tea: Path, votes: Path) -> Iterator[TestClient]:
 
 
 def printed(folder: Path, *arguments: str) -> Any:
-    return json.loads(CliRunner().invoke(cli, [*arguments, "--json", "-i", str(folder)]).stdout)
+    return json.loads(invoke(*arguments, "--json", "-i", str(folder), cwd=folder).stdout)
 
 
 def error_of(answer: Any) -> dict[str, str]:

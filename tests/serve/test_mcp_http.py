@@ -11,9 +11,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from typer.testing import CliRunner
 
-from ncs.cli.main import app
+from tests.command import invoke
 from tests.serve.agents import INITIALIZE, call, client_of
 from tests.serving import running
 from tests.waiting import LONG
@@ -96,6 +95,6 @@ def test_a_token_file_without_http_and_a_short_token_are_refused(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "token").write_text("short")
-    run = CliRunner().invoke(app, ["mcp", *options, "--token-file", str(tmp_path / "token")])
-    assert run.exit_code == 2
+    run = invoke("mcp", *options, "--token-file", "token", cwd=tmp_path)
+    assert run.returncode == 2
     assert message in run.stderr

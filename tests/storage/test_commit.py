@@ -63,8 +63,12 @@ def test_an_update_keeps_the_old_segments_and_adds_tombstones(tmp_path: Path) ->
     first, second = build(tmp_path), update(tmp_path, "two")
     assert second.segments == (*first.segments, ("000003", 3))
     assert {name: second.files[name] for name in first.files} == first.files
-    assert np.load(tmp_path / "tombstones" / f"{second.tombstones}.npy").tolist() == [[1, 0]]
-    assert open_snapshot(tmp_path, text_of, verify=True) == "two"
+    with open_snapshot(tmp_path, lambda snapshot: snapshot, verify=True) as snapshot:
+        assert snapshot.tombstones.tolist() == [[1, 0]]
+        assert (text_of(snapshot), len(snapshot), snapshot.documents) == ("two", 6, 5)
+        allowed = snapshot.allowed(np.arange(6) % 2 == 0)
+        assert allowed is not None
+        assert np.flatnonzero(allowed).tolist() == [2, 4]
 
 
 def test_the_old_index_answers_until_the_commit_which_one_build_at_a_time_may_reach(
@@ -138,17 +142,6 @@ def test_every_file_is_on_the_disk_before_the_snapshot_names_it(
     assert set(steps[:4]) == set(named)
     assert set(steps[4:-3]) == folders
     assert steps[-3:] == ["snapshot.json.part", "replace snapshot.json", "."]
-
-
-def test_a_snapshot_that_is_open_stays_until_it_is_closed(tmp_path: Path) -> None:
-    build(tmp_path, "held")
-    reader = open_snapshot(tmp_path, lambda snapshot: snapshot)
-    build(tmp_path, "new")
-    assert text_of(reader) == "held"
-    assert open_snapshot(tmp_path, text_of) == "new"
-    reader.close()
-    number = int(build(tmp_path, "newer").segments[0][0])
-    assert names(tmp_path) == files(number)
 
 
 def test_a_copied_segment_shares_its_files_and_their_checksums(tmp_path: Path) -> None:

@@ -74,17 +74,9 @@ def mask(
 
 ANY_DOCUMENT = st.builds(
     Document,
-    id=ANY_TEXT,
-    repository=ANY_TEXT,
-    path=ANY_TEXT,
-    start_line=ANY_LINE,
-    end_line=ANY_LINE,
-    language=st.sampled_from(["java", "python"]),
-    kind=ANY_TEXT,
-    name=ANY_TEXT,
-    qualified_name=ANY_TEXT,
+    **dict.fromkeys(("id", "repository", "path", "language", "kind", "name", "qualified_name", "code"), ANY_TEXT),
+    **dict.fromkeys(("start_line", "end_line"), ANY_LINE),
     words=ANY_WORDS,
-    code=ANY_TEXT,
     digest=st.binary(max_size=16),
     copies=st.lists(st.builds(Location, ANY_TEXT, ANY_TEXT, ANY_LINE, ANY_LINE, ANY_TEXT), max_size=2).map(tuple),
 )

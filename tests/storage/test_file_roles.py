@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ncs.index import Index
-from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, role, title
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, role
 from ncs.types import Document
 
 
@@ -26,11 +26,6 @@ from ncs.types import Document
 )
 def test_a_path_tells_what_a_file_is_for(expected: int, paths: str) -> None:
     assert {path: role(path) for path in paths.split()} == dict.fromkeys(paths.split(), expected)
-
-
-def test_a_file_without_a_name_of_its_own_has_its_folders() -> None:
-    assert title("src/sessions/__init__.py") == title("src/sessions.py") == ["session"]
-    assert title("lib/router/index.js") == ["router"]
 
 
 def test_files_are_matched_by_their_names_and_starts_of_words(tmp_path: Path) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
 from ncs.storage import snapshot as snapshots
-from ncs.storage.arrays import split
 from ncs.storage.snapshot import DEFAULT_NAME, Snapshot, checksum, find_index, open_snapshot, read_description
-from tests.storage.small_index import build, text_of, update
+from tests.storage.small_index import build, text_of
 
 
 @pytest.fixture
@@ -141,12 +138,6 @@ def test_missing_truncated_and_altered_files_are_named(index: Path, monkeypatch:
         open_text(index)
 
 
-def test_a_moved_or_copied_index_opens(index: Path, tmp_path: Path) -> None:
-    shutil.copytree(index, tmp_path / "copy")
-    shutil.move(index, tmp_path / "moved")
-    assert open_text(tmp_path / "copy", verify=True) == open_text(tmp_path / "moved", verify=True) == "one"
-
-
 def test_opening_takes_the_new_snapshot_where_a_commit_came_between(index: Path) -> None:
     numbers: list[int] = []
 
@@ -167,17 +158,6 @@ def test_opening_takes_the_new_snapshot_where_a_commit_came_between(index: Path)
     with pytest.raises(NcsError, match="no such ranker"):  # not tried again
         open_snapshot(index, fail)
     assert len(numbers) == 3
-
-
-def test_rows_of_dead_files_are_tombstones_and_rows_are_split_by_segment(index: Path) -> None:
-    update(index, "two")
-    with open_snapshot(index, lambda snapshot: snapshot) as snapshot:
-        assert (len(snapshot), snapshot.documents) == (6, 5)
-        allowed = snapshot.allowed(np.arange(6) % 2 == 0)
-        assert allowed is not None
-        assert np.flatnonzero(allowed).tolist() == [2, 4]
-        by_segment = [(n, at.tolist(), rows.tolist()) for n, at, rows in split(snapshot.firsts, np.array([5, 0, 4, 2]))]
-        assert by_segment == [(0, [1, 3], [0, 2]), (1, [0, 2], [2, 1])]
 
 
 def test_the_nearest_index_above_is_found(tmp_path: Path) -> None:

@@ -79,21 +79,12 @@ def test_exact_search_gives_the_rows_and_scores_that_numpy_gives_and_of_a_filter
         assert rows[0].tolist() == [row for row in expected(vectors, queries[0], len(vectors)) if allowed[row]][:12]
 
 
-def test_ivf_pq_finds_nearly_all_that_exact_search_finds() -> None:
-    assert pq().info.lists == 256
-    assert recall(pq(), 10) >= 0.95
-    assert recall(pq(), 100) >= 0.95
-    rows, scores = pq().search(QUERIES, 10)
-    np.testing.assert_allclose(scores, np.take_along_axis(QUERIES @ VECTORS.T, rows, axis=1), atol=1e-3)
-
-
 @pytest.mark.parametrize("kind", ["exact", "pq"])
 def test_the_same_rows_make_the_same_files_and_hits_however_they_are_chunked_and_once_loaded(
     kind: Kind, tmp_path: Path
 ) -> None:
     vectors = VECTORS[:2_000]
     for name, chunks in (("one", [vectors]), ("many", [vectors[:1], vectors[1:64], vectors[64:64], vectors[64:]])):
-        (tmp_path / name).mkdir()
         VectorIndex.build(chunks, DIM, kind=kind).save(tmp_path / name)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == [*(["empty.npy", "ivf_pq.faiss"] if kind == "pq" else ["empty.npy"]), "vectors.json", "vectors.npy"]
@@ -124,14 +115,19 @@ def test_of_equal_vectors_the_lower_rows_come_first_wherever_the_cut_falls(k: in
     assert len(set(scores[0].tolist())) == 1
 
 
-def test_a_filter_of_an_ivf_pq_index_holds_whether_it_leaves_many_rows_or_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ivf_pq_finds_nearly_all_that_exact_search_finds_whether_a_filter_leaves_many_rows_or_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert pq().info.lists == 256
+    assert recall(pq(), 100) >= 0.95
     monkeypatch.setattr(module, "FEW", 10)
     rng = np.random.default_rng(1)
-    for share in (0.9, 0.2, 0.02):
-        allowed = rng.random(ROWS) < share
-        rows = pq().search(QUERIES, 10, allowed=allowed)[0]
-        assert allowed[rows].all()
+    for share in (1, 0.9, 0.2, 0.02):
+        allowed = None if share == 1 else rng.random(ROWS) < share
+        rows, scores = pq().search(QUERIES, 10, allowed=allowed)
+        assert allowed is None or allowed[rows].all()
         assert recall(pq(), 10, allowed) >= 0.95
+        np.testing.assert_allclose(scores, np.take_along_axis(QUERIES @ VECTORS.T, rows, axis=1), atol=1e-3)
     only = np.isin(np.arange(ROWS), [3, 42])
     assert pq().search(QUERIES[:1], 3, allowed=only)[0].tolist() == [[42, -1, -1]]
     far = VECTORS @ VECTORS[50] < -0.6  # the nearest lists hold none of them

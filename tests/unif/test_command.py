@@ -9,75 +9,61 @@ from pathlib import Path
 
 import pytest
 
-from ncs.cli import main as cli
 from ncs.index import Index
-from tests.heads import head
-
-SOURCE = "def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
+from tests.command import invoke
+from tests.heads import SOURCE, head
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
+    """Code in `src`, a training run in `run`."""
     (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "io.py").write_text(SOURCE)
+    (tmp_path / "src" / "io.py").write_bytes(SOURCE)
     head().save(tmp_path / "run" / "head")
-    return tmp_path / "src"
+    return tmp_path
 
 
-def ncs(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """Exit status of the command."""
-    monkeypatch.setattr(sys, "argv", ["ncs", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return int(ended.value.code or 0)
+def test_a_head_given_to_a_build_or_added_later_answers_and_outlives_its_folder(folder: Path) -> None:
+    def ncs(*arguments: str) -> int:
+        return invoke(*arguments, cwd=folder).returncode
+
+    def hits(index: str, query: str) -> str:
+        options = ("--ranker", "unif", "--no-code", "--jsonl")
+        return invoke("query", "-i", index, *options, query, cwd=folder).stdout
+
+    run = folder / "run"
+    assert ncs("build", "src", "-i", "one", "--head", str(run), "-q") == 0
+    assert ncs("build", "src", "-i", "other", "-q") == 0
+    assert ncs("query", "-i", "other", "--ranker", "unif", "open the file") == 2
+    added = invoke("build", "-i", "other", "--add", f"unif:head={run}", cwd=folder)
+    assert "40 are needed" in added.stderr  # questions, before the default ranker listens to a head
+    assert hits("one", "close socket") == hits("other", "close socket") != ""
+    with Index.load(folder / "one") as index:
+        assert index.description.config["rankers"] == [f"unif:head={run}"]
+    shutil.rmtree(run)
+    (folder / "src" / "io.py").write_bytes(SOURCE + b"\n\ndef open_socket(sock):\n    sock.open()\n")
+    assert ncs("update", "-i", "one", "-q") == 0
+    assert "open_socket" in hits("one", "open socket")
+    assert ncs("build", "src", "-i", "new", "--head", str(run), "-q") == 2
 
 
-def test_a_head_given_to_a_build_or_added_later_answers_and_outlives_its_folder(
-    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    assert ncs(monkeypatch, "build", sources, "-i", one, "--head", tmp_path / "run", "-q") == 0
-    assert ncs(monkeypatch, "build", sources, "-i", other, "-q") == 0
-    assert ncs(monkeypatch, "query", "-i", other, "--ranker", "unif", "open the file") == 2
-    assert ncs(monkeypatch, "build", "-i", other, "--add", f"unif:head={tmp_path / 'run'}") == 0
-    assert "40 are needed" in capsys.readouterr().err  # questions, before the default ranker listens to a head
-    hits = []
-    for folder in (one, other):
-        assert ncs(monkeypatch, "query", "-i", folder, "--ranker", "unif", "--no-code", "--jsonl", "close socket") == 0
-        hits.append(capsys.readouterr().out)
-    assert hits[0] == hits[1]
-    with Index.load(one) as index:
-        assert index.description.config["rankers"] == [f"unif:head={tmp_path / 'run'}"]
-    shutil.rmtree(tmp_path / "run")
-    (sources / "io.py").write_text(SOURCE + "\n\ndef open_socket(sock):\n    sock.open()\n")
-    assert ncs(monkeypatch, "update", "-i", one, "-q") == 0
-    capsys.readouterr()
-    assert ncs(monkeypatch, "query", "-i", one, "--ranker", "unif", "--no-code", "--jsonl", "open socket") == 0
-    assert "open_socket" in capsys.readouterr().out
-    assert ncs(monkeypatch, "build", sources, "-i", tmp_path / "new", "--head", tmp_path / "run", "-q") == 2
+def test_explain_attention_shows_the_words_of_the_first_hit(folder: Path) -> None:
+    def explain(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return invoke("explain-attention", "-i", "index", *arguments, cwd=folder)
 
-
-def test_explain_attention_shows_the_words_of_the_first_hit(
-    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, run = tmp_path / "index", tmp_path / "run"
-    assert ncs(monkeypatch, "build", sources, "-i", folder, "-q") == 0
-    command = ("explain-attention", "-i", folder)
-    assert ncs(monkeypatch, *command, "--head", run, "open file", "-n", "2") == 0
-    place, title, *lines = shown = capsys.readouterr().out.splitlines()
+    assert invoke("build", "src", "-i", "index", "-q", cwd=folder).returncode == 0
+    shown = explain("--head", "run", "open file", "-n", "2").stdout
+    place, title, *lines = shown.splitlines()
     assert place.startswith("open_file  ")
     assert title == "learned  tf-idf  word"
     assert {line.split("  ")[-1] for line in lines} == {"open x 2", "file"}
-    assert ncs(monkeypatch, *command, "--head", run, "zzz") == 1
-    assert ncs(monkeypatch, *command, "open") == 2
-    assert "built without 'unif'" in capsys.readouterr().err
-    assert ncs(monkeypatch, *command, "--head", folder, "open") == 2
-    assert "no trained head" in capsys.readouterr().err
-    assert ncs(monkeypatch, "build", "-i", folder, "--add", f"unif:head={run}", "-q") == 0
-    shutil.rmtree(run)
-    capsys.readouterr()
-    assert ncs(monkeypatch, *command, "open file", "-n", "2") == 0
-    assert capsys.readouterr().out.splitlines() == shown
+    assert explain("--head", "run", "zzz").returncode == 1
+    for arguments, message in ((["open"], "built without 'unif'"), (["--head", "index", "open"], "no trained head")):
+        refused = explain(*arguments)
+        assert (refused.returncode, message in refused.stderr) == (2, True)
+    assert invoke("build", "-i", "index", "--add", "unif:head=run", "-q", cwd=folder).returncode == 0
+    shutil.rmtree(folder / "run")
+    assert explain("open file", "-n", "2").stdout == shown
 
 
 def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> None:

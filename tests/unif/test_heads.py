@@ -17,11 +17,10 @@ from ncs.index import Index
 from ncs.learn.heads import Head, Tower, tokens_of_words, word_weights
 from ncs.learn.tokenization import BpeTokenizer, StemTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
 from ncs.text.vocabulary import Vocabulary
-from tests.heads import WORDS, head, tower
+from tests.heads import SOURCE, WORDS, head, tower
 from tests.words import table
 from unif.data import learn_bpe, learn_words
 
-SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
 TEXTS = [
     ["low", "lower", "lowest", "newer", "newest", "wider", "widest", "slow", "slower"],
     ["how", "to", "open", "a", "file", "and", "read", "lines", "of", "it", "lowest", "new"],

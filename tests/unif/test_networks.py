@@ -156,14 +156,6 @@ def test_a_batch_encoded_by_length_gives_each_text_the_vector_it_has_alone(kind:
     torch.testing.assert_close(tower(ids(*rows)), torch.cat([tower(ids(row)) for row in rows]), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", BODIES)
-def test_a_sequence_encoder_reads_the_order_and_no_more_than_its_longest_text(kind: str) -> None:
-    tower = SequenceTower(torch.from_numpy(numbers(6, 128)), kind, 4, pooling="mean", dropout=0.0)
-    one, other, longer = (tower(ids(row)) for row in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4, 5]))
-    assert (one - other).norm().item() > 1e-3
-    torch.testing.assert_close(one, longer)
-
-
 @pytest.mark.parametrize("config", OTHERS[::3], ids=lambda config: config.encoder)
 def test_the_seed_decides_what_is_random_and_dropout_is_for_training_only(config: TrainConfig) -> None:
     seeds = (config, config, TrainConfig(encoder=config.encoder, pooling=config.pooling, seed=1))

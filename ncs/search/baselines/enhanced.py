@@ -63,7 +63,6 @@ class EnhancedRanker(Ranker):
             "part": part,
         }
         self._words: Cooccurrence | None = None
-        self._part: Ranker | None = None
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Read the first of the pairs; raises BadInput if none are named or they cannot be read."""
@@ -89,24 +88,20 @@ class EnhancedRanker(Ranker):
         least = float(self.config["least_weight"])
         return list(dict.fromkeys(word for word, weight in best if weight >= least and word not in words))
 
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open part."""
-        (self._part,) = rankers
-
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The hits of the part for the query with the added words."""
-        return self._ready(self._part).search(" ".join([text, *self.added(text)]), k, allowed=allowed)
+        return self.composed[0].search(" ".join([text, *self.added(text)]), k, allowed=allowed)
 
     def rank(
         self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
         """`search`, with the signals of the part."""
         added = self.added(text)
-        return replace(self._ready(self._part).rank(" ".join([text, *added]), k, allowed=allowed), added=added)
+        return replace(self.composed[0].rank(" ".join([text, *added]), k, allowed=allowed), added=added)
 
     def internals(self) -> Internals:
         """Those of the part."""
-        return self._ready(self._part).internals()
+        return self.composed[0].internals()
 
     def save(self, statistics: Path, segment: Path) -> None:
         """The matrix and the configuration."""

@@ -60,7 +60,6 @@ class PostrankRanker(Ranker):
     ) -> None:
         self.name = name
         self._configure(part, depth, stop_words)
-        self._part: Ranker | None = None
         self._documents: tuple[WordReader, Callable[[Sequence[int]], list[Document]]] | None = None
 
     def _configure(self, part: str, depth: int, stop_words: bool) -> None:
@@ -73,14 +72,10 @@ class PostrankRanker(Ranker):
         """Nothing is learned."""
         self._documents = words, documents.documents
 
-    def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open part."""
-        (self._part,) = rankers
-
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows by (-score, row); raises BadInput for k < 1."""
         check_k(k)
-        ranking = self._ready(self._part).search(text, max(k, self.depth), allowed=allowed)
+        ranking = self.composed[0].search(text, max(k, self.depth), allowed=allowed)
         rows = np.array([row for row, _ in ranking], np.int64)
         grade = np.zeros(len(rows), np.int64)
         grade[: self.depth] = self._grades(text, rows[: self.depth])

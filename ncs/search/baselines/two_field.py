@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
-TextField = Literal["name", "text"]
-TEXT_FIELDS: tuple[TextField, ...] = ("name", "text")
+TEXT_FIELDS = ("name", "text")
 
 
 class TwoFieldRanker(Ranker):
@@ -90,7 +89,7 @@ class _Counts:
         self.ids, self.tf, self.rows = array("i"), array("i"), array("i")
         self.lengths = {name: array("q") for name in TEXT_FIELDS}
 
-    def add(self, name: TextField, tokens: Sequence[str]) -> None:
+    def add(self, name: str, tokens: Sequence[str]) -> None:
         """A field of the next document."""
         counts = Counter(tokens)
         self.ids.extend(self.terms.setdefault(f"{name}:{token}", len(self.terms)) for token in counts)

@@ -197,7 +197,7 @@ def map_points(live: LiveIndex, request: IndexRequest) -> bytes:
         rows = project_map.rows.tolist()
         locations = documents.locations(rows)
         row_languages = np.full(len(rows), "", object)
-        for name in documents.counts["languages"]:
+        for name in index.description.counts["languages"]:
             mask = documents.mask(language=name)
             row_languages[mask[rows] if mask is not None else []] = name
         languages, language = _by_frequency(row_languages.tolist())

@@ -19,7 +19,7 @@ def command(options: Sequence[str]) -> list[str]:
     return [*start, "mcp", *options]
 
 
-def instructions(options: Sequence[str] = ()) -> str:
+def instructions(options: Sequence[str]) -> str:
     """The instructions of each client; options: those of `ncs mcp` (--root, -i)."""
     program, *arguments = command(options)
     entry = {"command": program, "args": arguments}

@@ -33,10 +33,10 @@ class Outcome:
 class Job:
     """A process in a process group of its own; it ends with this process, whatever ends that."""
 
-    def __init__(self, kind: Kind, folder: Path, roots: Sequence[Path] = ()) -> None:
+    def __init__(self, kind: Kind, folder: Path, root: Path) -> None:
         self.kind = kind
         self._start = time.monotonic()
-        command = [sys.executable, "-m", "ncs.serve.mcp.jobs", kind, str(folder), *map(str, roots)]
+        command = [sys.executable, "-m", "ncs.serve.mcp.jobs", kind, str(folder), str(root)]
         # not in the project: with -m, a typing.py of the project would be imported
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=sys.prefix
@@ -67,9 +67,9 @@ class Job:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`build FOLDER ROOT...` or `update FOLDER`; the outcome as one JSON line on stdout."""
+    """`build FOLDER ROOT` or `update FOLDER ROOT`; the outcome as one JSON line on stdout."""
     threading.Thread(target=_exit_with_server, daemon=True).start()
-    kind, folder, *roots = arguments
+    kind, folder, root = arguments
     if kind == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
         os.nice(NICENESS)
     from ncs.errors import NcsError
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     outcome = Outcome()
     try:
         if kind == "build":
-            Index.build([Path(root) for root in roots], Path(folder)).close()
+            Index.build(Path(root), Path(folder)).close()
         else:
             index, changes = Index.update(Path(folder))
             index.close()

@@ -128,7 +128,7 @@ class Project:
     def _run(self, kind: Kind, file: Path | None = None) -> None:
         """Start a job, unless one runs or has just failed; wait for it, or for a file, as long as an answer may."""
         if self.job is None and time.monotonic() >= self._retry:
-            self._job = Job(kind, self.folder, [self.root] if kind == "build" else [])
+            self._job = Job(kind, self.folder, self.root)
         if self._job:
             self._job.wait(self._settings.wait, file)
 

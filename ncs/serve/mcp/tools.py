@@ -263,7 +263,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
 def _function_in(index: Index, arguments: FindSimilar) -> Document:
     """The first function of the code in the request."""
     source = (arguments.code or "").encode("utf-8", "replace")
-    counts: Mapping[str, int] = index.documents.counts.get("languages", {})
+    counts: Mapping[str, int] = index.description.counts.get("languages", {})
     language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
     return function_in(source, language, None, called=f"the code, read as {language}")
 
@@ -331,7 +331,7 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
 
 
 def _state(project: Project, index: Index | None, notes: Sequence[str]) -> dict[str, Any]:
-    counts = index.documents.counts.get("languages", {}) if index else {}
+    counts = index.description.counts.get("languages", {}) if index else {}
     languages = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_LANGUAGES]
     return {
         "project": shorten(project.name), "root": shorten(str(project.root)), "documents": len(index) if index else 0,
