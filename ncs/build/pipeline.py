@@ -335,6 +335,8 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
     rankers = requested_rankers(texts)
     names = [ranker.name for ranker in rankers]
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        if len(snapshot.segments) > 1 and not all(ranker.can_extend for ranker in rankers):
+            raise BadInput(f"{folder} has been updated; compact it first: ncs update --compact -i {folder}")
         copies = [writer.copy_folder(segment.path, without=names) for segment in snapshot.segments]
         statistics = writer.copy_folder(snapshot.statistics, copies[0].name, without=names)
         for ranker in rankers:
