@@ -224,7 +224,7 @@ def _entries(
         if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:
             filter.skipped.add("vendored folders")
             return
-        if _is_index(entries):
+        if "snapshot.json" in entries and "segments" in entries:
             filter.skipped.add("index folders")
             return
     if GITIGNORE in entries:
@@ -233,11 +233,6 @@ def _entries(
         ignores = ignores.with_ncs(ignore.load(Path(folder, NCSIGNORE), base=prefix))
     for entry, is_folder in sorted(entries.values(), key=_in_path_order):
         yield entry, is_folder, ignores
-
-
-def _is_index(names: Collection[str]) -> bool:
-    """Whether a folder with these entries is an index."""
-    return "snapshot.json" in names and "segments" in names
 
 
 def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
