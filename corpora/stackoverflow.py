@@ -235,6 +235,9 @@ class _Pipe:
     def seek(self, offset: int, whence: int = 0) -> int:
         return 0
 
+    def seekable(self) -> bool:
+        return False
+
     def flush(self) -> None:
         self._file.flush()
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ncs.search.hybrid import Parts
     from ncs.search.ranking import AblatedScores, Ranking
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 MIN_QUERIES = 40
 """Queries below which the model of confidence stays DEFAULT, and a head is not used."""

@@ -20,15 +20,11 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.search.hybrid import Parts
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.documents import Documents
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Matrix
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Document, Matrix, Rows
 
 Kind = Literal["doc", "seen", "name", "symbol"]
 """A doc comment without or with the comment in the document; a name in words, without it; a name as spelled."""

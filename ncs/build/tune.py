@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ncs.search.feedback import Feedback
     from ncs.search.ranking import Ranking
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "meaning": ("meaning",),

@@ -37,18 +37,10 @@ def clean_comment(comment: str) -> str:
     """
     if comment[0] in "=-{@" and (comment.startswith(_OPENING) or comment.rstrip().endswith(_CLOSING)):
         comment = _BRACKETS.sub("", comment)
-    if "{@" in comment:
-        comment = _INLINE_TAG.sub(r"\1", comment)
-    if "@" in comment or "\\" in comment:
-        comment = _BLOCK_TAG.sub("", comment)
-    if "<" in comment:
-        if "/>" in comment:
-            comment = _XML_NAME.sub(r"\1", comment)
-        comment = _HTML.sub("", comment)
-    if "&" in comment:
-        comment = html.unescape(comment)
-    if "\n" not in comment:
-        return comment.lstrip(_LEFT).rstrip(_RIGHT)
+    comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
+    if "<" in comment:  # "-->" alone is an arrow
+        comment = _HTML.sub("", _XML_NAME.sub(r"\1", comment))
+    comment = html.unescape(comment)
     return "\n".join([line for raw in comment.split("\n") if (line := raw.lstrip(_LEFT).rstrip(_RIGHT))])
 
 
@@ -94,12 +86,16 @@ class Comments:
         """The source with comments and docstrings blanked out."""
         self._starts = [start for start, _ in self.spans]
 
-    def describe(self, start: int, end: int, docstring: int, words: dict[Field, Tokens]) -> None:
-        """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above."""
+    def describe(self, start: int, end: int, inner: int, words: dict[Field, Tokens]) -> None:
+        """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above.
+
+        inner: where the next function starts: a docstring behind that is not its own.
+        """
         doc, comments = self._above(start)
         first = bisect_left(self._starts, start)
         for i in range(first, bisect_left(self._starts, end, first)):
-            (doc if self._starts[i] == docstring else comments).append(self._text(i))
+            own = self._starts[i] in self._docstrings and self._starts[i] < inner
+            (doc if own else comments).append(self._text(i))
         _add(words, "doc", doc)
         _add(words, "comments", comments)
 

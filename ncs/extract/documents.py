@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import NamedTuple
@@ -44,8 +44,6 @@ class Function(NamedTuple):
     scope: Tokens
     words: dict[Field, Tokens]
     """Without name, scope, doc, comments and path, which `documents_of` adds."""
-    docstring: int = -1
-    """Where its docstring starts; -1 without."""
 
 
 class Class(NamedTuple):
@@ -116,7 +114,7 @@ def digest_of(code: bytes) -> bytes:
     return blake2b(code, digest_size=16).digest()
 
 
-def documents_of(file: File, functions: Iterable[Function]) -> list[Document]:
+def documents_of(file: File, functions: Sequence[Function]) -> list[Document]:
     """Documents of functions, in source order, the enclosing before the enclosed.
 
     The digest is over the code without comments and layout, unless layout is syntax; strings keep theirs.
@@ -124,11 +122,12 @@ def documents_of(file: File, functions: Iterable[Function]) -> list[Document]:
     source, comments = file.source, file.comments
     code = mark_layout(bytes(comments.code), file.bare) if file.language.layout else comments.code
     documents = []
-    for start, end, kind, name, scope, words, docstring in functions:
+    following = [*(function.start for function in functions[1:]), len(source)]
+    for (start, end, kind, name, scope, words), inner in zip(functions, following, strict=False):
         hashed = bytes(code[start:end].translate(None, _LAYOUT))
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
-        comments.describe(start, end, docstring, words)
+        comments.describe(start, end, inner, words)
         text = _dedented(source, start, end)
         documents.append(file.document((start, end), kind, name, scope, words, text, hashed))
     return documents

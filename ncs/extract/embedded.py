@@ -18,6 +18,7 @@ from json import scanner
 from typing import Any, NamedTuple
 
 from ncs.errors import SourceError
+from ncs.extract import text_files, treesitter
 from ncs.extract.languages import LANGUAGES, installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.extract.text_files import TEXT_KINDS, text_kind
@@ -38,14 +39,10 @@ def _read_code(
 
     language: a key of LANGUAGES or TEXT_KINDS. lines: the line in the file of each line of the code.
     """
-    if language in LANGUAGES and installed(language):
-        from ncs.extract.treesitter import read
-
-        documents, broken = read(code, LANGUAGES[language], repository, path, outside=outside)
+    if installed(language):
+        documents, broken = treesitter.read(code, LANGUAGES[language], repository, path, outside=outside)
     elif language in TEXT_KINDS:
-        from ncs.extract.text_files import read as read_text
-
-        documents, broken = read_text(code, language, repository, path, outside=outside)
+        documents, broken = text_files.read(code, language, repository, path, outside=outside)
     else:
         return [], False
     return [_moved(document, lines) for document in documents], broken
@@ -342,14 +339,11 @@ def read_page(source: bytes, repository: str, path: str, *, outside: bool) -> tu
     source = as_utf8(source)
     documents: list[Document] = []
     broken = False
-    line = 1
-    at = 0
     for start, end, language in islice(scripts(source, astro=path.endswith(".astro")), MAX_SCRIPTS):
         code = source[start:end]
-        line += source.count(b"\n", at, start)
-        at = start
         if code.strip() and not reason_to_skip("script.js", code):
-            lines = range(line, line + code.count(b"\n") + 1)
+            first = source.count(b"\n", 0, start) + 1
+            lines = range(first, first + code.count(b"\n") + 1)
             script_documents, errors = _read_code(code, language, lines, repository, path, outside=outside)
             documents += script_documents
             broken |= errors

@@ -166,9 +166,6 @@ def _by_case(names: str | None) -> Iterator[tuple[Field, str]]:
         yield "enums" if name.isupper() else "types" if name[0].isupper() else "identifiers", name
 
 
-_OPEN, _CLOSE = {")": "(", "]": "[", "}": "{"}, {"(": ")", "{": "}"}
-
-
 class _Positions:
     """Byte offsets of tokens, which javalang places by line and column."""
 
@@ -184,6 +181,15 @@ class _Positions:
                 start = max(end, text.find(token.value, end))
             self._starts.append(start)
             end = start + len(token.value)
+        self._partners: dict[int, int] = {}
+        """The number of a bracket -> that of the one that closes or opens it."""
+        opened = []
+        for number, value in enumerate(self._values):
+            if value in ("(", "[", "{"):
+                opened.append(number)
+            elif value in (")", "]", "}"):
+                opening = opened.pop()
+                self._partners |= {opening: number, number: opening}
         self._bytes = None if text.isascii() else [0, *accumulate(len(c.encode("utf-8", "replace")) for c in text)]
 
     def function(self, position: Any, name: str) -> Span | None:
@@ -194,17 +200,15 @@ class _Positions:
             at += 1
         if at == len(values):
             return None
-        brace = self._matching(at + 1)
-        while brace < len(values) and values[brace] != "{":
-            brace += 1
-        return self._span(self._first(at), self._matching(brace))
+        brace = values.index("{", self._partners[at + 1])
+        return self._span(self._first(at), self._partners[brace])
 
     def initializer(self, position: Any) -> Span | None:
         """Byte range of the static block whose first statement stands there; None where there is none."""
         at = self._number(position)
         if self._values[max(at - 2, 0) : at] != ["static", "{"]:
             return None
-        return self._span(at - 2, self._matching(at - 1))
+        return self._span(at - 2, self._partners[at - 1])
 
     def _number(self, position: Any) -> int:
         """The number of the token at a (line, column); behind the last where there is none."""
@@ -216,24 +220,10 @@ class _Positions:
             return start, end
         return self._bytes[start], self._bytes[min(end, len(self._bytes) - 1)]
 
-    def _matching(self, at: int) -> int:
-        opening, closing = self._values[at], _CLOSE[self._values[at]]
-        depth = 0
-        for number in range(at, len(self._values)):
-            depth += (self._values[number] == opening) - (self._values[number] == closing)
-            if not depth:
-                return number
-        return len(self._values) - 1
-
     def _first(self, at: int) -> int:
         """Back over the type, modifiers and annotations to where the declaration starts."""
-        values = self._values
-        while at and values[at - 1] not in (";", "{", "}"):
+        while at and self._values[at - 1] not in (";", "{", "}"):
             at -= 1
-            if values[at] in (")", "]"):
-                opening, depth = _OPEN[values[at]], 1
-                closing = values[at]
-                while at and depth:
-                    at -= 1
-                    depth += (values[at] == closing) - (values[at] == opening)
+            if self._values[at] in (")", "]"):
+                at = self._partners[at]
         return at

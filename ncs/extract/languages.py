@@ -6,8 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from heapq import merge
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,8 +14,8 @@ from importlib.util import find_spec
 from ncs.errors import MissingExtra
 from ncs.extract.source_bytes import Span
 
-Mask = Callable[[bytes], tuple[Sequence[Span], bool]]
-"""A source -> the ranges to blank, in order, and whether they are certain to be errors for the parser."""
+Mask = Callable[[bytes], Sequence[Span]]
+"""A source -> the ranges to blank, in order."""
 INSTALL = "pip install 'neural-code-search[languages]'"
 
 
@@ -41,8 +40,7 @@ class Language:
     equations: bool = False
     """A function may consist of several equations, one below the other."""
     mask: Mask | None = None
-    """Finds what the grammar cannot parse and would lose the code around; it is blanked where the parser finds errors,
-    and before parsing where errors are certain."""
+    """Finds what the grammar cannot parse and would lose the code around; blanked where the parser finds errors."""
 
     def load(self) -> object:
         """The grammar, for tree_sitter.Language; grammars are imported only here.
@@ -201,25 +199,18 @@ _MACROS = (  # each starts with bytes that are found quickly; of two that overla
     re.compile(rb"if(?<!\wif)[ \t]+([A-Z][A-Z0-9_]*)(?=[ \t]*\()"),  # if CONSTEXPR (...)
     re.compile(rb"\n(" + _NAME + rb"\([^;{}]{0,300}\);)"),  # a call at the top level
 )
-_DECLARATION = _MACROS[3]
-_TYPE = re.compile(rb"[ \t]+(?:namespace|class|struct|template|void|int|bool|char)\b")
 
 
-def mask_macros(source: bytes) -> tuple[Sequence[Span], bool]:
-    """Macros of C++ where its grammar allows none; certain before a keyword, since a type cannot stand there."""
-    source = b"\n" + source
-    matches = merge(
-        *([(m.start(), m.span(1), m) for m in pattern.finditer(source)] for pattern in _MACROS),
-        key=lambda match: match[0],
-    )
+def mask_macros(source: bytes) -> Sequence[Span]:
+    """Macros of C++ where its grammar allows none."""
+    matches = (match for pattern in _MACROS for match in pattern.finditer(b"\n" + source))
     spans: list[Span] = []
-    certain, end = False, 0
-    for start, (first, last), match in matches:
-        if start >= end:
+    end = 0
+    for match in sorted(matches, key=lambda match: match.start()):
+        if match.start() >= end:
             end = match.end()
-            spans.append((first - 1, last - 1))
-            certain = certain or (match.re is _DECLARATION and _TYPE.match(source, last) is not None)
-    return spans, certain
+            spans.append((match.start(1) - 1, match.end(1) - 1))
+    return spans
 
 
 _CONSTRUCTOR = re.compile(  # of Kotlin: with a comment before it the grammar loses the whole class
@@ -228,14 +219,14 @@ _CONSTRUCTOR = re.compile(  # of Kotlin: with a comment before it the grammar lo
 _SQL_BODY = re.compile(rb"\$(\w*)\$(.*?)\$\1\$", re.DOTALL)
 
 
-def mask_constructors(source: bytes) -> tuple[Sequence[Span], bool]:
+def mask_constructors(source: bytes) -> Sequence[Span]:
     """Constructors in the heads of Kotlin's classes."""
-    return [match.span(1) for match in _CONSTRUCTOR.finditer(source)], False
+    return [match.span(1) for match in _CONSTRUCTOR.finditer(source)]
 
 
-def mask_bodies(source: bytes) -> tuple[Sequence[Span], bool]:
+def mask_bodies(source: bytes) -> Sequence[Span]:
     """Bodies of SQL functions, in PL/pgSQL and the like."""
-    return [match.span(2) for match in _SQL_BODY.finditer(source)], False
+    return [match.span(2) for match in _SQL_BODY.finditer(source)]
 
 
 _JAVADOC = ("/**",)
@@ -320,7 +311,11 @@ def language_of(path: str) -> str | None:
     return _BY_EXTENSION.get(path[dot:].lower()) if dot >= 0 else None
 
 
-@lru_cache
+@cache
 def installed(language: str) -> bool:
-    """Whether the grammar of a language is installed; it is not imported."""
-    return find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None
+    """Whether a language has a grammar that is installed; it is not imported.
+
+    >>> installed("java"), installed("cobol")
+    (True, False)
+    """
+    return language in LANGUAGES and find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None

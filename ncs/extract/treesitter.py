@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Captures = Mapping[str, Sequence[Node]]
     """Capture -> its nodes, in no order."""
-    Literal = tuple[Span, str]
-    """A string literal and its text."""
+    Literal = tuple[int, str]
+    """Where a string literal starts, and its text."""
     Scope = tuple[int, int, str, str]
     """Start, end, kind (CLASS; empty for what is no document) and name."""
 
@@ -67,28 +67,25 @@ def read(
     Raises SourceError for more than MAX_BRACKETS open brackets.
     """
     source = as_utf8(source)
-    if len(source) > MAX_BRACKETS and _depth(source) > MAX_BRACKETS:
+    if _depth(source) > MAX_BRACKETS:
         raise SourceError(f"{path or 'the file'} is no program: over {MAX_BRACKETS:,} brackets are open")
     if len(source) > MAX_LINE and max(map(len, source.split(b"\n"))) > MAX_LINE:
         return [], True
     parser, cursor, names = _tools(language)
     root = _parse(source, parser, language)
     captures = cursor.captures(root)
-    if not outside and not any(kind in captures for kind in language.kinds):
-        return [], root.has_error
     docstrings = _spans(captures, "doc")
     comments = Comments(source, _spans(captures, "comments"), docstrings, language)
-    literals = _literals(source, captures, docstrings)
-    bare = blanked(comments.code, [span for span, _ in literals] + _spans(captures, "nothing"))
+    strings = _strings(captures)
+    bare = blanked(comments.code, strings + _spans(captures, "nothing"))
+    texts = [(start, unquote(source[start:end].decode("utf-8", "replace"))) for start, end in strings]
+    literals = [literal for literal in texts if literal[1]]
     tagged = _tag_names(captures, bare, language)
     functions, classes = _functions_and_classes(_scopes(source, captures, language), tagged, literals, names)
-    for number, start in _docstrings(functions, docstrings).items():
-        functions[number] = functions[number]._replace(docstring=start)
     file = File(source, comments, language, repository, path, bare)
     documents = documents_of(file, functions)
     if outside:
-        texts = [(start, text) for (start, _), text in literals if text]
-        documents += Outlines(file, texts, partial(names.of_ranges, tagged)).documents(functions, classes)
+        documents += Outlines(file, literals, partial(names.of, tagged)).documents(functions, classes)
     return documents, root.has_error
 
 
@@ -100,12 +97,10 @@ def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:
     """The root of the tree; where it has errors, of the source without what the grammar cannot parse."""
-    masked, certain = language.mask(source) if language.mask else ((), False)
-    if not certain:
-        root = parser.parse(source).root_node
-        if not (masked and root.has_error):
-            return root
-    return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+    root = parser.parse(source).root_node
+    if root.has_error and language.mask and (masked := language.mask(source)):
+        return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+    return root
 
 
 def _spans(captures: Captures, what: str) -> list[Span]:
@@ -122,13 +117,10 @@ def _depth(source: bytes) -> int:
     return max(max(depths), -min(depths))
 
 
-def _literals(source: bytes, captures: Captures, docstrings: list[Span]) -> list[Literal]:
+def _strings(captures: Captures) -> list[Span]:
     """String literals in order, without docstrings of functions."""
-    spans = _spans(captures, "literals")
-    if docstrings:
-        documenting = {node.start_byte for node in captures["doc.text"]}
-        spans = [span for span in spans if span[0] not in documenting]
-    return [(span, unquote(source[span[0] : span[1]].decode("utf-8", "replace"))) for span in spans]
+    documenting = {node.start_byte for node in captures.get("doc.text", ())}
+    return [span for span in _spans(captures, "literals") if span[0] not in documenting]
 
 
 def _tag_names(captures: Captures, code: bytearray, language: Language) -> bytes:
@@ -145,11 +137,6 @@ def _tag_names(captures: Captures, code: bytearray, language: Language) -> bytes
                 # a capture may end with what is no letter (`empty?`): then its last byte is the tag
                 names[end if names[end - 1] != 0x20 else end - 1] = tag
     return bytes(names)
-
-
-def _cut(tagged: bytes, start: int, end: int) -> bytes:
-    """A range of tagged names, with the tag of a name that ends there."""
-    return tagged[start : end + 1 if tagged[end : end + 1] <= b"\6" else end]
 
 
 class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
@@ -183,8 +170,10 @@ class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
             return _ENUM
         return _BY_CASE if name[0] == "_" else _TYPE
 
-    def of(self, tagged: bytes) -> dict[Field, Tokens]:
-        """The names in tagged code by field, in order; fields without names are left out."""
+    def of(self, tagged: bytes, spans: Sequence[Span]) -> dict[Field, Tokens]:
+        """The names in ranges of tagged code by field, in order; fields without names are left out."""
+        # a name that ends where its range does has its tag behind it
+        tagged = b" ".join([tagged[start : end + (tagged[end] <= _OWN_NAME)] for start, end in spans])
         for tag, separated in _SEPARATED:
             tagged = tagged.replace(tag, separated)
         lists: tuple[list[str], ...] = ([], [], [], [], [], [])
@@ -193,16 +182,10 @@ class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
         lists[_BY_CASE - 1].extend(lists[_OWN_NAME - 1][1:])  # those of functions inside
         return {field: tuple(names) for field, names in zip(_FIELDS, lists, strict=False) if names}
 
-    def of_ranges(self, tagged: bytes, spans: Sequence[Span]) -> dict[Field, Tokens]:
-        """The names in several ranges by field."""
-        return self.of(b" ".join([_cut(tagged, start, end) for start, end in spans]))
-
 
 def _functions_and_classes(
     scopes: Sequence[Scope], tagged: bytes, literals: Sequence[Literal], names: _NamesByField
 ) -> tuple[list[Function], list[Class]]:
-    starts = [start for (start, _), _ in literals]
-    texts = [text for _, text in literals]
     functions = []
     classes = []
     ends: list[int] = []
@@ -215,12 +198,9 @@ def _functions_and_classes(
         if kind == CLASS:
             classes.append(Class(start, end, name, scope))
         elif kind and len(ends) < MAX_NESTING:
-            words = names.of(_cut(tagged, start, end))
-            if starts:
-                first = bisect_left(starts, start)
-                inside = [text for text in texts[first : bisect_left(starts, end, first)] if text]
-                if inside:
-                    words["literals"] = tuple(inside)
+            words = names.of(tagged, [(start, end)])
+            if inside := literals[bisect_left(literals, (start, "")) : bisect_left(literals, (end, ""))]:
+                words["literals"] = tuple(text for _, text in inside)
             functions.append(Function(start, end, kind, name, scope, words))
         ends.append(end)
         enclosing.append((*scope, name))
@@ -283,16 +263,3 @@ def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
             joined.append((start, end, kind, name))
         numbers[after_space(source, end)] = number
     return joined
-
-
-def _docstrings(functions: Sequence[Function], docstrings: Sequence[Span]) -> dict[int, int]:
-    """Number of a function -> where its docstring starts: that of the innermost function around."""
-    starts_by_number: dict[int, int] = {}
-    starts = [function.start for function in functions] if docstrings else []
-    for start, _ in docstrings:
-        number = bisect_left(starts, start) - 1
-        while number >= 0 and functions[number].end <= start:
-            number -= 1
-        if number >= 0:
-            starts_by_number.setdefault(number, start)
-    return starts_by_number

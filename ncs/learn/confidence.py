@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 T = TypeVar("T")
 FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")

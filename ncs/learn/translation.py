@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.words import WordTable
+    from ncs.types import Scores
 
     Array = NDArray[np.float32]
-    Scores = NDArray[np.float64]
 
 K1, B = 1.2, 0.75
 FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}

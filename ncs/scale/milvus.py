@@ -33,10 +33,7 @@ from ncs.storage.vectors import VectorIndex, Vectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.types import Mask, Matrix
-
-    Rows = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+    from ncs.types import Mask, Matrix, Rows, Scores
 
 FORMAT = 3
 TOKEN = "NCS_MILVUS_TOKEN"  # noqa: S105  (the name of a variable)

@@ -21,8 +21,6 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.rankers import Ranker
     from ncs.search.ranking import Internals, QueryAnalysis, Ranking
@@ -30,10 +28,7 @@ if TYPE_CHECKING:
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.names import Symbol
     from ncs.storage.words import WordReader
-    from ncs.types import Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Matrix, Rows, Scores
 
 DIGITS = 6
 

@@ -48,10 +48,7 @@ if TYPE_CHECKING:
     from ncs.search.ncs import NcsRanker
     from ncs.search.unif import UnifRanker
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Mask, Rows, Scores
 
 DEPTH = 1000
 """Documents retrieved by each part."""

@@ -7,17 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.question import Expansion, Intent
     from ncs.search.signals import Evidence
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.postings import Postings
     from ncs.storage.vectors import Vectors
-
-    Scores = NDArray[np.float64]
+    from ncs.types import Scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,7 @@ if TYPE_CHECKING:
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.names import Definitions, NameUses, Uses
     from ncs.storage.words import WordReader
-    from ncs.types import Field
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Field, Rows, Scores
 
 POOL = 200
 """Candidates whose names are counted; 100 and 400 are no better."""

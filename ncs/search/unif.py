@@ -33,16 +33,11 @@ from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.learn.embeddings import Embeddings
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordTable
-    from ncs.types import Document, Field, Mask, Matrix
-
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+    from ncs.types import Document, Field, Mask, Matrix, Rows, Scores
 
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""

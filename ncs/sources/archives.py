@@ -206,13 +206,10 @@ class ForwardStream:
 
     def read_exactly(self, size: int) -> bytes:
         """A file's content; EOFError where the archive is truncated."""
-        pieces = []
-        while size > 0:
-            if not (piece := self._read(min(size, _CHUNK))):
-                raise EOFError("truncated")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
+        content = self._read(size)
+        if len(content) < size:
+            raise EOFError("truncated")
+        return content
 
     def seek(self, to: int) -> None:
         """Skip the bytes before `to`."""

@@ -15,7 +15,7 @@ from ncs.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Rows = NDArray[np.int64]
+    from ncs.types import Rows
 
 Number = TypeVar("Number", bound=np.generic)
 Table = TypeVar("Table", bound="ArrayTable")

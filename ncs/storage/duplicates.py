@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import WordReader, Words, WordTable
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
@@ -85,11 +84,8 @@ class NearDuplicates:
 
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
-        cluster = self.clusters[row]
-        if cluster == ALONE:
-            return np.zeros(0, np.int64)
-        heads, rows = self.members
-        start, stop = np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype))
+        cluster, (heads, rows) = self.clusters[row], self.members
+        start, stop = np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype))  # nothing for ALONE
         here = rows[start:stop]
         others: Rows = here[here != row].astype(np.int64)
         return others

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
 OUTLINES = frozenset({"class", "module", "block"})

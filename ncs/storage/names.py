@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import BatchWords
-    from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
+    from ncs.types import Mask, Rows
 
 USES, DEFINITIONS = "uses", "definitions"
 """Folders of a segment."""

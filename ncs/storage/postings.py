@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
-
-    Rows = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+    from ncs.types import Mask, Rows, Scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask, Matrix
+    from ncs.types import Mask, Matrix, Rows
 
-    Rows = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]

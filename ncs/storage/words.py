@@ -18,12 +18,9 @@ from ncs.types import FIELDS, Field
 if TYPE_CHECKING:
     from typing import IO
 
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
+    from ncs.types import Ids, Rows
 
-    Ids = NDArray[np.int32]
-    Rows = NDArray[np.int64]
     BatchWords = tuple[Sequence[str], Ids, Ids]
     """Documents as `WordTableBuilder.add` takes them."""
 

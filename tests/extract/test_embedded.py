@@ -106,14 +106,11 @@ def test_the_cell_magic_or_else_the_kernel_says_the_language(
 @pytest.mark.parametrize(
     ("code", "python"),
     [
-        ("%matplotlib inline\nf()", "#%matplotlib inline\nf()"),
         ("!ls (\nf()", "#!ls (\nf()"),
         ("!ls \\\n  -l\nf()", "#!ls \\\n#  -l\nf()"),
-        ("x = !ls\nf()", "x = None  # !ls\nf()"),
         ("t = %timeit -o f()\n", "t = None  # %timeit -o f()\n"),
         ("f?\nf.g??\n", "#f?\n#f.g??\n"),
         ("if x:\n    !ls\n", "if x:\n    pass  #!ls\n"),
-        ("print('%s'\n  % x)\n", "print('%s'\n  % x)\n"),
         ('s = """\n%d\n!no\n"""\n', 's = """\n%d\n!no\n"""\n'),
         ("x = y \\\n  % 3\n", "x = y \\\n  % 3\n"),
         ("# it's (\n%time f()\n", "# it's (\n#%time f()\n"),

@@ -22,6 +22,32 @@ from ncs.types import FIELDS, Document
 DATA = Path(__file__).parents[1] / "data"
 NESTED_CODE = {"java": ("class A { void f() { new B() { void g() { ", "} }; "), "python": ("f(lambda x: ", ")")}
 
+# What the samples lack: a construct, and its functions as `first-last kind qualified_name`. Those of C++, Kotlin and
+# SQL are misread where they are not masked.
+CONSTRUCTS = [
+    ("c", "char *(*f(int n))(void) {\n  return 0;\n}\nint **g(void) { return 0; }", "1-3 function f; 4-4 function g"),
+    (
+        "cpp",
+        "struct A {\n  LIB_CONSTEXPR explicit A(int n) : n_(n) {}\n  LIB_INLINE ~A() { f(); }\n};",
+        "2-2 function A.A; 3-3 method A.~A",
+    ),
+    ("cpp", "class LIB_EXPORT A : B {\n public:\n  A() : n_(0) {}\n};", "3-3 function A.A"),
+    ("cpp", "struct LIB_EXPORT(4) A {\n  void f() {}\n};", "2-2 method A.f"),
+    ("cpp", "struct A {\n  int f() const\n      LOCKS_EXCLUDED(mutex_) { return 1; }\n};", "2-3 method A.f"),
+    ("cpp", "void f() {\n  if CONSTEXPR20 (a()) {\n  }\n}", "1-4 function f"),
+    ("cpp", 'LIB_DECLARE(int, "");\nstatic A f(int n) { return n; }', "2-2 function f"),
+    ("kotlin", "class A\n// b\ninternal actual constructor(n: Int) {\n  fun f() {}\n}", "4-4 function A.f"),
+    ("lua", "function A.b:c(n)\n  return n\nend", "1-3 method b.c"),
+    (
+        "sql",
+        "CREATE FUNCTION f() RETURNS void AS $$ return { } $$ LANGUAGE plv8;\nCREATE TABLE t (a int);",
+        "1-1 function f; 2-2 table t",
+    ),
+    ("swift", "extension A {\n    static func + (a: A, b: A) -> A { return a }\n}", "2-2 function A.+"),
+    ("tsx", "@observer\nclass A extends B {\n  @action\n  f() { return <b />; }\n}", "3-4 method A.f"),
+    ("typescript", "function f(a: string): void;\nfunction f(a: any) {\n  g(a);\n}", "1-4 function f"),
+]
+
 every_language = pytest.mark.parametrize("language", sorted(LANGUAGES))
 
 
@@ -78,6 +104,12 @@ def test_every_function_of_the_sample_stands_where_a_person_sees_it_with_its_wor
         words = {field: words for field, words in documents[place].words.items() if field not in ("name", "path")}
         joined = {field: " | ".join(words).replace("\n", "\\n").strip() for field, words in words.items()}
         assert fields in ({}, joined), place
+
+
+@pytest.mark.parametrize(("language", "code", "expected"), CONSTRUCTS)
+def test_a_construct_gives_the_functions_that_a_person_sees(language: str, code: str, expected: str) -> None:
+    documents = checked(code.encode(), language)
+    assert [f"{d.start_line}-{d.end_line} {d.kind} {d.qualified_name}" for d in documents] == expected.split("; ")
 
 
 @every_language

@@ -23,10 +23,6 @@ def rows(documents: list[Document]) -> list[Row]:
     return [(d.id, d.qualified_name, d.start_line, d.end_line, d.digest) for d in documents]
 
 
-def process_and_rows(documents: list[Document]) -> tuple[int, list[Row]]:
-    return os.getpid(), rows(documents)
-
-
 def rows_but_killed_once(marker: str, documents: list[Document]) -> list[Row]:
     """The first process to come here dies as if the kernel had killed it for its memory."""
     try:
@@ -87,20 +83,13 @@ def test_a_file_that_the_strict_front_end_cannot_read_is_failed_and_harms_no_nei
     assert (extraction.failed, extraction.counts) == (("r/1.java",), (1, 0, 1))
 
 
-@pytest.mark.slow
-def test_two_processes_give_what_one_gives(files: list[SourceFile], alone: list[Extraction[list[Row]]]) -> None:
-    together = list(extract_files(iter(files), workers=2, finish=process_and_rows))
-    assert os.getpid() not in {extraction.result[0] for extraction in together}
-    assert [Extraction(e.result[1], e.counts, e.broken, e.failed) for e in together] == alone
-
-
 def test_little_input_starts_no_process() -> None:
-    (extraction,) = extract_files([SourceFile("r", "a.py", b"def a(): pass\n")], workers=2, finish=process_and_rows)
-    assert (extraction.result[0], len(extraction.result[1])) == (os.getpid(), 1)
+    with pytest.raises(RuntimeError, match="1 documents were finished in the test's own process"):
+        list(extract_files([SourceFile("r", "a.py", b"def a(): pass\n")], workers=2, finish=killed))
 
 
 @pytest.mark.slow
-def test_after_one_killed_process_nothing_is_missing_and_nothing_twice(
+def test_two_processes_of_which_one_is_killed_give_what_one_process_gives(
     files: list[SourceFile], alone: list[Extraction[list[Row]]], tmp_path: Path
 ) -> None:
     marker = tmp_path / "killed"
@@ -115,14 +104,10 @@ def test_processes_killed_again_and_again_are_an_error_with_a_remedy(files: list
 
 
 @pytest.mark.slow
-def test_what_finish_raises_in_a_process_reaches_the_caller(files: list[SourceFile]) -> None:
+def test_no_process_is_left_behind_where_finish_raises_or_the_caller_stops_early(files: list[SourceFile]) -> None:
+    before = set(multiprocessing.active_children())
     with pytest.raises(ValueError, match="documents"):
         list(extract_files(files, workers=2, finish=refuses))
-
-
-@pytest.mark.slow
-def test_a_caller_who_stops_early_leaves_no_process_behind(files: list[SourceFile]) -> None:
-    before = set(multiprocessing.active_children())
     extractions = extract_files(files, workers=2, finish=rows)
     next(extractions)
     extractions.close()  # type: ignore[attr-defined]

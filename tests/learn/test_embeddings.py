@@ -28,14 +28,13 @@ from ncs.learn.embeddings import (
 from ncs.learn.tfidf import unit_rows
 from ncs.storage.snapshot import Description
 from ncs.storage.words import WordTable
-from tests.waiting import until
+from tests.waiting import processes, until
 from tests.words import id_of, table, topics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T")
-LINUX = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks for processes in /proc")
 QUICK = FastTextConfig(dim=16, epochs=3, least_words=0, min_count=1)
 
 
@@ -208,13 +207,12 @@ def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@LINUX
 def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> None:
     def interrupted(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         for item in items:
             yield item
             started.extend(tmp_path.iterdir())
-            assert working_in(started[0])
+            assert processes(str(started[0]))
             raise KeyboardInterrupt
 
     started: list[Path] = []
@@ -223,11 +221,10 @@ def test_an_interrupt_ends_the_process_and_leaves_no_files(tmp_path: Path) -> No
         Embeddings.train(topics(2_000), FastTextConfig(epochs=1_000), track=interrupted, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert started
-    assert working_in(started[0]) == []
+    assert processes(str(started[0])) == []
 
 
 @pytest.mark.slow
-@LINUX
 def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
     script = (
         "import os, pathlib, signal, sys; from tests.words import topics\n"
@@ -240,20 +237,8 @@ def test_the_process_ends_when_the_one_that_started_it_is_killed(tmp_path: Path)
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)])
     assert done.returncode == -signal.SIGKILL
     (room,) = tmp_path.iterdir()
-    until(lambda: not working_in(room))
+    until(lambda: not processes(str(room)))
     assert not (room / fasttext.VECTORS).exists()  # it did not go on to the end
-
-
-def working_in(folder: Path) -> list[str]:
-    """Processes whose working folder this is (Linux)."""
-    return [str(link) for link in Path("/proc").glob("[0-9]*/cwd") if leads_to(link, folder)]
-
-
-def leads_to(link: Path, folder: Path) -> bool:
-    try:
-        return str(link.readlink()).startswith(str(folder))  # it says so where the folder is deleted
-    except OSError:  # another user's process, or one that has just ended
-        return False
 
 
 @pytest.mark.slow

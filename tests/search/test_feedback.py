@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.feedback import Feedback, read_feedback
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    root = tmp_path_factory.mktemp("feedback")
-    (root / "src" / "lib").mkdir(parents=True)
-    shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / "textwrap.py", root / "src" / "lib")
-    with Index.build(root / "src", root / "index", config=BuildConfig(embeddings="lsa"), workers=1) as built:
-        yield built
+def index(demo: Path) -> Iterator[Index]:
+    with Index.load(demo / ".ncs") as opened:
+        yield opened
 
 
 def test_feedback_names_functions_by_id_by_place_and_by_name(index: Index, tmp_path: Path) -> None:
-    row = next(row for row, (_, name, _) in enumerate(index.documents.names()) if name == "TextWrapper.wrap")
+    row = next(row for row, (_, name, _) in enumerate(index.documents.names()) if name == "Keyboards.hideSoftKeyboard")
     document = index.documents.document(row)
     file = tmp_path / "questions.tsv"
     file.write_text(
-        f"# mine\nwrap text\t{document.id}\n\nbreak lines\ttextwrap.py:{document.start_line + 2}\n"
-        "fold paragraph\tTextWrapper.wrap\nfold paragraph\tTextWrapper::fill\n"
+        f"# mine\nwrap text\t{document.id}\n\nbreak lines\tKeyboards.java:{document.start_line + 2}\n"
+        "fold paragraph\tKeyboards.hideSoftKeyboard\nfold paragraph\tKeyboards::showSoftKeyboard\n"
     )
     feedback = read_feedback(file, index.documents)
     assert [each.text for each in feedback] == ["wrap text", "break lines", "fold paragraph"]
     assert [each.rows[0] for each in feedback] == [row, row, row]
-    assert index.documents.document(feedback[2].rows[1]).qualified_name == "TextWrapper.fill"
+    assert index.documents.document(feedback[2].rows[1]).qualified_name == "Keyboards.showSoftKeyboard"
     other = next(each for each in range(len(index)) if each != row)
     (tmp_path / "qrels").write_text(f"q1 0 {document.id} 1\nq1 0 {index.documents.ids([other])[0]} 0\n")
     file.write_text("q1\twrap text\nq2\tnot judged\n")
@@ -59,7 +53,7 @@ def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(index: 
     ]
 
 
-@pytest.mark.parametrize("line", ["no tab here", "q\tno.such.function", "q\ttextwrap.py:999999"])
+@pytest.mark.parametrize("line", ["no tab here", "q\tno.such.function", "q\tKeyboards.java:999999"])
 def test_a_bad_line_is_named_with_its_number_and_remedy(index: Index, tmp_path: Path, line: str) -> None:
     file = tmp_path / "bad.tsv"
     file.write_text(f"# first\n{line}\n")

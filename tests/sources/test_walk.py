@@ -115,7 +115,6 @@ def test_folders_and_files_that_cannot_be_read_are_named_and_do_not_stop_a_walk(
         ({"app/build/generated/source/A.java": "", "app/build/Build.java": ""}, {"generated folders": 1}),
         ({"index/snapshot.json": "{}", "index/segments/1/A.java": ""}, {"index folders": 1}),
         ({".git2/A.java": "", ".ncs/B.java": "", ".hg/C.java": "", ".svn/D.java": ""}, {}),
-        ({"R.java": "", "BuildConfig.java": "", "XR.java": "", "DaggerAppComponent.java": ""}, {"generated": 3}),
         ({"A.java": b"\x00\x01class A {}", "B.java": b"class B {} \x00"}, {"binary": 2}),
         ({"A.java": "x" * (1 << 20), "B.java": "x" * ((1 << 20) + 1)}, {"minified": 1, "too large": 1}),
         ({"main/java/com/acme/vendor/Seller.java": "", "vendor/com/acme/Copy.java": ""}, {"vendored folders": 1}),
