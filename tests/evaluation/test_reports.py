@@ -203,6 +203,8 @@ def test_the_page_has_the_table_of_the_markdown_report_and_the_queries_that_diff
     ]
     assert "1 query is better, 2 worse, 1 equal" in text
     assert "<h3>ncs beside bm25: mrr</h3>" in page([two_systems()])
+    with pytest.raises(BadInput, match="no system 'what' in this result; there are: bm25, ncs"):
+        page([two_systems()], pair=("what", "ncs"))
 
 
 def test_first_ranks_come_from_the_deepest_reciprocal_rank() -> None:
@@ -211,8 +213,3 @@ def test_first_ranks_come_from_the_deepest_reciprocal_rank() -> None:
     other = ranked("bm25", {"ndcg": [0.5]})
     with pytest.raises(BadInput, match="first ranks need --measure mrr"):
         first_ranks(experiment("small", [other], queries=["a"]), other)
-
-
-def test_an_unknown_system_of_a_pair_is_refused() -> None:
-    with pytest.raises(BadInput, match="no system 'what' in this result; there are: bm25, ncs"):
-        page([two_systems()], pair=("what", "ncs"))
