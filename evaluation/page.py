@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,16 @@ MARKERS = "os^DvPX*"
 
 def check_extra() -> None:
     """Raise MissingExtra where the libraries for plots and pages are not installed."""
-    try:
-        import jinja2
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtra(f"an HTML page needs {error.name}; pip install 'neural-code-search[evaluation]'") from None
-    del jinja2, matplotlib
+    for library in ("jinja2", "matplotlib"):
+        if find_spec(library) is None:
+            raise MissingExtra(f"an HTML page needs {library}; pip install 'neural-code-search[evaluation]'")
 
 
 def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:
     """The page. pair: the two systems compared query by query; None: the best one and bm25.
 
-    Raises MissingExtra, and BadInput for a system that is not in a result.
+    Raises BadInput for a system that is not in a result.
     """
-    check_extra()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

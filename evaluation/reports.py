@@ -205,6 +205,3 @@ def readme(text: str, results: Path) -> str:
             changes = settings_text(changed_settings(experiment.builds[0].config)) or "the defaults"
             sections.append(f"{section(path.stem, experiment)}Configuration: `{changes}`.\n")
     return f"{text[: text.index(BEGIN)]}{BEGIN}\n\n" + "\n".join(sections) + text[text.index(END) :]
-
-
-# CSV and score sheets.

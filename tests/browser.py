@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import LONG
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WATCH = """window.violations = [];
@@ -57,12 +57,12 @@ class Window:
         self.complaints: list[str] = []
         self.expected: list[str] = []
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("console", lambda message: self._log(message.type, message.text))
+        page.on("console", self._log)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def _log(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.complaints.append(text)
+    def _log(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
 
     def open(self, state: str = "") -> Page:
         """Open a state, as a link does, and wait until all of it is there."""

@@ -72,11 +72,11 @@ class Clock:
         self.seconds[stage] = round(time.perf_counter() - start, 2)
 
 
-def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, use_cache: bool = True) -> None:
+def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cache: bool = True) -> None:
     """Read all sources into a new segment, learn statistics from it, and commit both as the index in `folder`.
 
-    embeddings_of: the folder of an index whose word vectors are used instead of training; it may be `folder`.
-    use_cache: take the documents of unchanged files from the index in `folder`.
+    keep_vectors: use the word vectors of the index in `folder` instead of training.
+    use_cache: take the documents of unchanged files from that index.
     Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
     """
     config, began, skipped = request.config, time.time_ns(), Skipped(reason_of=skip_reason)
@@ -92,14 +92,14 @@ def build(request: Request, folder: Path, *, embeddings_of: Path | None = None, 
         request = replace(request, workers=reader_processes(request.memory, request.workers, rows))
     try:
         with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
-            segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, embeddings_of)
+            segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, keep_vectors)
             with step.clock("extract"):
                 cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
                 collected = _read_sources(request, skipped, segment, cache, total, began)
             check_memory(request.memory, config, len(collected.words), len(collected.words.vocabulary))
             step.learn(segment, collected)
     except MovedError:
-        build(request, folder, embeddings_of=embeddings_of, use_cache=False)
+        build(request, folder, keep_vectors=keep_vectors, use_cache=False)
 
 
 def build_of(documents: Iterable[Document], request: Request, folder: Path) -> None:
@@ -161,13 +161,13 @@ def _read_sources(
 
 @dataclass(frozen=True)
 class _Build:
-    """Everything after the documents. rankers: those on request; embeddings_of: see `build`."""
+    """Everything after the documents. rankers: those on request; keep_vectors: see `build`."""
 
     writer: IndexWriter
     request: Request
     rankers: Sequence[Ranker]
     skipped: Skipped = field(default_factory=Skipped)
-    embeddings_of: Path | None = None
+    keep_vectors: bool = False
     clock: Clock = field(default_factory=Clock)
 
     def learn(self, segment: Path, collected: CollectedDocuments) -> None:
@@ -236,9 +236,9 @@ class _Build:
         return following, self.writer.copy_folder(statistics, following.name, without=without)
 
     def _embeddings(self, words: WordTable, segment: Path) -> tuple[Embeddings, dict[str, object]]:
-        """Embeddings trained on these words, or those of an index; and figures about the training."""
-        if self.embeddings_of is not None:
-            with open_snapshot(self.embeddings_of, lambda snapshot: snapshot) as snapshot:
+        """Embeddings trained on these words, or those of the index; and figures about the training."""
+        if self.keep_vectors:
+            with open_snapshot(self.writer.folder, lambda snapshot: snapshot) as snapshot:
                 embeddings = reuse_embeddings(snapshot.statistics, words)
                 training = dict(snapshot.description.counts.get("training") or {})
                 return embeddings, {**training, "without_vector_now": share_without_vector(words, embeddings)}
@@ -335,6 +335,8 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
     rankers = requested_rankers(texts)
     names = [ranker.name for ranker in rankers]
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        if len(snapshot.segments) > 1 and not all(ranker.can_extend for ranker in rankers):
+            raise BadInput(f"{folder} has been updated; compact it first: ncs update --compact -i {folder}")
         copies = [writer.copy_folder(segment.path, without=names) for segment in snapshot.segments]
         statistics = writer.copy_folder(snapshot.statistics, copies[0].name, without=names)
         for ranker in rankers:

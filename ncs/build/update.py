@@ -86,7 +86,7 @@ def update(
                 outcome = WRITTEN
     if outcome == BUILD_DUE:
         keep_vectors = description.counts.get("embeddings") == "fasttext" and not (retrain or pending)
-        build(request, folder, embeddings_of=folder if keep_vectors else None)
+        build(request, folder, keep_vectors=keep_vectors)
     return difference.changes
 
 

@@ -17,7 +17,7 @@ import typer
 from typer import Option
 
 from ncs.cli.info import counts_text, skipped_text
-from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json
+from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder
 from ncs.console import count, is_fancy, rich_console, show_json, visible
 from ncs.errors import IndexFolderError, IndexNotFound, NcsError
 
@@ -80,11 +80,10 @@ def _show(finding: Finding) -> None:
 def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
     """Everything, the installation first. folder: the index; None: the nearest. seconds: for checking its sources."""
     from ncs.index import Index
-    from ncs.storage.snapshot import find_index
 
     yield from _check_installation()
     try:
-        index = Index.load(folder or find_index(Path.cwd()))
+        index = Index.load(index_folder(folder))
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
         yield Finding("todo", "index", text, _command("build", ".", *(() if folder is None else ("-i", folder))))

@@ -39,7 +39,7 @@ def _read_code(
 
     language: a key of LANGUAGES or TEXT_KINDS. lines: the line in the file of each line of the code.
     """
-    if language in LANGUAGES and installed(language):
+    if installed(language):
         documents, broken = treesitter.read(code, LANGUAGES[language], repository, path, outside=outside)
     elif language in TEXT_KINDS:
         documents, broken = text_files.read(code, language, repository, path, outside=outside)

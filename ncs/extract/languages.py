@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -311,7 +311,11 @@ def language_of(path: str) -> str | None:
     return _BY_EXTENSION.get(path[dot:].lower()) if dot >= 0 else None
 
 
-@lru_cache
+@cache
 def installed(language: str) -> bool:
-    """Whether the grammar of a language is installed; it is not imported."""
-    return find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None
+    """Whether a language has a grammar that is installed; it is not imported.
+
+    >>> installed("java"), installed("cobol")
+    (True, False)
+    """
+    return language in LANGUAGES and find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None

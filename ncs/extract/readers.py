@@ -114,16 +114,12 @@ def script_language(data: bytes) -> str | None:
     return LANGUAGE_OF.get(name) or LANGUAGE_OF.get(_VERSION.sub("", name))
 
 
-def _parsed(reader: str) -> bool:
-    return reader in LANGUAGES and installed(reader)
-
-
 def readable(path: str, *, texts: bool = True) -> Readable:
     """Whether a file is read; a function of its content where the name does not tell. texts=False: except as text."""
     reader = reader_of(path)
     if reader == SCRIPT:
         return partial(_is_script, texts)
-    return reader is not None and (reader in (NOTEBOOK, PAGE) or _parsed(reader) or (texts and reader in TEXT_KINDS))
+    return reader is not None and (reader in (NOTEBOOK, PAGE) or installed(reader) or (texts and reader in TEXT_KINDS))
 
 
 readable_code = partial(readable, texts=False)
@@ -132,7 +128,7 @@ readable_code = partial(readable, texts=False)
 
 def _is_script(texts: bool, data: bytes) -> bool:
     language = script_language(data)
-    return language is not None and (_parsed(language) or (texts and language in TEXT_KINDS))
+    return language is not None and (installed(language) or (texts and language in TEXT_KINDS))
 
 
 def skip_reason(path: str) -> str:
@@ -180,7 +176,7 @@ def read(
         return [], False
     if reader == "cpp" and path.endswith(".h") and _OBJECTIVE_C.search(source):
         reader = "objective-c"
-    if _parsed(reader):
+    if installed(reader):
         documents, broken = read_code(source, reader, repository, path, frontend, outside=outside)
         if reader == "php" and b"<script" in source:
             from ncs.extract import embedded
@@ -203,7 +199,7 @@ def count_text_files(paths: Iterable[str]) -> dict[str, int]:
     {'perl': 2, 'make': 1}
     """
     readers = filter(None, map(reader_of, paths))
-    return _most_frequent_first(Counter(reader for reader in readers if reader in TEXT_KINDS and not _parsed(reader)))
+    return _most_frequent_first(Counter(reader for reader in readers if reader in TEXT_KINDS and not installed(reader)))
 
 
 def _most_frequent_first(counts: Mapping[str, int]) -> dict[str, int]:

@@ -381,9 +381,9 @@ def _errors(root: Node) -> int:
 
 def readable(language: str) -> bool:
     """Whether a language has an installed grammar."""
-    from ncs.extract.languages import LANGUAGES, installed
+    from ncs.extract.languages import installed
 
-    return language in LANGUAGES and installed(language)
+    return installed(language)
 
 
 @lru_cache(maxsize=64)

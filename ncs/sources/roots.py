@@ -92,6 +92,12 @@ def check_roots(roots: Sequence[Path | str], force: bool) -> list[Path]:
 def _walk(roots: list[Path], filter: Filter, revision: str | None, names: Names) -> Iterator[tuple[str, RawFile]]:
     """(repository name, file) of all roots; a root that lies in another one is read once, by itself."""
     other_roots = frozenset(str(root) for root in roots)
+    queue: list[tuple[bytes, bool, str, Repository]] = []
+
+    def discovered(repository: Repository) -> None:
+        name = os.fsencode(repository.name)
+        heapq.heappush(queue, (name, repository.kind == "archive", repository.prefix, repository))
+
     for root in roots:
         if not filter.reaches(str(root)):
             continue
@@ -99,12 +105,7 @@ def _walk(roots: list[Path], filter: Filter, revision: str | None, names: Names)
         if first is None:
             yield from single_file(root, filter, names)
             continue
-        queue = [(b"", False, "", first)]
-
-        def discovered(repository: Repository, queue: list[tuple[bytes, bool, str, Repository]] = queue) -> None:
-            name = os.fsencode(repository.name)
-            heapq.heappush(queue, (name, repository.kind == "archive", repository.prefix, repository))
-
+        discovered(first)
         while queue:
             # Names grow on the way down, so what a repository holds comes after everything that came before it.
             _, _, _, repository = heapq.heappop(queue)

@@ -155,10 +155,8 @@ class DocumentTable:
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
         with self._reading():
-            row = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                raise sqlite3.DatabaseError(f"{name} is missing")
-            return np.frombuffer(row[0], np.dtype("<i4"))
+            (data,) = self._db.execute("SELECT data FROM columns WHERE name = ?", (name,)).fetchone()
+            return np.frombuffer(data, np.dtype("<i4"))
 
     def counts(self, dead_files: NDArray[np.int64] | tuple[()] = ()) -> dict[str, Any]:
         """The number of documents and copies that are not in dead files; documents by repository, language and kind.

@@ -84,11 +84,8 @@ class NearDuplicates:
 
     def others(self, row: int) -> Rows:
         """The other rows of this row's cluster, ascending."""
-        cluster = self.clusters[row]
-        if cluster == ALONE:
-            return np.zeros(0, np.int64)
-        heads, rows = self.members
-        start, stop = np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype))
+        cluster, (heads, rows) = self.clusters[row], self.members
+        start, stop = np.searchsorted(heads, np.array([cluster, cluster + 1], heads.dtype))  # nothing for ALONE
         here = rows[start:stop]
         others: Rows = here[here != row].astype(np.int64)
         return others

@@ -16,6 +16,7 @@ import numpy as np
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
 from ncs.storage.arrays import load_array
+from ncs.storage.files import FILES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +129,7 @@ class Segment:
     def dead_rows(self) -> Iterator[tuple[int, int]]:
         """Ranges [start, stop) of local rows that are tombstones."""
         if len(self.dead_files):
-            bounds = load_array(self.path / "files" / "rows.npy")
+            bounds = load_array(self.path / FILES / "rows.npy")
             yield from zip(bounds[self.dead_files].tolist(), bounds[self.dead_files + 1].tolist(), strict=True)
 
 
@@ -161,11 +162,7 @@ class Snapshot:
         """Segment number and local file number of every dead file, [n, 2]."""
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
-        path = self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
-        dead = load_array(path)
-        if dead.ndim != 2 or dead.shape[1] != 2:
-            raise IndexDamaged(f"{path} is damaged; {rebuild(self.folder)}")
-        return dead.astype(np.int64)
+        return load_array(self.folder / TOMBSTONES / f"{self.description.tombstones}.npy").astype(np.int64)
 
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""

@@ -59,13 +59,6 @@ def test_code_words_and_lines_come_back_as_extracted(index: Index) -> None:
     assert document.words["doc"] == ("Read a whole text file from disk.",)
 
 
-def test_unknown_words_are_named_with_known_ones_of_near_spelling(index: Index) -> None:
-    unknown = index.unknown_words("hide the keybord")
-    assert list(unknown) == ["keybord"]
-    assert "keyboard" in unknown["keybord"]
-    assert index.neighbors("zzzz") is None
-
-
 def test_the_same_input_gives_the_same_files(tmp_path: Path) -> None:
     root = corpus.write(tmp_path / "repos")
     with Index.build(root, tmp_path / "a", workers=1) as one, Index.build(root, tmp_path / "b", workers=2) as other:

@@ -15,6 +15,7 @@ from ncs.index import Index
 from ncs.search.rankers import read_ranker
 from tests import corpus
 from tests.command import invoke
+from tests.corpus import QUICK
 from tests.heads import SOURCE, head
 
 
@@ -83,6 +84,22 @@ def test_an_index_stays_as_it_was_where_a_ranker_fails(tmp_path: Path, trained: 
     with pytest.raises(IndexNotFound):
         add_rankers(tmp_path / "nowhere", ["two_field"])
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_to_an_index_with_updates_only_rankers_that_follow_updates_are_added(tmp_path: Path) -> None:
+    root, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
+    Index.build(root, folder, config=QUICK).close()
+    (root / "tools" / "files.py").write_text("def read_other_file(path):\n    return open(path).read()\n")
+    Index.update(folder)[0].close()
+    before = files(folder)
+    with pytest.raises(BadInput, match="ncs update --compact"):
+        add_rankers(folder, ["two_field"])
+    assert files(folder) == before
+    add_rankers(folder, ["ncs_postrank"])
+    with Index.load(folder, verify=True) as index:
+        names = [hit.document.name for hit in index.search("read file", ranker="ncs_postrank")]
+        assert "read_other_file" in names
+        assert "read_text_file" not in names
 
 
 @pytest.mark.parametrize(

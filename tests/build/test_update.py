@@ -317,27 +317,20 @@ def test_a_repository_with_another_name_is_read_again(tmp_path: Path, monkeypatc
         assert {place.repository for place in places(index)} == {"lib"}
 
 
-@pytest.mark.slow
-def test_a_build_takes_unchanged_files_over_and_equals_a_fresh_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_cache, "RACY", BELIEVED)
-    root = corpus.write(tmp_path / "repos")
+def test_files_are_not_taken_over_from_an_index_of_other_settings(tmp_path: Path) -> None:
+    root, config = corpus.write(tmp_path / "repos"), replace(QUICK, deduplicate=False)
     Index.build(root, tmp_path / "idx", config=QUICK).close()
-    (root / "tools" / "files.py").write_text("def brand_new(x):\n    return lemon(x)\n")
-    (root / "app" / "src" / "Network.java").write_text("class Network { void connect() { socket.open(); } }\n")
-    for config in (QUICK, replace(QUICK, deduplicate=False)):
-        with (
-            Index.build(root, tmp_path / "idx", config=config) as again,
-            Index.build(root, tmp_path / f"fresh {config.deduplicate}", config=config) as fresh,
-        ):
-            assert_same_files(again, fresh)
-            assert len(list((tmp_path / "idx" / "segments").iterdir())) == 1
+    with (
+        Index.build(root, tmp_path / "idx", config=config) as again,
+        Index.build(root, tmp_path / "fresh", config=config) as fresh,
+    ):
+        assert_same_files(again, fresh)
 
 
 def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equals_a_build_byte_for_byte(
-    tmp_path: Path, root: Path
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(file_cache, "RACY", BELIEVED)
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "app" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as updated:
@@ -345,6 +338,8 @@ def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equal
     with Index.update(tmp_path / "idx", workers=1, compact=True)[0] as compacted:
         training = compacted.description.counts["training"]
         assert training["without_vector_now"] > training["without_vector"]
+    for name in ("app/between.py", "zoo/last.py"):  # others are taken over between them
+        (root / name).write_text(f"def {name[4:-3]}(x):\n    return lemon(x)\n")
     with (
         Index.update(tmp_path / "idx", workers=1, retrain=True)[0] as retrained,
         Index.build(root, tmp_path / "fresh", config=QUICK) as built,

@@ -92,7 +92,6 @@ def test_a_note_says_why_little_or_nothing_is_found(home: Path, arguments: list[
     ("arguments", "message"),
     [
         (["query", "x", "-i", "nowhere"], "no index at nowhere; make one with: ncs build"),
-        (["query", "x", "--ranker", "magic"], "'magic'"),
         (["query", "x", "--ranker", "two\nlines\x1b[2J"], "no ranker called 'two\\nlines\\x1b[2J'; "),
         (["query", "x", "--ranker", "two_field"], "built without 'two_field'"),
         (["build", "nowhere"], "nowhere"),

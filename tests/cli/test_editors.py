@@ -38,14 +38,9 @@ def hit_of(project: Path, text: str) -> tuple[dict[str, Any], SourceLocator]:
 @pytest.mark.parametrize(
     ("editor", "command"),
     [
-        ("vim", ["vim", "+7", "a b.py"]),
         ("nvim -p", ["nvim", "-p", "+7", "a b.py"]),
-        ("emacsclient -nw", ["emacsclient", "-nw", "+7", "a b.py"]),
-        ("nano", ["nano", "+7", "a b.py"]),
-        ("code --wait", ["code", "--wait", "-g", "a b.py:7"]),
         ("'/opt/My Apps/codium'", ["/opt/My Apps/codium", "-g", "a b.py:7"]),
         ("subl -w", ["subl", "-w", "a b.py:7"]),
-        ("hx", ["hx", "a b.py:7"]),
         ("idea.sh", ["idea.sh", "--line", "7", "a b.py"]),
         ("kate", ["kate", "-l", "7", "a b.py"]),
         ("ed", ["ed", "a b.py"]),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-import signal
 import sqlite3
 import subprocess
 from collections import Counter
@@ -22,7 +20,6 @@ from corpora.trec import read_qrels, read_run
 from evaluation.__main__ import main as evaluation
 from evaluation.annotation.command import Request, open_session
 from evaluation.annotation.judgments import (
-    SCHEMA,
     Answer,
     JudgedAlready,
     Judgments,
@@ -177,22 +174,10 @@ def test_undo_deletes_the_last_answer_and_a_lost_reply_is_no_second_answer(tmp_p
         assert judgments.answers() == [answers[1]]
 
 
-def test_a_creation_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
+def test_a_database_is_new_until_it_has_a_pool(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     assert is_new(path)
     path.touch()
-    assert is_new(path)
-    child = os.fork()
-    if child == 0:  # writes more than its cache holds, so that half of it is in the file, and dies
-        db = sqlite3.connect(path, isolation_level=None)
-        db.execute("PRAGMA cache_size = 1")
-        db.execute("BEGIN")
-        for statement in SCHEMA.split(";"):
-            db.execute(statement)
-        db.executemany("INSERT INTO queries VALUES (?, ?, ?)", [(n, str(n), "x" * 900) for n in range(500)])
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    assert path.stat().st_size > 100_000
     assert is_new(path)
     Judgments.create(path, Recipe(), [Query("1", "q")], PAIRS[:2]).close()
     assert not is_new(path)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import product
@@ -17,7 +14,7 @@ import pytest
 
 from evaluation import experiments
 from evaluation.measures import compare
-from evaluation.stackoverflow import Journal, judge, main
+from evaluation.stackoverflow import Answer, Journal, judge, main
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -104,45 +101,32 @@ def without_time(path: Path) -> Mapping[str, Any]:
     return result
 
 
-KILLED = """
-import os, signal, sys
-from evaluation import stackoverflow
-
-add, left = stackoverflow.Journal.add, int(sys.argv.pop(1))
-
-def add_and_die(self, key, answer):
-    global left
-    add(self, key, answer)
-    left -= 1
-    if not left:
-        self._file.write(b'{"key": "torn in the mid')
-        self._file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-stackoverflow.Journal.add = add_and_die
-stackoverflow.main()
-"""
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_and_started_again_it_gives_the_identical_result(folder: Path, tmp_path: Path) -> None:
-    """Killed twice, each time within the writing of a line: after 1 answer, and after 70 more."""
+def test_killed_within_a_line_and_started_again_it_gives_the_identical_result(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = [str(many(folder)), str(folder / "idx"), "-q"]
-    whole, stopped, state = (tmp_path / name for name in ("whole.json", "stopped.json", "stopped.json.state.jsonl"))
+    whole, again, state = (tmp_path / name for name in ("whole.json", "again.json", "again.json.state.jsonl"))
     assert main([*arguments, "--json", str(whole), "--sheet", str(tmp_path / "a.csv")]) == 0
-    arguments += ["--json", str(stopped), "--sheet", str(tmp_path / "b.csv")]
-    for left, done in ((1, 1), (70, 71)):
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(left), *arguments], capture_output=True)
-        assert killed.returncode == -signal.SIGKILL
-        assert state.read_bytes().count(b"\n") == 1 + done
-        assert not stopped.exists()
-    again = subprocess.run(
-        [sys.executable, "-m", "evaluation.stackoverflow", *arguments], check=True, capture_output=True, text=True
-    )
-    assert f"resuming: 71 answers are in {state}" in again.stderr
-    assert without_time(stopped) == without_time(whole)
+    assert main([*arguments, "--state", str(state)]) == 0
+    lines = state.read_bytes().splitlines(keepends=True)
+    state.write_bytes(b"".join(lines[:72]) + lines[72][:30])
+    assert main([*arguments, "--json", str(again), "--sheet", str(tmp_path / "b.csv")]) == 0
+    assert f"resuming: 71 answers are in {state}" in capsys.readouterr().err
+    assert without_time(again) == without_time(whole)
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert not state.exists()
+
+
+def test_an_answer_is_in_the_file_at_once_and_takes_the_place_of_a_torn_line(tmp_path: Path) -> None:
+    state, answer = tmp_path / "state.jsonl", Answer((("a", 1.0, 0.5),), 2.0)
+    with Journal(state) as journal:
+        journal.add("first", answer)
+        torn = state.read_bytes() + b'{"key": "to'
+    state.write_bytes(torn)
+    with Journal(state) as journal:
+        journal.add("second", answer)
+    with Journal(state) as journal:
+        assert journal.answers == {"first": answer, "second": answer}
 
 
 def test_a_state_with_a_wrong_line_is_refused_by_its_number_and_left_as_it_is(folder: Path, tmp_path: Path) -> None:

@@ -22,11 +22,9 @@ from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLo
 from ncs.index import Index
 from ncs.scale import milvus as store
 from ncs.scale import publish
-from ncs.scale.milvus import MilvusIndex, Target, connected, dimension, key_range
-from ncs.scale.publish import Publication, sparse_vectors
+from ncs.scale.milvus import MilvusIndex, Target, connected, key_range
+from ncs.scale.publish import Publication
 from ncs.storage.commit import open_writer
-from ncs.storage.postings import PostingTable
-from ncs.text.vocabulary import Vocabulary
 from tests import gitrepo
 from tests.command import ncs
 from tests.serving import own_port, served
@@ -345,16 +343,6 @@ def test_a_local_file_is_a_store_of_build_update_and_query(tmp_path: Path) -> No
     ours, theirs = (json.loads(ncs(*command, cwd=tmp_path).stdout)["hits"] for command in commands)
     assert theirs == ours
     assert len(ours) == 10
-
-
-def test_transposed_postings_are_each_documents_own() -> None:
-    stems = Vocabulary.of(["hide", "open", "show"])
-    rows, impacts = np.array([0, 2, 1, 2], np.int32), np.array([0.5, 0.25, 2.0, 1.0], np.float32)
-    postings = PostingTable(stems, np.array([0, 2, 2, 4]), rows, impacts, np.ones(3, np.float32))
-    hide, show = dimension("hide"), dimension("show")
-    assert list(sparse_vectors(postings, 0, 3)) == [{hide: 0.5}, {show: 2.0}, {hide: 0.25, show: 1.0}]
-    assert list(sparse_vectors(postings, 1, 2)) == [{show: 2.0}]
-    assert list(sparse_vectors(postings, 3, 3)) == []
 
 
 @pytest.mark.parametrize(

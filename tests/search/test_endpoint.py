@@ -47,13 +47,6 @@ def documents() -> list[Document]:
     ]
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    folder = tmp_path_factory.mktemp("index")
-    with Index.of(documents(), folder, config=BuildConfig(deduplicate=False)) as built:
-        yield built
-
-
 def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> None:
     with closing(model(server, batch=3, model="letters")) as opened:
         found = opened.documents(CODE)
@@ -63,16 +56,11 @@ def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> Non
     assert {(body["model"], body["encoding_format"]) for _, _, body in server.requests} == {("letters", "float")}
 
 
-def test_hits_are_by_the_cosine_of_the_servers_vectors(server: Server, index: Index) -> None:
-    ranker = index.fitted("endpoint", url=server.url, query_prefix="q ", document_prefix="d ")
-    vectors = np.array([vector("d " + code) for code in CODE])
-    query = np.array(vector("q the keyboard"))
-    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
-    hits = ranker.search("the keyboard", 7)
-    assert [row for row, _ in hits] == list(np.argsort(-cosines))
-    np.testing.assert_allclose([score for _, score in hits], np.sort(cosines)[::-1], atol=1e-6)
-    assert server.requests[-1][2]["input"] == ["q the keyboard"]
-    ranker.model.close()  # type: ignore[attr-defined]
+def test_documents_and_queries_have_their_prefixes(server: Server) -> None:
+    with closing(model(server, query_prefix="q ", document_prefix="d ")) as opened:
+        opened.documents(["file"])
+        opened.queries(["file"])
+    assert [body["input"] for _, _, body in server.requests] == [["d file"], ["q file"]]
 
 
 def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks_for_itself_only(

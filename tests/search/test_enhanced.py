@@ -6,6 +6,7 @@ import gzip
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from corpora.jsonl import write_rows
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker, code_words, normalized, read_pairs
+from ncs.search.baselines.enhanced import Cooccurrence, EnhancedRanker, code_words, read_pairs
 from ncs.search.rankers import create_ranker
 from ncs.types import Document
 
@@ -94,10 +95,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         yield built
 
 
-def fitted(index: Index, path: Path, **config: object) -> EnhancedRanker:
-    ranker = index.fitted("ncs_enhanced", pairs=str(path), **config)  # type: ignore[arg-type]
-    assert isinstance(ranker, EnhancedRanker)
-    return ranker
+def fitted(index: Index, path: Path, **config: Any) -> EnhancedRanker:
+    return cast(EnhancedRanker, index.fitted("ncs_enhanced", pairs=str(path), **config))
 
 
 @pytest.mark.parametrize("name", ["pairs.jsonl", "pairs.jsonl.gz"])
@@ -116,7 +115,6 @@ def test_questions_of_an_evaluation_are_not_learnt_from_however_they_are_written
     questions.write_text('{"id": "1", "query": "Hide soft-keyboard?"}\n\n{"id": "2", "query": "show THE keyboard"}\n')
     assert fitted(index, path, leave_out=str(questions)).added("keyboard") == []
     assert fitted(index, path, leave_out=str(questions)).added("read") == ["all"]
-    assert normalized("Hide soft-keyboard?") == normalized("hide  Soft keyboard")
 
 
 def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(index: Index, tmp_path: Path) -> None:
@@ -125,8 +123,7 @@ def test_the_matrix_is_saved_with_its_settings_and_pairs_are_not_read_again(inde
     documents = index.documents.documents(range(len(index)))
     with Index.of(documents, tmp_path / "index", config=config) as built:
         path.unlink()
-        loaded = built.ranker("ncs_enhanced")
-        assert isinstance(loaded, EnhancedRanker)
+        loaded = cast(EnhancedRanker, built.ranker("ncs_enhanced"))
         assert loaded.added("keyboard") == ["input"]
         assert (loaded.config["least_weight"], loaded.config["part"]) == (0.1, "bm25")
 

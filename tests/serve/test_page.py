@@ -130,7 +130,7 @@ def state_of(page: Page) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlsplit(page.url).fragment).items()}
 
 
-def api(tab: Window, path: str, **parameters: str | int) -> Any:
+def api(tab: Window, path: str, **parameters: str | float | bool) -> Any:
     return tab.page.request.get(f"{tab.url}/api/{path}", params=parameters, timeout=LONG * 1000).json()
 
 

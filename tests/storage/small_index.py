@@ -46,7 +46,7 @@ def update(folder: Path, text: str) -> Description:
         return writer.commit(
             [*((segment.path, ROWS) for segment in old.segments), (write_segment(writer, text), ROWS)],
             old.statistics,
-            tombstones=dead((int(old.segments[0].name), 0)),
+            tombstones=np.array([[int(old.segments[0].name), 0]]),
             config={"texts": [*old.description.config["texts"], text]},  # type: ignore[misc]
             counts={"documents": len(old) + ROWS - 1},
             versions={},
@@ -88,8 +88,3 @@ def files(number: int) -> list[str]:
     in_segment = ("bm25/rows.npy", "documents.sqlite", "files/rows.npy")
     own = [f"segments/{number:06}/{name}" for name in in_segment]
     return sorted([".gitignore", "ncs.lock", "snapshot.json", *own, f"statistics/{number:06}/text"])
-
-
-def dead(*pairs: tuple[int, int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Tombstones."""
-    return np.array(pairs, np.int64).reshape(-1, 2)

@@ -152,9 +152,9 @@ def test_a_function_is_a_pair_by_its_comment_and_by_its_name(index: IndexSource)
     ]
 
 
-def many(folder: Path, n: int = 300) -> Pairs:
-    """Rows 0 .. n - 1, of n / 3 questions in turn, a third of them of source 1."""
-    return prepared((Pair(["file"], ["open"], [f"question {i % (n // 3)}"], i % 3 // 2) for i in range(n)), folder)
+def many(folder: Path) -> Pairs:
+    """300 rows, of 100 questions in turn, a third of them of source 1."""
+    return prepared((Pair(["file"], ["open"], [f"question {i % 100}"], i % 3 // 2) for i in range(300)), folder)
 
 
 def test_a_question_is_trained_on_or_validated_on_never_both(tmp_path: Path) -> None:
@@ -184,9 +184,9 @@ def test_an_epoch_has_one_row_of_every_question_and_another_epoch_others(tmp_pat
     assert rows == set(range(300))
 
 
-def test_sources_are_drawn_as_often_as_they_weigh(tmp_path: Path) -> None:
-    pairs = prepared((Pair(["file"], ["open"], [str(i)], i % 3) for i in range(900)), tmp_path)
-    order = epoch_order(pairs.question, pairs.source, np.arange(900), [2.5, 0, 0.25], np.random.default_rng(0))
+def test_sources_are_drawn_as_often_as_they_weigh() -> None:
+    rows, source = np.arange(900), np.tile(np.arange(3, dtype=np.int16), 300)
+    order = epoch_order(rows.astype(np.int32), source, rows, [2.5, 0, 0.25], np.random.default_rng(0))
     times = Counter(order.tolist())
     assert {times[r] for r in range(0, 900, 3)} == {2, 3}
     assert sum(times[r] for r in range(0, 900, 3)) == pytest.approx(2.5 * 300, rel=0.1)
@@ -194,14 +194,14 @@ def test_sources_are_drawn_as_often_as_they_weigh(tmp_path: Path) -> None:
     assert sum(times[r] for r in range(2, 900, 3)) == pytest.approx(0.25 * 300, rel=0.25)
 
 
-def test_no_batch_has_a_question_twice_and_none_is_lost(tmp_path: Path) -> None:
-    pairs = prepared((Pair(["file"], ["open"], [str(i // 2)], i % 2) for i in range(60)), tmp_path)
-    order = epoch_order(pairs.question, pairs.source, np.arange(60), [3, 3], np.random.default_rng(0))
-    all_batches = list(batches(pairs.question, order, 8))
-    assert all(len(set(pairs.question[batch].tolist())) == len(batch) for batch in all_batches)
+def test_no_batch_has_a_question_twice_and_none_is_lost() -> None:
+    question = np.arange(60, dtype=np.int32) // 2
+    order = epoch_order(question, np.zeros(60, np.int16), np.arange(60), [3], np.random.default_rng(0))
+    all_batches = list(batches(question, order, 8))
+    assert all(len(set(question[batch].tolist())) == len(batch) for batch in all_batches)
     assert [len(batch) for batch in all_batches[:10]] == [8] * 10
-    assert Counter(pairs.question[np.concatenate(all_batches)].tolist()) == Counter(dict.fromkeys(range(30), 3))
-    assert [batch.tolist() for batch in batches(pairs.question, np.array([0, 1, 0, 2, 1, 0]), 2)] == [[0, 2]]
+    assert Counter(question[np.concatenate(all_batches)].tolist()) == Counter(dict.fromkeys(range(30), 3))
+    assert [batch.tolist() for batch in batches(question, np.array([0, 1, 0, 2, 1, 0]), 2)] == [[0, 2]]
 
 
 def test_weights_and_stages_are_given_by_name_and_wrong_settings_are_refused() -> None:

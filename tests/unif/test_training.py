@@ -17,7 +17,6 @@ import pytest
 
 from corpora.jsonl import write_rows
 from ncs.config import BuildConfig
-from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
 from ncs.learn.tokenization import WordTokenizer
@@ -39,7 +38,6 @@ from unif.training import (  # noqa: E402
     Learner,
     RowAdam,
     center,
-    choose_device,
     drop_words,
     find_twins,
     seeded,
@@ -325,6 +323,8 @@ def test_what_cannot_be_trained_is_an_error_of_one_line(
         assert message.count("\n") == 1
         return message
 
+    for device in ("cuda:99", "toaster"):
+        assert f"cannot train on '{device}'" in error("--device", device)
     with_pairs = ("--pairs", str(pairs))
     assert main([*UNIF, str(index.folder), "--out", str(tmp_path / "run"), "-q", "--epochs", "1", *with_pairs]) == 0
     capsys.readouterr()
@@ -334,10 +334,3 @@ def test_what_cannot_be_trained_is_an_error_of_one_line(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     assert "exists and holds no training" in error(out=tmp_path / "full")
-
-
-def test_a_device_that_is_not_here_is_refused() -> None:
-    assert choose_device("cpu").type == "cpu"
-    for wrong in ("cuda:99", "toaster"):
-        with pytest.raises(BadInput, match=f"cannot train on '{wrong}'"):
-            choose_device(wrong)

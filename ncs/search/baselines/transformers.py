@@ -42,7 +42,6 @@ FAMILIES: Mapping[str, Family] = {
     "unixcoder": Family("", "", "mean"),
 }
 """The first whose name is a part of the model's name is used: `intfloat/e5-base-v2` -> e5."""
-NO_FAMILY = Family()
 
 
 def family_of(model: str) -> Family:
@@ -53,7 +52,7 @@ def family_of(model: str) -> Family:
     """
     last = Path(model).name.lower()
     families = (family for name, family in FAMILIES.items() if re.search(rf"(^|[-_.]){name}($|[-_.])", last))
-    return next(families, NO_FAMILY)
+    return next(families, Family())
 
 
 def transformers_ranker(
@@ -77,7 +76,7 @@ def transformers_ranker(
     """
     if pooling not in (None, *POOLINGS):
         raise BadInput(f"pooling is one of {', '.join(POOLINGS)}, not {pooling!r}")
-    family = family_of(model) if model else NO_FAMILY
+    family = family_of(model or "")
     config = {
         "model": model,
         "revision": revision,
