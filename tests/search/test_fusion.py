@@ -42,15 +42,6 @@ def fitted(name: str, field: Field) -> Bm25Ranker:
     return ranker
 
 
-def test_one_part_alone_keeps_its_order() -> None:
-    part, fused = fitted("bm25", "name"), RrfRanker(parts=("bm25",))
-    fused.compose([part])
-    for allowed in (None, np.array([True, False, True, True])):
-        want = [row for row, _ in part.search("open file", 3, allowed=allowed)]
-        assert [row for row, _ in fused.search("open file", 3, allowed=allowed)] == want
-    assert want == [0, 2, 3]
-
-
 def test_depth_cuts_the_lists_of_parts() -> None:
     parts = fitted("by_name", "name"), fitted("by_doc", "doc")
     assert [part.search("file", 1)[0][0] for part in parts] == [1, 3]
