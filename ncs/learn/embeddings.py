@@ -106,11 +106,13 @@ class Embeddings:
 
     @classmethod
     def load(cls, folder: Path) -> Embeddings:
-        """Memory-mapped; raises IndexDamaged for missing or truncated files."""
+        """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         with reading(f"the embeddings in {folder}"):
             vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
             about = json.loads((folder / "embeddings.json").read_bytes())
             method, notes = about["method"], tuple(about["notes"])
+            if vectors.ndim != 2 or vectors.dtype != np.float32:
+                raise ValueError("embeddings.npy holds no word vectors")
         return cls(vectors, method, notes)
 
     def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:

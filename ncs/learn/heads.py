@@ -298,6 +298,8 @@ class Head:
             if not isinstance(about, dict) or about.get("format") != FORMAT or about["about"].get("unique"):
                 raise IndexDamaged(f"the head in {folder} is from another version of ncs; train it again")
             query, code = (_load_tower(folder / name, about[name]) for name in ("query", "code"))
+            if query.dim != code.dim:
+                raise ValueError(f"{query.dim} and {code.dim} dimensions")
             translation = Translation.load(folder / TRANSLATION, len(code.tokens)) if about.get("translates") else None
             return cls(query, code, about["reads"], about["about"], translation)
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -132,6 +132,9 @@ def test_word_weights_are_the_shares_of_the_softmax_and_of_tfidf() -> None:
 def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no trained head.*ncs train unif"):
         Head.load(tmp_path)
+    replace(head(), code=head(dim=6).code).save(tmp_path)
+    with pytest.raises(IndexDamaged, match="5 and 6 dimensions"):
+        Head.load(tmp_path)
     head().save(tmp_path)
     np.save(tmp_path / "code" / "table.npy", np.zeros((4, 6), np.float32))
     with pytest.raises(IndexDamaged, match=r"table.npy has another shape or type.*train it again"):

@@ -61,7 +61,13 @@ class Job:
             return Outcome(f"it ended with status {self._process.returncode}; see the log of ncs mcp")
 
     def stop(self) -> None:
-        """End it with all its processes, as the end of its stdin does; wait for that, but not long."""
+        """End it now, with all its processes."""
+        if self.running:
+            with suppress(OSError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=STOP_SECONDS)
 
