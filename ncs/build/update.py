@@ -85,7 +85,7 @@ def update(
             else:
                 outcome = WRITTEN
     if outcome == BUILD_DUE:
-        keep_vectors = description.counts.get("embeddings") == "fasttext" and not (retrain or pending)
+        keep_vectors = description.counts.get("embeddings") == "fasttext" and not retrain
         build(request, folder, keep_vectors=keep_vectors)
     return difference.changes
 

@@ -161,6 +161,9 @@ def test_only_the_place_of_the_function_itself_is_taken_away() -> None:
     assert (left.location, left.copies) == (there, ())
     assert without(both, replace(own, path="/x/ar/a/A.java")) == both
     assert without(replace(both, copies=(), digest=b"2"), own) is None
+    moved, edited = replace(own, start_line=9), replace(both, digest=b"2")
+    assert without(both, moved) == left
+    assert without(edited, moved) == edited
 
 
 def test_an_index_without_code_and_a_wrong_k_are_refused(demo: Path, own: Path, index: Index, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ncs.build.pipeline import PENDING_EMBEDDINGS
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.serve.mcp.install import START
-from ncs.serve.mcp.places import document_at
+from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Settings
 from tests import corpus
 from tests.serve.agents import INITIALIZE, Reply, agent, call, command, until
@@ -175,6 +175,8 @@ def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(t
     with closing(project), project.open_index() as (index, notes):
         assert index is not None
         assert "outside this project" in notes[0]
+        place = index.search("hide soft keyboard")[0].document.location
+        assert shown_path(project, index, place.repository, place.path) == f"{place.repository}/{place.path}"
         assert not [hit for hit in index.search("secret key") if hit.document.name == "secret_key"]
 
 
