@@ -1,10 +1,8 @@
-"""Heads with a translation: scores by hand, the ranker that serves them, training, lists judged by known answers."""
+"""Heads with a translation: the ranker that serves them, training, lists judged by known answers."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -84,33 +82,12 @@ def fitted(index: Index, run: Path) -> UnifRanker:
     return cast(UnifRanker, index.fitted("unif", head=str(run)))
 
 
-def by_loop(
-    each: Translation, ids: Sequence[int], impacts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-) -> list[float]:
-    """The formula of the module, word by word."""
-    scores = []
-    for row in impacts:
-        total = weights = 0.0
-        for t in set(ids):
-            match = 0.0
-            for u in range(len(row)):
-                near = max(0.0, float(each.query[t] @ each.code[u + 1])) ** each.power
-                match += row[u] * math.exp(each.code_weights[u + 1]) * (near + each.same * (t == u + 1))
-            weights += math.exp(each.query_weights[t])
-            total += math.exp(each.query_weights[t]) * match / (match + each.half)
-        scores.append(total / weights)
-    return scores
-
-
-def test_scores_are_those_of_the_formula_word_by_word() -> None:
-    draw, each = np.random.default_rng(3), translation()
-    impacts = draw.random((6, len(STEMS))) * (draw.random((6, len(STEMS))) < 0.5)
-    scores = each.scores([2, 5, 2, 8], csr_matrix(impacts))
-    np.testing.assert_allclose(scores, by_loop(each, [2, 5, 8], impacts), rtol=1e-5)
-    assert not each.scores([], csr_matrix(impacts)).any()
-    assert not each.scores([0], csr_matrix(impacts)).any()
-    assert each.scores([1], csr_matrix((0, len(STEMS)))).shape == (0,)
+def test_a_word_of_a_query_counts_once_and_a_query_or_a_function_without_words_has_the_score_0() -> None:
+    each, impacts = translation(), csr_matrix(np.eye(4, len(STEMS)))
+    assert each.scores([2, 5, 2, 0, 8], impacts).tolist() == each.scores([2, 5, 8], impacts).tolist()
+    assert not each.scores([], impacts).any()
     assert not each.scores([1], csr_matrix((2, len(STEMS)))).any()
+    assert each.scores([1], impacts[:0]).shape == (0,)
 
 
 def test_impacts_are_the_weights_of_bm25_without_idf(index: Index) -> None:

@@ -176,8 +176,8 @@ def one_byte_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Lengths as Lucene stores them in one byte: exact to 40, then four significant bits of the excess over 24
     (SmallFloat.intToByte4).
 
-    >>> one_byte_lengths(np.array([0, 39, 40, 41, 43, 100, 1000])).tolist()
-    [0, 39, 40, 40, 42, 96, 984]
+    >>> one_byte_lengths(np.array([0, 23, 40, 41, 43, 100, 1000])).tolist()
+    [0, 23, 40, 40, 42, 96, 984]
     """
     over = np.maximum(lengths - 24, 0)
     shift = np.maximum(np.frexp(over.astype(np.float64))[1] - 4, 0)
