@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     Index.build(corpus.write(folder / "repos"), folder / ".ncs").close()
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo_index(demo: Path) -> Iterator[Index]:
+    """The index of the small corpus, open."""
+    with Index.load(demo / ".ncs") as index:
+        yield index
 
 
 @pytest.fixture

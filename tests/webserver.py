@@ -105,19 +105,28 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away in the middle is what some tests are about."""
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Answers until the end of the block."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+            thread.join()
+
 
 @contextmanager
 def serving() -> Iterator[Site]:
     """A site on a free port of the loopback address."""
     site = Site()
-    handler = type("SiteHandler", (Handler,), {"site": site})
-    server = Server(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    site.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    server = Server(("127.0.0.1", 0), type("SiteHandler", (Handler,), {"site": site}))
+    site.url = server.url
+    with server.running():
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

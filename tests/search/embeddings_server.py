@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests import webserver
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -17,10 +17,8 @@ def vector(text: str, dimensions: int = 26) -> list[float]:
     return [text.count(letter) + 0.5 for letter in LETTERS[:dimensions]]
 
 
-class Server(ThreadingHTTPServer):
+class Server(webserver.Server):
     """Remembers the requests; `answers` are given first, in turn, as (status, body, headers)."""
-
-    daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -29,44 +27,30 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"{super().url}/v1"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(webserver.Handler):
     """POST /v1/embeddings."""
 
     server: Server
+    site = webserver.Site()
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
         status, answer, headers = self.server.answers.pop(0) if self.server.answers else (200, None, {})
         if answer is None:
-            size = body.get("dimensions", 26)
-            data = [
-                {"object": "embedding", "index": i, "embedding": vector(t, size)} for i, t in enumerate(body["input"])
-            ]
+            vectors = [vector(text, body.get("dimensions", 26)) for text in body["input"]]
+            data = [{"object": "embedding", "index": i, "embedding": each} for i, each in enumerate(vectors)]
             answer = {"object": "list", "model": body["model"], "data": data[::-1]}
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing on stderr."""
+        self._send(status, {"Content-Type": "application/json", **headers}, content)
 
 
 @contextmanager
 def serving() -> Iterator[Server]:
     """A server that answers until the end of the block."""
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield running
-        finally:
-            running.shutdown()
-            thread.join()
+    server = Server()
+    with server.running():
+        yield server

@@ -47,20 +47,14 @@ def documents() -> list[Document]:
     ]
 
 
-def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> None:
-    with closing(model(server, batch=3, model="letters")) as opened:
+def test_texts_go_in_batches_with_their_prefixes_and_come_back_in_their_order(server: Server) -> None:
+    with closing(model(server, batch=3, model="letters", query_prefix="q ")) as opened:
         found = opened.documents(CODE)
+        opened.queries(["file"])
     np.testing.assert_allclose(found[:6], [vector(text) for text in CODE[:6]])
-    assert [body["input"] for _, _, body in server.requests] == [list(CODE[:3]), list(CODE[3:6]), ["-"]]
+    assert [body["input"] for _, _, body in server.requests] == [list(CODE[:3]), list(CODE[3:6]), ["-"], ["q file"]]
     assert {path for path, _, _ in server.requests} == {"/v1/embeddings"}
     assert {(body["model"], body["encoding_format"]) for _, _, body in server.requests} == {("letters", "float")}
-
-
-def test_documents_and_queries_have_their_prefixes(server: Server) -> None:
-    with closing(model(server, query_prefix="q ", document_prefix="d ")) as opened:
-        opened.documents(["file"])
-        opened.queries(["file"])
-    assert [body["input"] for _, _, body in server.requests] == [["d file"], ["q file"]]
 
 
 def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks_for_itself_only(
@@ -137,8 +131,8 @@ def test_a_busy_server_is_asked_again_until_it_is_given_up_in_one_line(server: S
 
 
 def test_texts_are_cut_and_the_dimensions_are_those_asked_for_and_of_the_first_answer(server: Server) -> None:
-    with closing(model(server, dimensions=5, max_characters=10)) as opened:
-        assert opened.queries(["abc" + "x" * 50]).tolist() == [vector("abcxxxxxxx", 5)]
+    with closing(model(server, dimensions=5, max_characters=10, document_prefix="d ")) as opened:
+        assert opened.documents(["abc" + "x" * 50]).tolist() == [vector("d abcxxxxx", 5)]
         server.answers = [answer([1.0] * 26)]
         with pytest.raises(NcsError, match="of 26 numbers, not 5"):
             opened.queries(["abc"])

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
         shutil.copyfile(path, place)
     config = BuildConfig(fasttext=FastTextConfig(dim=24, epochs=1, least_words=150_000))
     return Index.build(sorted((root / "repos").iterdir()), root / "index", config=config)
-
-
-@pytest.fixture(scope="module")
-def small(demo: Path) -> Iterator[Index]:
-    with Index.load(demo / ".ncs") as opened:
-        yield opened
 
 
 def explained(index: Index, ranker: Ranker, query: str, k: int) -> list[tuple[int, dict[str, Any]]]:
@@ -210,33 +204,33 @@ def test_the_shares_of_rrf_are_the_ranks_of_its_parts(index: Index) -> None:
             assert hit["shares"][part] == pytest.approx(1 / (61 + rows.index(row)) if row in rows else 0)
 
 
-def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(small: Index) -> None:
-    hits = explained(small, small.fitted("two_field"), "hide the soft keyboard", 3)
-    hit = next(hit for row, hit in hits if small.documents.document(row).name == "hideSoftKeyboard")
+def test_other_rankers_have_no_shares_but_the_words_that_are_in_the_document(demo_index: Index) -> None:
+    hits = explained(demo_index, demo_index.fitted("two_field"), "hide the soft keyboard", 3)
+    hit = next(hit for row, hit in hits if demo_index.documents.document(row).name == "hideSoftKeyboard")
     assert hit["shares"] is None
     words = [(word["word"], word["met"], word["fields"][0], word["shares"]) for word in hit["words"]]
     assert words == [(word, word, "name", {}) for word in ("hide", "soft", "keyboard")]
 
 
-def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(small: Index, tmp_path: Path) -> None:
+def test_words_that_a_ranker_adds_are_explained_with_the_shares_of_its_part(demo_index: Index, tmp_path: Path) -> None:
     pair = {"query": "hide keyboard", "code": "void f() { manager.hideSoftInput(); }", "language": "java"}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
-    enhanced = small.fitted("ncs_enhanced", pairs=str(tmp_path / "pairs.jsonl"), part="bm25")
-    explanation = explain(enhanced, "hide the keyboard", enhanced.rank("hide the keyboard", 1), small.words())
+    enhanced = demo_index.fitted("ncs_enhanced", pairs=str(tmp_path / "pairs.jsonl"), part="bm25")
+    explanation = explain(enhanced, "hide the keyboard", enhanced.rank("hide the keyboard", 1), demo_index.words())
     assert explanation.query["added"]
     assert {"hide", "keyboard", *explanation.query["added"]} == set(explanation.query["words"])
     check_adds_up(explanation.hits[0])
 
 
-def test_a_symbol_is_defined_and_a_file_is_named_like_the_query(small: Index) -> None:
-    answer = ask(small, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid", explain=True)
+def test_a_symbol_is_defined_and_a_file_is_named_like_the_query(demo_index: Index) -> None:
+    answer = ask(demo_index, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid", explain=True)
     assert (answer["kind"], answer["explanation"]["symbols"]) == ("symbol", ("Keyboards.hideSoftKeyboard",))
     reasons = answer["hits"][0]["explanation"]
     assert reasons["defines"] == ("Keyboards.hideSoftKeyboard",)
     assert reasons["title"] in (("keyboards",), ("keyboard",))
     assert reasons["title_share"] > 0
     assert json.loads(json.dumps(answer))["hits"][0]["explanation"]["shares"] == reasons["shares"]
-    plain = ask(small, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid")
+    plain = ask(demo_index, "Keyboards.hideSoftKeyboard", 1, ranker="hybrid")
     assert plain == {
         **{key: value for key, value in answer.items() if key != "explanation"},
         "hits": [{key: value for key, value in hit.items() if key != "explanation"} for hit in answer["hits"]],

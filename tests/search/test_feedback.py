@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,40 +11,36 @@ from ncs.index import Index
 from ncs.search.feedback import Feedback, read_feedback
 
 
-@pytest.fixture(scope="module")
-def index(demo: Path) -> Iterator[Index]:
-    with Index.load(demo / ".ncs") as opened:
-        yield opened
-
-
-def test_feedback_names_functions_by_id_by_place_and_by_name(index: Index, tmp_path: Path) -> None:
-    row = next(row for row, (_, name, _) in enumerate(index.documents.names()) if name == "Keyboards.hideSoftKeyboard")
-    document = index.documents.document(row)
+def test_feedback_names_functions_by_id_by_place_and_by_name(demo_index: Index, tmp_path: Path) -> None:
+    row = next(
+        row for row, (_, name, _) in enumerate(demo_index.documents.names()) if name == "Keyboards.hideSoftKeyboard"
+    )
+    document = demo_index.documents.document(row)
     file = tmp_path / "questions.tsv"
     file.write_text(
         f"# mine\nwrap text\t{document.id}\n\nbreak lines\tKeyboards.java:{document.start_line + 2}\n"
         "fold paragraph\tKeyboards.hideSoftKeyboard\nfold paragraph\tKeyboards::showSoftKeyboard\n"
     )
-    feedback = read_feedback(file, index.documents)
+    feedback = read_feedback(file, demo_index.documents)
     assert [each.text for each in feedback] == ["wrap text", "break lines", "fold paragraph"]
     assert [each.rows[0] for each in feedback] == [row, row, row]
-    assert index.documents.document(feedback[2].rows[1]).qualified_name == "Keyboards.showSoftKeyboard"
-    other = next(each for each in range(len(index)) if each != row)
-    (tmp_path / "qrels").write_text(f"q1 0 {document.id} 1\nq1 0 {index.documents.ids([other])[0]} 0\n")
+    assert demo_index.documents.document(feedback[2].rows[1]).qualified_name == "Keyboards.showSoftKeyboard"
+    other = next(each for each in range(len(demo_index)) if each != row)
+    (tmp_path / "qrels").write_text(f"q1 0 {document.id} 1\nq1 0 {demo_index.documents.ids([other])[0]} 0\n")
     file.write_text("q1\twrap text\nq2\tnot judged\n")
-    judged = read_feedback(file, index.documents, qrels=tmp_path / "qrels")
+    judged = read_feedback(file, demo_index.documents, qrels=tmp_path / "qrels")
     assert judged == [Feedback("wrap text", (row,), (other,))]
 
 
-def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(index: Index, tmp_path: Path) -> None:
-    first, second, third = index.documents.ids([3, 4, 5])
+def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(demo_index: Index, tmp_path: Path) -> None:
+    first, second, third = demo_index.documents.ids([3, 4, 5])
     file = tmp_path / "votes.tsv"
     file.write_text(
         f"# down\twrap text\t{first}\nwrap text\t{second}\n# down\topen\t{third}\n"
         f"# down\tgone\tno/such/file.py:1\n# down\tno target\n# down with {third}\nread\t{first}\n"
         f"# down\tread\t{first}\n# down\twrite\t{first}\nwrite\t{first}\n"
     )
-    assert read_feedback(file, index.documents) == [
+    assert read_feedback(file, demo_index.documents) == [
         Feedback("wrap text", (4,), (3,)),
         Feedback("open", (), (5,)),
         Feedback("read", (), (3,)),
@@ -54,9 +49,9 @@ def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(index: 
 
 
 @pytest.mark.parametrize("line", ["no tab here", "q\tno.such.function", "q\tKeyboards.java:999999"])
-def test_a_bad_line_is_named_with_its_number_and_remedy(index: Index, tmp_path: Path, line: str) -> None:
+def test_a_bad_line_is_named_with_its_number_and_remedy(demo_index: Index, tmp_path: Path, line: str) -> None:
     file = tmp_path / "bad.tsv"
     file.write_text(f"# first\n{line}\n")
     with pytest.raises(BadInput, match=r"line 2: .*; (separate|write) ") as error:
-        read_feedback(file, index.documents)
+        read_feedback(file, demo_index.documents)
     assert "\n" not in str(error.value)

@@ -27,10 +27,9 @@ PASTED = """    text = read_text_file(path)
     ],
 )
 def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
-    demo: Path, query: str, name: str
+    demo_index: Index, query: str, name: str
 ) -> None:
-    with Index.load(demo / ".ncs") as index:
-        assert index.search(query, 1)[0].document.name == name
+    assert demo_index.search(query, 1)[0].document.name == name
 
 
 @pytest.mark.parametrize(

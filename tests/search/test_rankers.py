@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
-from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.rankers import FITTED, ON_REQUEST, RANKERS, Ranker, create_ranker, load_ranker
 from ncs.storage.snapshot import Snapshot
@@ -26,21 +22,6 @@ from tests.search import embeddings_server, tinybert
 
 QUESTIONS = ("read a file line by line", "open the archive", "hide soft keyboard path close", "copy tree of files")
 Fitted = Callable[..., Ranker]
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Functions of two modules of the standard library, each twice, so that there are ties; a short training."""
-    folder = Path(sysconfig.get_paths()["stdlib"])
-    documents = [
-        document
-        for repository in ("one", "two")
-        for name in ("shutil.py", "glob.py")
-        for document in extract((folder / name).read_bytes(), "python", repository=repository, path=name)
-    ]
-    config = BuildConfig(deduplicate=False, fasttext=replace(BuildConfig().fasttext, dim=16, least_words=50_000))
-    with Index.of(documents, tmp_path_factory.mktemp("index"), config=config) as built:
-        yield built
 
 
 def settings_of(name: str, folder: Path, url: str) -> dict[str, Any]:
@@ -63,14 +44,14 @@ def settings_of(name: str, folder: Path, url: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fitted(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fitted]:
-    """A ranker by name, fitted over the index, or composed of rankers that are."""
+def fitted(library: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fitted]:
+    """A ranker by name, fitted over the library, or composed of rankers that are."""
     rankers: dict[str, Ranker] = {}
     folder = tmp_path_factory.mktemp("settings")
 
     def get(name: str, *, again: bool = False) -> Ranker:
         if name not in rankers or again:
-            rankers[name] = index.fitted(name, **settings_of(name, folder, server.url))
+            rankers[name] = library.fitted(name, **settings_of(name, folder, server.url))
             stack.callback(close, rankers[name])
         return rankers[name]
 
@@ -85,12 +66,12 @@ def close(ranker: Ranker) -> None:
 
 
 @pytest.fixture(scope="module")
-def saved(index: Index, fitted: Fitted, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Snapshot]:
+def saved(library: Index, fitted: Fitted, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Snapshot]:
     """A copy of the index with what a ranker on request saves."""
 
     def save(name: str) -> Snapshot:
         folder = tmp_path_factory.mktemp(name) / "copy"
-        with Index.load(shutil.copytree(index.folder, folder)) as copy:
+        with Index.load(shutil.copytree(library.folder, folder)) as copy:
             snapshot = Snapshot(folder, copy.description)
         if name in ON_REQUEST:
             fitted(name).save(snapshot.statistics, snapshot.segments[0].path)
@@ -102,12 +83,12 @@ def saved(index: Index, fitted: Fitted, tmp_path_factory: pytest.TempPathFactory
 pytestmark = pytest.mark.parametrize("name", RANKERS)
 
 
-def test_hits_are_ordered_by_score_and_row_each_once(name: str, index: Index, fitted: Fitted) -> None:
+def test_hits_are_ordered_by_score_and_row_each_once(name: str, library: Index, fitted: Fitted) -> None:
     for text in QUESTIONS:
         hits = fitted(name).search(text, 40)
         assert hits == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
         assert len({row for row, _ in hits}) == len(hits) <= 40
-        assert all(type(row) is int and 0 <= row < len(index) for row, _ in hits)
+        assert all(type(row) is int and 0 <= row < len(library) for row, _ in hits)
         assert all(type(score) is float and math.isfinite(score) for _, score in hits)
         assert len(hits) > 1
 
@@ -125,16 +106,16 @@ def test_a_confidence_does_not_depend_on_the_number_of_hits(name: str, fitted: F
         assert len(few) == (k if name == "hybrid" else 0)
 
 
-def test_only_allowed_rows_are_found(name: str, index: Index, fitted: Fitted) -> None:
-    allowed = np.random.default_rng(2).random(len(index)) < 0.3
+def test_only_allowed_rows_are_found(name: str, library: Index, fitted: Fitted) -> None:
+    allowed = np.random.default_rng(2).random(len(library)) < 0.3
     for text in QUESTIONS:
-        hits = fitted(name).search(text, len(index), allowed=allowed)
+        hits = fitted(name).search(text, len(library), allowed=allowed)
         assert hits
         assert all(allowed[row] for row, _ in hits)
-        every = {row for row, _ in fitted(name).search(text, len(index))}
+        every = {row for row, _ in fitted(name).search(text, len(library))}
         assert {row for row, _ in hits} == {row for row in every if allowed[row]}
-        assert fitted(name).search(text, 5, allowed=np.zeros(len(index), np.bool_)) == []
-        assert fitted(name).search(text, 5, allowed=np.ones(len(index), np.bool_)) == fitted(name).search(text, 5)
+        assert fitted(name).search(text, 5, allowed=np.zeros(len(library), np.bool_)) == []
+        assert fitted(name).search(text, 5, allowed=np.ones(len(library), np.bool_)) == fitted(name).search(text, 5)
 
 
 def test_what_was_saved_answers_as_before(name: str, fitted: Fitted, saved: Callable[[str], Snapshot]) -> None:
@@ -180,8 +161,8 @@ def test_one_that_was_not_fitted_says_so(name: str) -> None:
         create_ranker(name).search("file", 1)
 
 
-def test_those_on_request_are_named_with_what_they_need(name: str, index: Index, tmp_path: Path) -> None:
-    assert index.has_ranker(name) == (name not in ON_REQUEST)
+def test_those_on_request_are_named_with_what_they_need(name: str, library: Index, tmp_path: Path) -> None:
+    assert library.has_ranker(name) == (name not in ON_REQUEST)
     if ON_REQUEST.get(name):
         with pytest.raises(BadInput, match=f"{ON_REQUEST[name]}="):
-            index.fitted(name)
+            library.fitted(name)

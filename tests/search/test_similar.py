@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,12 +47,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def index(demo: Path) -> Iterator[Index]:
-    with Index.load(demo / ".ncs") as opened:
-        yield opened
-
-
 def test_the_innermost_function_at_a_line_is_meant_and_else_the_nearest_is_named(own: Path) -> None:
     names = {3: "closeIt", 6: "closeIt", 9: "outer", 10: "outer", 11: "run", 12: "run", 15: "outer"}
     assert {line: function_at(own, line).name for line in names} == names
@@ -72,9 +65,9 @@ def test_a_place_without_a_line_is_refused(place: str) -> None:
         parse_place(place)
 
 
-def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(own: Path, index: Index) -> None:
+def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(own: Path, demo_index: Index) -> None:
     function = function_at(own, 4)
-    first, second = index.similar(function, 2)
+    first, second = demo_index.similar(function, 2)
     assert (first.document.name, second.document.name) == ("hideSoftKeyboard", "showSoftKeyboard")
     features_of_own = features(function.code, "java")
     for hit in (first, second):
@@ -82,9 +75,9 @@ def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(ow
     assert first.score > 0.9 > second.score > 0.3
 
 
-def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(demo: Path, index: Index) -> None:
+def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(demo: Path, demo_index: Index) -> None:
     function = function_at(demo / "repos" / HIDE, 12)
-    first, second = index.similar(function, 2)
+    first, second = demo_index.similar(function, 2)
     assert (first.document.repository, first.document.name, first.score) == ("copy", "hideSoftKeyboard", 1.0)
     assert first.document.digest == function.digest
     assert first.document.copies == ()
@@ -98,29 +91,29 @@ def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(demo: Pat
     ids=["moved lines", "another path"],
 )
 def test_a_function_whose_lines_moved_is_itself_and_one_of_another_path_is_a_copy(
-    demo: Path, index: Index, tmp_path: Path, path: str, before: str, repository: str, copies: list[str]
+    demo: Path, demo_index: Index, tmp_path: Path, path: str, before: str, repository: str, copies: list[str]
 ) -> None:
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(before + (demo / "repos" / HIDE).read_text())
-    (hit,) = index.similar(function_at(file, 12 + len(before)), 1)
+    (hit,) = demo_index.similar(function_at(file, 12 + len(before)), 1)
     assert (hit.document.repository, hit.document.name) == (repository, "hideSoftKeyboard")
     assert [copy.repository for copy in hit.document.copies] == copies
 
 
-def test_filters_hold_for_the_place_that_is_shown(demo: Path, index: Index) -> None:
+def test_filters_hold_for_the_place_that_is_shown(demo: Path, demo_index: Index) -> None:
     function = function_at(demo / "repos" / HIDE, 12)
-    in_app = [(hit.document.repository, hit.document.name) for hit in index.similar(function, repository="app")]
+    in_app = [(hit.document.repository, hit.document.name) for hit in demo_index.similar(function, repository="app")]
     assert in_app[0] == ("app", "showSoftKeyboard")
     assert ("app", "hideSoftKeyboard") not in in_app
-    copies = [hit.document for hit in index.similar(function, repository="copy")]
+    copies = [hit.document for hit in demo_index.similar(function, repository="copy")]
     assert {document.repository for document in copies} == {"copy"}
     assert {document.name for document in copies} >= {"hideSoftKeyboard", "showSoftKeyboard"}
-    assert {hit.document.language for hit in index.similar(function, language="python")} <= {"python"}
-    assert index.similar(function, path="nowhere") == index.similar(function, kind="class") == []
-    every = [hit.document for hit in index.similar(function, 50)]
+    assert {hit.document.language for hit in demo_index.similar(function, language="python")} <= {"python"}
+    assert demo_index.similar(function, path="nowhere") == demo_index.similar(function, kind="class") == []
+    every = [hit.document for hit in demo_index.similar(function, 50)]
     methods = [document for document in every if document.kind == "method"]
-    assert [hit.document for hit in index.similar(function, 50, kind="method")] == methods != every
+    assert [hit.document for hit in demo_index.similar(function, 50, kind="method")] == methods != every
 
 
 def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
@@ -136,20 +129,22 @@ def test_ties_go_to_the_function_with_least_besides(tmp_path: Path) -> None:
     assert [first.document.qualified_name, second.document.qualified_name] == ["B.f", "A.f"]
 
 
-def test_candidates_share_most_words_by_idf_whatever_their_length(own: Path, index: Index) -> None:
-    function, postings = function_at(own, 4), index.ranker("bm25").postings  # type: ignore[attr-defined]
+def test_candidates_share_most_words_by_idf_whatever_their_length(own: Path, demo_index: Index) -> None:
+    function, postings = function_at(own, 4), demo_index.ranker("bm25").postings  # type: ignore[attr-defined]
     words = {word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))}
     idf = {
-        term.stem: math.log(1 + len(index) / term.documents) for term in postings.terms(sorted(words)) if term.documents
+        term.stem: math.log(1 + len(demo_index) / term.documents)
+        for term in postings.terms(sorted(words))
+        if term.documents
     }
     shared = {}
-    for row in range(len(index)):
-        fields = index.documents.document(row).words.items()
+    for row in range(len(demo_index)):
+        fields = demo_index.documents.document(row).words.items()
         tokens = [token for field, spellings in fields if field != "path" for token in field_tokens(field, spellings)]
         shared[row] = sum(idf.get(stem, 0) for stem in {term.stem for term in postings.terms(tokens)})
     rows = candidates(function, postings, 10)
     assert rows == sorted((row for row in shared if shared[row]), key=lambda row: (-shared[row], row))[:10]
-    assert candidates(function, postings, 9, np.arange(len(index)) != rows[0]) == rows[1:]
+    assert candidates(function, postings, 9, np.arange(len(demo_index)) != rows[0]) == rows[1:]
 
 
 def test_only_the_place_of_the_function_itself_is_taken_away() -> None:
@@ -166,17 +161,19 @@ def test_only_the_place_of_the_function_itself_is_taken_away() -> None:
     assert without(edited, moved) == edited
 
 
-def test_an_index_without_code_and_a_wrong_k_are_refused(demo: Path, own: Path, index: Index, tmp_path: Path) -> None:
+def test_an_index_without_code_and_a_wrong_k_are_refused(
+    demo: Path, own: Path, demo_index: Index, tmp_path: Path
+) -> None:
     function = function_at(own, 4)
     with pytest.raises(BadInput, match="k is 0"):
-        index.similar(function, 0)
+        demo_index.similar(function, 0)
     bare = Index.build(demo / "repos", tmp_path / "bare", config=BuildConfig(store_code=False))
     with bare, pytest.raises(BadInput, match="no code to compare"):
         bare.similar(function)
 
 
-def test_the_answer_has_the_shape_of_a_querys_and_more(demo: Path, index: Index) -> None:
-    answer = ask_similar(index, f"{demo / 'repos' / HIDE}:12", 2)
+def test_the_answer_has_the_shape_of_a_querys_and_more(demo: Path, demo_index: Index) -> None:
+    answer = ask_similar(demo_index, f"{demo / 'repos' / HIDE}:12", 2)
     assert set(answer) == {"query", "ranker", "index", "unknown_words", "notes", "function", "marked", "hits"}
     first, second = answer["hits"]
     assert (first["score"], first["reverse"], first["exact_copy"], second["exact_copy"]) == (1.0, 1.0, True, False)
