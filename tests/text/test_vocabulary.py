@@ -26,11 +26,6 @@ def test_every_word_has_the_number_of_its_place_in_byte_order(words: list[str]) 
     assert "" not in vocabulary
 
 
-def test_an_empty_vocabulary_survives_the_disk(tmp_path: Path) -> None:
-    Vocabulary.of([]).save(tmp_path)
-    assert Vocabulary.load(tmp_path).id("a") is None
-
-
 def test_a_cut_vocabulary_is_refused(tmp_path: Path) -> None:
     Vocabulary.of(["alpha", "beta"]).save(tmp_path)
     (tmp_path / "vocabulary.txt").write_bytes(b"alpha\n")
