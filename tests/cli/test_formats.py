@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Protocol
+from typing import TypeAlias
 
 import pytest
 from rich.cells import cell_len
@@ -26,10 +27,7 @@ WIDE = 'def 读取文件(path):\n    """' + "读取文件并返回文本内容" 
 WIDE_LINE = "const 宽 = 1; function countPlanks(x) { return x; }\n"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 """Colors, and links."""
-
-
-class Query(Protocol):
-    def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]: ...
+Query: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
