@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import random
 import subprocess
@@ -31,6 +30,7 @@ from ncs.scale.dask_worker import Part, run
 from ncs.sources import Skipped
 from ncs.storage.documents import NAME, DocumentTable
 from tests import gitrepo
+from tests.serving import own_port, wait_for_port
 from tests.waiting import LONG, processes, until
 
 LSA = BuildConfig(embeddings="lsa")
@@ -59,19 +59,12 @@ def dask(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def running(workers: int) -> Iterator[Cluster]:
+    port = own_port()
     with tempfile.TemporaryDirectory() as room:
-        file = Path(room, "scheduler.json")
-        options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        scheduler, cluster = dask("scheduler", *options), Cluster("", Path(room))
-
-        def started() -> bool:
-            assert scheduler.poll() is None
-            with suppress(OSError, ValueError):  # not written yet, or not to its end
-                cluster.address = json.loads(file.read_text())["address"]
-            return bool(cluster.address)
-
+        cluster = Cluster(f"tcp://127.0.0.1:{port}", Path(room))
+        scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
         try:
-            until(started)
+            wait_for_port(scheduler, port)
             for _ in range(workers):
                 cluster.start_worker()
             yield cluster
