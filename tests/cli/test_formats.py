@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 
 from ncs.index import Index
-from tests import corpus
+from tests import corpus, gitrepo
 from tests.command import invoke
 from tests.terminal import Terminal
 
@@ -34,12 +33,10 @@ Query: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("formats")
     repos = corpus.write(folder / "repos")
-    (repos / "tools" / "long.py").write_text(LONG_FUNCTION, encoding="utf-8")
-    (repos / "tools" / "hostile.py").write_text(HOSTILE, encoding="utf-8", newline="")
-    (repos / "tools" / "wide.py").write_text(WIDE, encoding="utf-8")
-    (repos / "tools" / "wide.js").write_text(WIDE_LINE, encoding="utf-8")
-    with zipfile.ZipFile(repos / "packed.zip", "w") as archive:
-        archive.writestr("packed/dock.py", "def unique_archived_dock():\n    return 1\n")
+    files = {"long.py": LONG_FUNCTION, "hostile.py": HOSTILE, "wide.py": WIDE, "wide.js": WIDE_LINE}
+    gitrepo.write(repos / "tools", files)
+    packed = gitrepo.zipped({"packed/dock.py": "def unique_archived_dock():\n    return 1\n"})
+    gitrepo.write(repos, {"packed.zip": packed})
     Index.build(repos, folder / ".ncs").close()
     return folder
 
