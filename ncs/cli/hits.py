@@ -6,21 +6,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
 from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
-from ncs.serve.terminal import (
-    MARK,
-    NAME_MARK,
-    TAB,
-    copies_line,
-    explained_names,
-    heading,
-    light_background,
-    place,
-)
+from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,8 +21,7 @@ if TYPE_CHECKING:
     from ncs.search.locate_source import SourceLocator
     from ncs.storage.snapshot import Snapshot
 
-Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+FORMATS = ("table", "plain", "json", "jsonl", "vimgrep")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
 NAME_LINES = 12
@@ -105,10 +95,8 @@ class _Excerpt:
     def __init__(self, hit: Mapping[str, Any], code: str, answer: Answer, all_lines: bool) -> None:
         """answer: its words, or the names in the function of the query, are what to mark."""
         self.code = code
-        self.words, self.names = (
-            marks(code, answer.get("marked", answer["query"])),
-            name_marks(code, explained_names(hit)),
-        )
+        self.words = marks(code, answer.get("marked", answer["query"]))
+        self.names = name_marks(code, explained_names(hit))
         lines = code.count("\n") + 1
         ranges = [(0, lines)] if all_lines else excerpt(lines, marked_lines(code, [*self.words, *self.names]))
         numbered = has_file_lines(hit)
