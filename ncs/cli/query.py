@@ -12,6 +12,7 @@ from ncs.cli import options
 from ncs.cli.hits import choose_format, show
 from ncs.console import say
 from ncs.errors import BadInput
+from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
 if TYPE_CHECKING:
@@ -119,7 +120,6 @@ def _show(
 
 def _open(answer: Answer, number: int, snapshot: Snapshot) -> int:
     """Open one hit; how many were opened."""
-    from ncs.search.locate_source import SourceLocator
     from ncs.serve.editors import open_in_editor
 
     hits = answer["hits"]

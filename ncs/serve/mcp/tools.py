@@ -143,11 +143,6 @@ def _property(field: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**first, **field}.items() if name not in dropped}
 
 
-def description(tool: str) -> str:
-    """The description of a tool for agents."""
-    return " ".join((TOOLS[tool].arguments.__doc__ or "").split())
-
-
 def answer(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: Mapping[str, object]) -> Page:
     """Answer one call; uris: the client's roots. Raises NcsError, with the remedy, for what cannot be answered."""
     if tool not in TOOLS:
