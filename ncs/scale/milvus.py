@@ -26,7 +26,8 @@ from ncs.index import Index
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker
-from ncs.storage.postings import Postings, top_rows
+from ncs.storage.arrays import both, top_rows
+from ncs.storage.postings import Postings
 from ncs.storage.snapshot import SEGMENTS, Snapshot, checksum, open_snapshot
 from ncs.storage.vectors import VectorIndex, Vectors
 
@@ -266,8 +267,7 @@ class Candidates:
 
     def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows | None:
         """The k best live rows of those that are allowed, or as many as there are; None beyond Milvus's limit."""
-        if self._live is not None:
-            allowed = self._live if allowed is None else allowed & self._live
+        allowed = both(allowed, self._live)
         if allowed is not None and not allowed.any():
             return np.zeros(0, np.int64)
         expression = "key >= 0"
@@ -346,15 +346,9 @@ class StoreVectors(Vectors):
         super().__init__(local.parts, local.live)
         self._candidates = candidates
 
-    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
+    def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Search as Vectors does."""
-        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
-        for at, query in enumerate(np.asarray(queries, np.float32)):
-            candidates = self._candidates.search("dense", query, k, allowed)
-            if candidates is None:
-                rows[at : at + 1], scores[at : at + 1] = super().search(query[None], k, allowed=allowed)
-                continue
-            similarities = self.similarities(query, candidates)
-            order = np.lexsort((candidates, -similarities))[:k]
-            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], similarities[order]
-        return rows, scores
+        candidates = self._candidates.search("dense", np.asarray(query, np.float32), k, allowed)
+        if candidates is None:
+            return super().search(query, k, allowed=allowed)
+        return top_rows(candidates, self.similarities(query, candidates), k)

@@ -34,7 +34,7 @@ from ncs.sources.files import printable
 from ncs.storage.commit import open_writer
 from ncs.storage.documents import NAME, DocumentTable, Packed
 from ncs.storage.postings import PostingTable
-from ncs.storage.snapshot import Snapshot, read_description, snapshot_number
+from ncs.storage.snapshot import Snapshot, read_description
 from ncs.storage.vectors import VectorIndex
 
 BATCH = 1000
@@ -55,9 +55,9 @@ class Publication:
 
     def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
         """Send new segments before anybody opens the index that has them; it is committed in any case."""
-        if snapshot_number(self._folder) is not None:
-            with suppress(NcsError):  # `finish` tries again, and reports the error
-                self._send(segments)
+        with suppress(NcsError):  # no index yet, or no store that answers: `finish` sends, and reports the error
+            read_description(self._folder)
+            self._send(segments)
 
     def finish(self) -> int:
         """Send missing segments of the committed index, and delete obsolete documents; how many were sent in all.
