@@ -23,6 +23,7 @@ from corpora.pairs import read_pairs
 from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
+from tests.command import invoke
 from tests.corpora.test_codesearchnet_filters import MIT, NOTICE
 from tests.gitrepo import bare, git, repository, write
 
@@ -205,7 +206,7 @@ def test_a_killed_run_resumes_and_ends_with_the_same_bytes(tmp_path: Path, momen
     assert killed.returncode == -signal.SIGKILL
     assert not (out / "statistics.json").exists()
     assert [*(out / ".work").glob("*/repository.json")]
-    subprocess.run([sys.executable, "-m", "ncs.cli", *arguments], check=True, capture_output=True)
+    assert invoke(*arguments, cwd=tmp_path).returncode == 0
     assert contents(out) == contents(tmp_path / "whole")
 
 
@@ -228,8 +229,7 @@ def test_what_is_done_is_not_done_again_and_other_rules_or_places_are_refused(tm
 
 def test_the_command_prints_table_1_and_what_was_removed(tmp_path: Path) -> None:
     root = repository(tmp_path / "owner+name", {"LICENSE": MIT, "a.py": PYTHON, "Files.java": JAVA})
-    command = [sys.executable, "-m", "ncs.cli", "corpus", "codesearchnet", str(root), str(tmp_path / "out")]
-    done = subprocess.run([*command, "--workers", "1", "-q"], check=True, capture_output=True, text=True)
+    done = invoke("corpus", "codesearchnet", str(root), "out", "--workers", "1", "-q", cwd=tmp_path)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert [line[:3] for line in lines[:3]] == [["java", "1", "3"], ["python", "1", "2"], ["All", "2", "5"]]
     assert lines[3] == ["found", "7", "2", "9"]
