@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,18 +40,6 @@ def test_a_beir_folder_gives_back_its_corpus_whose_digest_changes_with_each_part
     other_documents = digest(documents[:-1], queries, qrels), digest(documents[::-1], queries, qrels)
     others = digest(documents, queries[:1], qrels), digest(documents, queries, {"q1": {"d": 1}})
     assert len({digest(documents, queries, qrels), *other_documents, *others}) == 5
-
-
-def test_a_foreign_beir_folder_is_read_as_programs_of_its_language(tmp_path: Path) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "title": "", "text": METHOD}) + "\n")
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "hide"}\n{"_id": "unjudged", "text": "x"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
-    (document,) = read_beir(tmp_path, language="java").documents()
-    assert document.words["calls"] == ("hideSoftInput", "log")
-    (plain,) = read_beir(tmp_path).documents()
-    assert plain.words == {"doc": (METHOD,)}
-    assert [query.id for query in read_beir(tmp_path).queries] == ["q"]
 
 
 def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) -> None:
