@@ -44,13 +44,6 @@ def test_the_catalog_names_safe_places_pinned_contents_and_known_corpora() -> No
         assert name in ("stackoverflow", "nlp2api") or file.checksum or file.path.endswith(".zip")
 
 
-@pytest.mark.parametrize("line", ["a b c", "a b 12x - http://127.0.0.1/"])
-def test_a_wrong_line_of_a_catalog_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
-    (tmp_path / "list.txt").write_text(f"# a comment\n\n{line}\n")
-    with pytest.raises(BadInput, match=r"list\.txt:3: not 'corpus path bytes checksum address'"):
-        read_catalog(tmp_path / "list.txt")
-
-
 def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

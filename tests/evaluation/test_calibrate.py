@@ -25,8 +25,8 @@ KEYBOARD = "void keyboard() { hide(get()); }"
 
 
 def test_each_function_is_read_in_its_own_language() -> None:
-    assert judge("f(x)", "def g(y):\n    f(x)\n", "python", answer_language="python") == 1.0
-    assert judge("f(x)", "f(x)", "cobol", answer_language="python") == 0.0
+    code = "def g(y):\n    f(x)\n"
+    assert [judge("f(x);", code, language) for language in ("java", "python", "cobol")] == [1.0, 0.75, 0.0]
 
 
 def test_rates_are_the_shares_of_each_kind() -> None:
