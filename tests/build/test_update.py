@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -288,9 +287,8 @@ def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_pat
         return f"def {name}(x):\n    return go(x, '{name}')\n"
 
     def pack(name: str) -> None:
-        with zipfile.ZipFile(root / "old.zip", "w") as archive:
-            archive.writestr("old/e.py", function(name))
-            archive.writestr("old/f.py", function("zeta"))
+        files = {"old/e.py": function(name), "old/f.py": function("zeta")}
+        (root / "old.zip").write_bytes(gitrepo.zipped(files))
 
     work = gitrepo.repository(root / "work", {"a.py": function("alpha"), "b.py": function("beta")})
     gitrepo.git(work, "switch", "-q", "-c", "other")
