@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests.corpora.test_codesearchnet_filters import MIT, NOTICE
-from tests.gitrepo import bare, git, repository, write
+from tests.gitrepo import bare, contents, git, repository, write, zipped
 
 JAVA = """package a;
 class Files {
@@ -73,11 +72,6 @@ EVERYTHING = Rules(licenses=(), any_license=True)
 
 def functions(folder: Path, language: str) -> list[CodeFunction]:
     return list(read_functions(corpus_files(folder, language, undocumented=True)))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a corpus and what is in it."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def many(folder: Path, count: int, size: int = 60) -> Path:
@@ -133,9 +127,8 @@ def test_every_kind_of_repository_is_found_and_named(tmp_path: Path) -> None:
     root = tmp_path / "all"
     repository(root / "work", {"a.py": PYTHON})
     git(root / "work", "remote", "add", "origin", "git@example.org:someone/tools.git")
-    write(root, {"loose.py": PYTHON, "empty/readme": ""})
-    with zipfile.ZipFile(root / "other+lib.zip", "w") as archive:
-        archive.writestr("lib-main/a.py", PYTHON)
+    archive = zipped({"lib-main/a.py": PYTHON})
+    write(root, {"loose.py": PYTHON, "empty/readme": "", "other+lib.zip": archive})
     about = "Metadata-Version: 2.4\nName: Some.Package\nVersion: 1.2\nLicense-Expression: MIT\n"
     files = "pack/a.py,,\npack/_vendor/b.py,,\nsome_package-1.2.dist-info/METADATA,,\n"
     write(root / "lib" / "site", {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,8 @@ from tests.corpora.test_corpus import METHOD, nlp2api
 from tests.corpora.test_ncs287 import SHEET, published
 from tests.corpora.test_repo_search import FILES, IDS, row, write
 from tests.corpora.test_stackoverflow import ROWS, dump
+from tests.gitrepo import zipped
 from tests.webserver import Answer, Site
-
-
-def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return data.getvalue()
 
 
 def test_the_catalog_names_safe_places_pinned_contents_and_known_corpora() -> None:

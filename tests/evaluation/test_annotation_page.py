@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from evaluation.annotation.judgments import Judgments
-from tests.browser import AT_REST, Window, chromium, until, window
+from tests.browser import AT_REST, Window, until, window
 from tests.evaluation.annotating import QUERIES, SCRIPT, Place, annotating
 from tests.serving import Served, own_port
 from tests.waiting import LONG
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
 SAID = "(text) => (said => said !== '' && said.startsWith(text))(document.getElementById('said').textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as each:
-        yield each
 
 
 @pytest.fixture(scope="module")

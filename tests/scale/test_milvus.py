@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from ncs.scale.publish import Publication
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
-from tests.serving import own_port, served
+from tests.serving import own_port, served, wait_for_port
 from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")
@@ -68,14 +67,8 @@ def server(folder: Path, port: int) -> Iterator[None]:
     command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
-
-    def answers() -> bool:
-        assert process.poll() is None, "Milvus Lite does not start"
-        with socket.socket() as attempt:
-            return attempt.connect_ex(("127.0.0.1", port)) == 0
-
     try:
-        until(answers)
+        wait_for_port(process, port)
         yield
     finally:
         process.kill()

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from ncs.answer import Answer
 from ncs.index import Index
 from ncs.serve.tui.app import SearchApp, Searcher
-from tests.command import invoke
+from tests.command import invoke, program
 from tests.terminal import Terminal
 from tests.waiting import LONG
 
@@ -187,9 +187,8 @@ ENTERED = b"\x1b[?1049h"
 
 @pytest.mark.slow
 def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "vim").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/opened\n')
-    (tmp_path / "vim").chmod(0o755)
-    terminal = Terminal(cwd=project, EDITOR=str(tmp_path / "vim"), VISUAL="")
+    editor = program(tmp_path, "vim", f'echo "$@" > {tmp_path}/opened')
+    terminal = Terminal(cwd=project, EDITOR=str(editor), VISUAL="")
     terminal.until(lambda: b"hits appear as you type" in terminal.written)
     terminal.type(b"close handle")
     terminal.until(lambda: b"matched: close, handle" in terminal.written)  # by both words: all is typed and answered
