@@ -49,7 +49,6 @@ CONTENTS = -1
 NOTHING = 0
 """A dimension that no stem has: Milvus rejects empty sparse vectors."""
 ROW_BITS = 32
-_FILE_NAME = "ncs"
 _NAME_LENGTH = 200
 MOST = 16_384
 """Most entities of a Milvus search."""
@@ -83,7 +82,7 @@ class Target:
         ('http://db.example:19530', 'ncs')
         """
         if "://" not in text and text.endswith(".db"):
-            return cls(str(Path(text).resolve()), _FILE_NAME, text=text)
+            return cls(str(Path(text).resolve()), "ncs", text=text)
         parts = urlsplit(text)
         name = parts.path.strip("/")
         if parts.scheme not in ("milvus", "milvus+tls") or not parts.hostname or not name:
@@ -233,9 +232,6 @@ class MilvusIndex(Index):
     def open(cls, folder: Path, target: Target) -> MilvusIndex:
         """Raises what Index.load and `connected` raise, and IndexVersion where the store does not hold this index."""
         return open_snapshot(folder, partial(cls, target=target))
-
-    def __enter__(self) -> MilvusIndex:
-        return self
 
     def close(self) -> None:
         """Close the folder and the store."""

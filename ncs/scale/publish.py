@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +32,10 @@ from ncs.scale.milvus import (
 )
 from ncs.sources.files import printable
 from ncs.storage.commit import open_writer
-from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.documents import NAME, DocumentTable, Packed
 from ncs.storage.postings import PostingTable
 from ncs.storage.snapshot import Snapshot, read_description
 from ncs.storage.vectors import VectorIndex
-
-if TYPE_CHECKING:
-    from ncs.storage.documents import Packed
 
 BATCH = 1000
 BLOCK = 100_000
