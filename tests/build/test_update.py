@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -30,7 +29,7 @@ from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.snapshot import PENDING, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
-from tests.command import ncs
+from tests.command import invoke
 from tests.corpus import QUICK
 
 T = TypeVar("T")
@@ -154,6 +153,27 @@ def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_w
     assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
 
 
+def test_what_updates_have_added_is_merged_and_edited_again_and_once_it_is_much_a_build_is_due(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def segments() -> int:
+        Index.update(folder, workers=1)[0].close()
+        return len(read_description(folder).segments)
+
+    folder = tmp_path / "idx"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    monkeypatch.setattr(updating, "COMPACT_SHARE", 0)
+    monkeypatch.setattr(updating, "MAX_SEGMENTS", 2)
+    for number in range(3):
+        (root / "app" / "sure.py").write_text(f"def sure_{number}(x):\n    return certain(x)\n")
+        assert segments() == 2
+    assert_same_content(folder, root, tmp_path / "fresh")
+    for number, expected in ((1, 2), (2, 1)):
+        code = "".join(f"def more_{number}_{i}(x):\n    return certain(x) + {i}\n" for i in range(35))
+        (root / "app" / f"more{number}.py").write_text(code)
+        assert segments() == expected
+
+
 def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_and_old_readers(
     tmp_path: Path, root: Path
 ) -> None:
@@ -267,9 +287,8 @@ def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_pat
         return f"def {name}(x):\n    return go(x, '{name}')\n"
 
     def pack(name: str) -> None:
-        with zipfile.ZipFile(root / "old.zip", "w") as archive:
-            archive.writestr("old/e.py", function(name))
-            archive.writestr("old/f.py", function("zeta"))
+        files = {"old/e.py": function(name), "old/f.py": function("zeta")}
+        (root / "old.zip").write_bytes(gitrepo.zipped(files))
 
     work = gitrepo.repository(root / "work", {"a.py": function("alpha"), "b.py": function("beta")})
     gitrepo.git(work, "switch", "-q", "-c", "other")
@@ -348,17 +367,16 @@ def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equal
         assert_same_files(retrained, built)
 
 
-@pytest.mark.slow
 def test_the_command_says_what_changed(tmp_path: Path) -> None:
     root = gitrepo.write(tmp_path / "src", {"a.py": "def alpha(x):\n    return go(x)\n", "b.py": "def beta(): pass\n"})
     Index.build(root, tmp_path / "idx", config=QUICK).close()
     (root / "b.py").unlink()
     (root / "a.py").write_text("def gamma(x):\n    return leave(x)\n")
     (root / "c.py").write_text("def delta(x):\n    return arrive(x)\n")
-    said = ncs("update", "-i", "idx", "-v", cwd=tmp_path).stderr
+    said = invoke("update", "-i", "idx", "-v", cwd=tmp_path).stderr
     assert "1 new, 1 changed, 1 removed, 0 files unchanged; 2 functions" in said
     assert {"new: src/c.py", "changed: src/a.py", "removed: src/b.py"} <= set(said.splitlines())
-    assert "nothing changed, 2 files unchanged" in ncs("update", "-i", "idx", cwd=tmp_path).stderr
+    assert "nothing changed, 2 files unchanged" in invoke("update", "-i", "idx", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("ends", [None, *(pytest.param(each, marks=pytest.mark.slow) for each in ("build", "update"))])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,17 +25,16 @@ from ncs.errors import MissingExtra
 from ncs.index import Index
 from ncs.storage.commit import open_writer
 from tests.corpus import QUICK
+from tests.gitrepo import write
 from tests.waiting import LONG, put, until
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with its index in it, and a file that is not to be indexed."""
-    root = tmp_path / "project"
-    (root / "lib").mkdir(parents=True)
-    (root / "lib" / "files.py").write_text("def open_file(path):\n    return read(path)\n")
-    (root / "lib" / "dogs.py").write_text("def walk_dog(dog):\n    return dog.walk()\n")
-    (root / ".ncsignore").write_text("private/\n")
+    open_file, walk_dog = "def open_file(path):\n    return read(path)\n", "def walk_dog(dog):\n    return dog.walk()\n"
+    files = {"lib/files.py": open_file, "lib/dogs.py": walk_dog, ".ncsignore": "private/\n"}
+    root = write(tmp_path / "project", files)
     Index.build(root, root / ".ncs", config=QUICK).close()
     return root
 
@@ -157,19 +157,11 @@ def test_files_that_come_and_go_during_updates_leave_an_index_that_equals_a_new_
     assert names(tmp_path / "anew") == names(folder)
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def follow(project: Path) -> tuple[Follower, Clock, list[str]]:
+def follow(project: Path) -> tuple[Follower, SimpleNamespace, list[str]]:
+    """A follower with a clock that is set by hand, and what it says."""
     said: list[str] = []
-    clock = Clock()
-    follower = Follower(project / ".ncs", said.append, clock)
+    clock = SimpleNamespace(now=0.0)
+    follower = Follower(project / ".ncs", said.append, lambda: clock.now)
     follower.step([])
     return follower, clock, said
 
