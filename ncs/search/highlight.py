@@ -83,16 +83,12 @@ def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> lis
     """
     if lines <= most + 3:
         return [(0, lines)]
-    lines_shown = {0, 1, 2}
+    lines_shown = {0, 1, 2} if marked else set(range(most))
     for line in marked:
         around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
         if len(lines_shown | around) > most:
             break
         lines_shown |= around
-    line = 3
-    while not marked and len(lines_shown) < most:
-        lines_shown.add(line)
-        line += 1
     return _ranges(sorted(lines_shown))
 
 
@@ -102,10 +98,7 @@ def line_starts(code: str) -> list[int]:
     >>> line_starts("a\\nbc\\n")
     [0, 2, 5]
     """
-    starts = [0]
-    for line in code.split("\n")[:-1]:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
+    return [0, *(match.end() for match in re.finditer("\n", code))]
 
 
 def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
