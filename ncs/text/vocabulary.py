@@ -87,9 +87,8 @@ class Vocabulary:
         ids = {word: id for id, word in enumerate(self)}
         return np.array([ids.get(word, -1) for word in words], np.int32)
 
-    def first_from(self, word: str | bytes) -> int:
-        """The id of the first word that is not before this one."""
-        line = word.encode(errors="replace") if isinstance(word, str) else word
+    def first_from(self, line: bytes) -> int:
+        """The id of the first word that is not before this one, in UTF-8."""
         return bisect_left(range(len(self)), line, key=self._line)
 
     def starting(self, prefix: str) -> range:
@@ -159,7 +158,8 @@ class ExtendedVocabulary(Vocabulary):
         ranks = ids.astype(np.float64)
         for at in np.flatnonzero(ids >= len(self._base)).tolist():
             number = int(ids[at]) - len(self._base)
-            ranks[at] = self._base.first_from(self._more.word(number)) - 1 + (number + 1) / (len(self._more) + 1)
+            after = self._base.first_from(self._more.word(number).encode())
+            ranks[at] = after - 1 + (number + 1) / (len(self._more) + 1)
         return ranks
 
 
