@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, spans, tokenize
-from ncs.types import Document, Field
+from ncs.types import Document
 
 _JOINED_KINDS = frozenset({"module", "block"})
 EXCERPT_LINES = 14
@@ -31,20 +30,11 @@ def first_words(words: Sequence[str]) -> dict[str, str]:
 
 def matched_words(document: Document, text: str) -> list[str]:
     """Words of the query that the document has in any field, by stem, in the query's order."""
-    stems: set[str] = set()
-    if document.words:
-        for field, spellings in document.words.items():
-            for spelling in spellings:
-                stems |= _stems(field, spelling)
-    else:
-        stems = set(stem_all(tokenize(f"{document.qualified_name} {document.path} {document.code}")))
-    return [word for stemmed, word in query_stems(text).items() if stemmed in stems]
-
-
-@lru_cache(maxsize=1 << 16)
-def _stems(field: Field, spelling: str) -> frozenset[str]:
-    """The stems of one spelling, cached as corpora repeat spellings."""
-    return frozenset(stem_all(field_tokens(field, (spelling,))))
+    words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+    if not document.words:
+        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
+    stems = set(stem_all(words))
+    return [word for stem, word in query_stems(text).items() if stem in stems]
 
 
 def marks(code: str, text: str) -> list[tuple[int, int]]:
