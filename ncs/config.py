@@ -100,12 +100,9 @@ class BuildConfig:
     @classmethod
     def of(cls, description: Description) -> BuildConfig:
         """The configuration of an index; raises IndexVersion for settings that this ncs does not know."""
-        content: dict[str, Any] = dict(description.config)
+        config: Mapping[str, Any] = description.config
         try:
-            learners: Mapping[str, Any] = {
-                "fasttext": FastTextConfig(**content.pop("fasttext")),
-                "lsa": LsaConfig(**content.pop("lsa")),
-            }
-            return cls(**{**content, **learners, "rankers": tuple(content.get("rankers", ()))})
+            fasttext, lsa = FastTextConfig(**config["fasttext"]), LsaConfig(**config["lsa"])
+            return cls(**{**config, "fasttext": fasttext, "lsa": lsa, "rankers": tuple(config.get("rankers", ()))})
         except (KeyError, TypeError) as error:
             raise IndexVersion(f"the index was built with settings that this ncs does not know ({error})") from error

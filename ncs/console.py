@@ -137,30 +137,21 @@ def tracker(quiet: bool) -> Track:
 
 
 def _bar(unit: str) -> Progress:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
     from rich.text import Text
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
+    class Rate(progress.ProgressColumn):
+        def render(self, task: progress.Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text(f"{speed:,.{1 if speed < 10 else 0}f} {unit}/s" if speed else "", "dim")
 
-    return Progress(
-        TextColumn("{task.description:<22}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+    return progress.Progress(
+        progress.TextColumn("{task.description:<22}"),
+        progress.BarColumn(bar_width=24),
+        progress.MofNCompleteColumn(),
         *([Rate()] if unit else []),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
         console=rich_console(stderr=True),
     )

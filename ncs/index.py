@@ -13,6 +13,7 @@ from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
+from ncs.storage.arrays import both
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
 from ncs.storage.filters import at_matching_location
@@ -225,9 +226,7 @@ class Index:
 
     def _allowed(self, filters: Filters) -> Mask | None:
         allowed = self.documents.mask(filters.language, filters.repository, filters.path, filters.kind)
-        if not filters.functions_only:
-            return allowed
-        return self.functions() if allowed is None else allowed & self.functions()
+        return both(allowed, self.functions()) if filters.functions_only else allowed
 
     def _hits(self, ranking: Ranking, filters: Filters, allowed: Mask | None) -> list[Hit]:
         documents = self.documents.documents(ranking.rows)

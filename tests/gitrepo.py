@@ -42,6 +42,11 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """What the files below a folder hold, by their paths."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def repository(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """A git repository whose one commit on the branch main has these files."""
     write(folder, files)

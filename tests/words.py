@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -26,10 +27,12 @@ def _fields(document: str, field: Field) -> Words:
     return cast(Words, words)
 
 
-def table_of(documents: Iterable[Words]) -> WordTable:
-    """A table of the words of each document by field."""
-    builder = WordTableBuilder()
-    builder.add(*batch_words([document.get(field, ()) for field in FIELDS] for document in documents))
+def table_of(documents: Iterable[Words], batch: int = 100, folder: Path | None = None) -> WordTable:
+    """A table of the words of each document by field, built in batches; folder: built on disk."""
+    rows = [[document.get(field, ()) for field in FIELDS] for document in documents]
+    builder = WordTableBuilder(folder)
+    for start in range(0, len(rows), batch):
+        builder.add(*batch_words(rows[start : start + batch]))
     return builder.finish()
 
 

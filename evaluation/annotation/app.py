@@ -63,7 +63,7 @@ def create_app(session: Session, settings: Settings, token: str | None = None) -
     api = FastAPI(title="ncs annotate", version=__version__, docs_url=None, redoc_url=None)
     api.include_router(router)
     api.state.service = session
-    return Gateway(api, settings, token, session.aliases)
+    return Gateway(api, settings, token, session.aliases())
 
 
 def _session(request: Request) -> Session:

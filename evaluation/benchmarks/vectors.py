@@ -98,15 +98,15 @@ def search(kind: str, work: Path) -> Report:
     queries, exact = np.load(work / "queries.npy"), VectorIndex.load(work / "exact")
     start, before = time.perf_counter(), resident_bytes().get("own", 0)
     index = VectorIndex.load(work / kind)
-    index.search(queries[:1], DEPTHS[0])
+    index.search(queries[0], DEPTHS[0])
     report: Report = {"first_ms": round(1000 * (time.perf_counter() - start), 1)}
     for depth in (min(depth, len(index)) for depth in DEPTHS):
         times, recalls = [], []
-        for query in queries[:, None]:
+        for query in queries:
             times.append(fastest_ms(index.search, query, depth))
-            rows = index.search(query, depth)[0][0]
-            least = exact.search(query, depth)[1][0, -1]
-            recalls.append(np.count_nonzero(exact.similarities(query[0], rows[rows >= 0]) >= least - 1e-6) / depth)
+            rows = index.search(query, depth)[0]
+            least = exact.search(query, depth)[1][-1]
+            recalls.append(np.count_nonzero(exact.similarities(query, rows) >= least - 1e-6) / depth)
         report[f"at_{depth}"] = {"recall": round(float(np.mean(recalls)), 4), "ms": percentiles(times)}
     report["own_bytes"] = resident_bytes().get("own", 0) - before
     return report

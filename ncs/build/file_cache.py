@@ -24,6 +24,7 @@ from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
 from ncs.storage.names import USES, NameUses
+from ncs.storage.snapshot import Segment
 from ncs.storage.words import WordTable
 from ncs.types import FIELDS
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from ncs.sources import Origin
     from ncs.storage.documents import Packed
-    from ncs.storage.snapshot import Segment, Snapshot
+    from ncs.storage.snapshot import Snapshot
     from ncs.storage.words import BatchWords
     from ncs.types import Location, Mask
 
@@ -103,7 +104,7 @@ class FileCache:
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of n adjacent files from this number on, and which of them each document is in."""
         segment, first = self._locate(number)
-        return segment.batch(first, first + n - 1)
+        return segment.batch(first, n)
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
         at = bisect_right(self._firsts, number) - 1
@@ -167,9 +168,9 @@ class _CachedSegment:
                 dead[more] = True
         return dead
 
-    def batch(self, first: int, last: int) -> tuple[Batch, NDArray[np.int64]]:
-        """The documents of files first..last, and the position of each one's file."""
-        rows, copies = self.table.rows[first : last + 2], self.table.copies[first : last + 2]
+    def batch(self, first: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
+        """The documents of n files from the first on, and the position of each one's file."""
+        rows, copies = self.table.rows[first : first + n + 1], self.table.copies[first : first + n + 1]
         start, stop = int(rows[0]), int(rows[-1])
         packed = self._documents.packed(start, stop)
         copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
@@ -179,7 +180,7 @@ class _CachedSegment:
             _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
         )
-        owners = [np.repeat(np.arange(last - first + 1), np.diff(offsets)) for offsets in (rows, copies)]
+        owners = [np.repeat(np.arange(n), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)
 
     @cached_property
@@ -215,13 +216,11 @@ def _without_content(place: Location) -> Packed:
 
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:
     """All documents of a segment written by a cluster worker: batches, their files, the file of each document."""
-    from ncs.storage.snapshot import Segment
-
     segment = _CachedSegment(Segment(path.name, path, 0, 0, np.zeros(0, np.int64)))
     try:
         for first in range(0, len(segment.entries), RUN):
             files = segment.entries[first : first + RUN]
-            batch, owners = segment.batch(first, first + len(files) - 1)
+            batch, owners = segment.batch(first, len(files))
             yield batch, files, owners
     finally:
         segment.close()

@@ -12,14 +12,18 @@ import numpy as np
 
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
+from ncs.extract.readers import readable, readable_code
 from ncs.progress import Track, silent
+from ncs.sources import Scope, Skipped, repository_names, walk
+from ncs.sources.repositories import address_of, is_address
+from ncs.storage.files import FileEntry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.build.file_cache import FileCache
     from ncs.build.ingest import CollectedDocuments
-    from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile
+    from ncs.sources import Origin, Readable, SourceFile
     from ncs.storage.snapshot import Description
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
@@ -45,8 +49,6 @@ class Request:
 
     def readable(self) -> Callable[[str], Readable]:
         """Whether a file is read, by its path."""
-        from ncs.extract.readers import readable, readable_code
-
         return readable if self.config.texts else readable_code
 
     def files(
@@ -59,8 +61,6 @@ class Request:
         """Its source files in order; those that are unchanged come without their contents.
 
         scope: the files to check, None for all; names: of known repositories."""
-        from ncs.sources import walk
-
         return walk(
             self.roots,
             readable=self.readable(),
@@ -105,8 +105,6 @@ def roots_of(description: Description) -> tuple[Path, ...]:
 
 def request_of(description: Description, folder: Path) -> Request:
     """The request that built an index; raises IndexVersion, and BadInput where it does not name its sources."""
-    from ncs.sources.repositories import address_of, is_address
-
     roots = roots_of(description)
     if not roots:
         raise BadInput(f"{folder} does not name its source files; build it again with: ncs build <sources>")
@@ -142,9 +140,6 @@ def find_changes(
     paths: files that may have changed, as `ncs watch` names them; None: all are checked.
     seconds: time limit; where it is exceeded, removed files are not reported.
     """
-    from ncs.sources import Scope, Skipped, repository_names
-    from ncs.storage.files import FileEntry
-
     began = time.time_ns()
     missing = {name: cache.entry(number) for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))

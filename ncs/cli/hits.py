@@ -6,32 +6,23 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, is_fancy, rich_console, say, show_json, visible
 from ncs.errors import BadInput
+from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
-from ncs.serve.terminal import (
-    MARK,
-    NAME_MARK,
-    TAB,
-    copies_line,
-    explained_names,
-    heading,
-    light_background,
-    place,
-)
+from ncs.search.locate_source import SourceLocator
+from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
     from ncs.answer import Answer
-    from ncs.search.locate_source import SourceLocator
     from ncs.storage.snapshot import Snapshot
 
-Format: TypeAlias = Literal["table", "plain", "json", "jsonl", "vimgrep"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+FORMATS = ("table", "plain", "json", "jsonl", "vimgrep")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
 NAME_LINES = 12
@@ -45,10 +36,10 @@ def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = Fals
 
     Raises BadInput for an unknown one, and for two at once.
     """
+    if name and name not in FORMATS:
+        raise BadInput(f"unknown format {name!r}; choose from {', '.join(FORMATS)}")
     options = {f"--format {name}": name, "--json": "json" if as_json else None, "--jsonl": "jsonl" if jsonl else None}
     requested = {option: form for option, form in options.items() if form}
-    if unknown := [form for form in requested.values() if form not in FORMATS]:
-        raise BadInput(f"unknown format {unknown[0]!r}; choose from {', '.join(FORMATS)}")
     if len(set(requested.values())) > 1:
         first, *_, last = requested
         raise BadInput(f"{first} and {last} cannot be used together")
@@ -77,8 +68,6 @@ def show(
 def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
     """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
-        from ncs.search.explain import query_lines, reasons_lines
-
         print("\n".join([*query_lines(answer, PLAIN_WIDTH), ""]))
     for hit in answer["hits"]:
         print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
@@ -105,10 +94,8 @@ class _Excerpt:
     def __init__(self, hit: Mapping[str, Any], code: str, answer: Answer, all_lines: bool) -> None:
         """answer: its words, or the names in the function of the query, are what to mark."""
         self.code = code
-        self.words, self.names = (
-            marks(code, answer.get("marked", answer["query"])),
-            name_marks(code, explained_names(hit)),
-        )
+        self.words = marks(code, answer.get("marked", answer["query"]))
+        self.names = name_marks(code, explained_names(hit))
         lines = code.count("\n") + 1
         ranges = [(0, lines)] if all_lines else excerpt(lines, marked_lines(code, [*self.words, *self.names]))
         numbered = has_file_lines(hit)
@@ -126,12 +113,8 @@ def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lin
 
     from rich.text import Text
 
-    from ncs.search.locate_source import SourceLocator
-
     console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
     if "explanation" in answer:
-        from ncs.search.explain import query_lines, reasons_lines
-
         console.print(Text("\n".join(query_lines(answer, console.width)), "dim"), end="\n\n")
     for hit in answer["hits"]:
         path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
@@ -204,8 +187,6 @@ def _highlight(excerpt: _Excerpt, language: str) -> list[Text]:
 
 def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
     """A line per hit whose file exists; how many. The others are counted on stderr."""
-    from ncs.search.locate_source import SourceLocator
-
     locator = SourceLocator(snapshot)
     lines = [line for hit in answer["hits"] if (line := vimgrep_line(hit, locator)) is not None]
     for line in lines:

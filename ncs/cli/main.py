@@ -125,7 +125,3 @@ def _run(command: Callable[[], object]) -> int:
     except typer.Exit as end:
         return end.exit_code
     return 0
-
-
-if __name__ == "__main__":
-    main()

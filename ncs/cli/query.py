@@ -8,29 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from ncs.cli import options
 from ncs.cli.hits import choose_format, show
-from ncs.cli.options import (
-    FOUND,
-    NOTHING_FOUND,
-    AllLines,
-    FormatOption,
-    Hits,
-    IndexOption,
-    Json,
-    Jsonl,
-    Kind,
-    Language,
-    NoCode,
-    Open,
-    PathGlob,
-    Quiet,
-    Repository,
-    Store,
-    complete_ranker,
-    open_index,
-)
 from ncs.console import say
 from ncs.errors import BadInput
+from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
 if TYPE_CHECKING:
@@ -41,32 +23,34 @@ if TYPE_CHECKING:
 
 def query(
     text: Annotated[list[str], Argument(help="What the function does, or its name.", show_default=False)],
-    k: Hits = 10,
+    k: options.Hits = 10,
     ranker: Annotated[
         str,
-        Option(help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=complete_ranker),
+        Option(
+            help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=options.complete_ranker
+        ),
     ] = DEFAULT_RANKER,
-    language: Language = None,
-    repository: Repository = None,
-    path: PathGlob = None,
-    kind: Kind = None,
+    language: options.Language = None,
+    repository: options.Repository = None,
+    path: options.PathGlob = None,
+    kind: options.Kind = None,
     functions_only: Annotated[
         bool, Option("--functions-only", help="No classes, no top-level code, no settings.")
     ] = False,
-    form: FormatOption = None,
-    as_json: Json = False,
-    jsonl: Jsonl = False,
-    all_lines: AllLines = False,
-    no_code: NoCode = False,
+    form: options.FormatOption = None,
+    as_json: options.Json = False,
+    jsonl: options.Jsonl = False,
+    all_lines: options.AllLines = False,
+    no_code: options.NoCode = False,
     explain: Annotated[bool, Option("--explain", help="Explain each hit.")] = False,
     min_confidence: Annotated[
         float | None, Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
     ] = None,
     unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
-    open_hit: Open = None,
-    index: IndexOption = None,
-    store: Store = None,
-    quiet: Quiet = False,
+    open_hit: options.Open = None,
+    index: options.IndexOption = None,
+    store: options.Store = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
 
@@ -75,7 +59,7 @@ def query(
     from ncs.answer import ask
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index, store) as opened_index:
+    with options.open_index(index, store) as opened_index:
         answer = ask(
             opened_index, " ".join(text), max(k, open_hit or 0),
             ranker=ranker, language=language, repository=repository, path=path, kind=kind,
@@ -87,19 +71,19 @@ def query(
 
 def similar(
     place: Annotated[str, Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
-    k: Hits = 10,
-    language: Language = None,
-    repository: Repository = None,
-    path: PathGlob = None,
-    kind: Kind = None,
-    form: FormatOption = None,
-    as_json: Json = False,
-    jsonl: Jsonl = False,
-    all_lines: AllLines = False,
-    no_code: NoCode = False,
-    open_hit: Open = None,
-    index: IndexOption = None,
-    quiet: Quiet = False,
+    k: options.Hits = 10,
+    language: options.Language = None,
+    repository: options.Repository = None,
+    path: options.PathGlob = None,
+    kind: options.Kind = None,
+    form: options.FormatOption = None,
+    as_json: options.Json = False,
+    jsonl: options.Jsonl = False,
+    all_lines: options.AllLines = False,
+    no_code: options.NoCode = False,
+    open_hit: options.Open = None,
+    index: options.IndexOption = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find functions like the one at a line of a file. Exit status: 0 found, 1 nothing found, 2 error.
 
@@ -108,7 +92,7 @@ def similar(
     from ncs.answer import ask_similar
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
-    with open_index(index) as opened_index:
+    with options.open_index(index) as opened_index:
         answer = ask_similar(
             opened_index, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
             code=_needs_code(form, no_code, open_hit),
@@ -131,12 +115,11 @@ def _show(
         count = _open(answer, open_hit, index.snapshot)
     for note in answer["notes"] if not quiet else ():
         say(f"ncs: {note}")
-    raise typer.Exit(FOUND if count else NOTHING_FOUND)
+    raise typer.Exit(options.FOUND if count else options.NOTHING_FOUND)
 
 
 def _open(answer: Answer, number: int, snapshot: Snapshot) -> int:
     """Open one hit; how many were opened."""
-    from ncs.search.locate_source import SourceLocator
     from ncs.serve.editors import open_in_editor
 
     hits = answer["hits"]

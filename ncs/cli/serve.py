@@ -46,7 +46,7 @@ def serve(
     """
     from ncs.serve.http.settings import Settings, default_workers, feedback_files, named_indexes, read_token
 
-    folders = named_indexes(index or [os.environ.get("NCS_INDEX") or str(index_folder(None))])
+    folders = named_indexes(index or [str(index_folder(None))])
     if store and len(folders) > 1:
         raise BadInput("--store goes with one index; start a server for each")
     settings = Settings(

@@ -19,19 +19,17 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ncs.build.file_cache import made_by, segment_batches
 from ncs.build.ingest import Batch, CollectedDocuments, Collector
+from ncs.build.request import Request
 from ncs.errors import MissingExtra, NcsError, SourceError
 from ncs.scale.dask_worker import BAD_SOURCE, REFUSED, REPORT, SEGMENT, SETTINGS, Key, Part, is_archive, read
+from ncs.sources import Skipped
 from ncs.sources.filters import MAX_NOTES
 from ncs.sources.repositories import address_of, is_address
 from ncs.sources.roots import Names, check_roots
-
-if TYPE_CHECKING:
-    from ncs.build.request import Request
-    from ncs.sources import Skipped
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine."""

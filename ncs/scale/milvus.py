@@ -26,7 +26,8 @@ from ncs.index import Index
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker
-from ncs.storage.postings import Postings, top_rows
+from ncs.storage.arrays import both, top_rows
+from ncs.storage.postings import Postings
 from ncs.storage.snapshot import SEGMENTS, Snapshot, checksum, open_snapshot
 from ncs.storage.vectors import VectorIndex, Vectors
 
@@ -48,7 +49,6 @@ CONTENTS = -1
 NOTHING = 0
 """A dimension that no stem has: Milvus rejects empty sparse vectors."""
 ROW_BITS = 32
-_FILE_NAME = "ncs"
 _NAME_LENGTH = 200
 MOST = 16_384
 """Most entities of a Milvus search."""
@@ -82,7 +82,7 @@ class Target:
         ('http://db.example:19530', 'ncs')
         """
         if "://" not in text and text.endswith(".db"):
-            return cls(str(Path(text).resolve()), _FILE_NAME, text=text)
+            return cls(str(Path(text).resolve()), "ncs", text=text)
         parts = urlsplit(text)
         name = parts.path.strip("/")
         if parts.scheme not in ("milvus", "milvus+tls") or not parts.hostname or not name:
@@ -233,9 +233,6 @@ class MilvusIndex(Index):
         """Raises what Index.load and `connected` raise, and IndexVersion where the store does not hold this index."""
         return open_snapshot(folder, partial(cls, target=target))
 
-    def __enter__(self) -> MilvusIndex:
-        return self
-
     def close(self) -> None:
         """Close the folder and the store."""
         self._connection.close()
@@ -270,8 +267,7 @@ class Candidates:
 
     def search(self, field: str, query: Any, k: int, allowed: Mask | None) -> Rows | None:
         """The k best live rows of those that are allowed, or as many as there are; None beyond Milvus's limit."""
-        if self._live is not None:
-            allowed = self._live if allowed is None else allowed & self._live
+        allowed = both(allowed, self._live)
         if allowed is not None and not allowed.any():
             return np.zeros(0, np.int64)
         expression = "key >= 0"
@@ -350,15 +346,9 @@ class StoreVectors(Vectors):
         super().__init__(local.parts, local.live)
         self._candidates = candidates
 
-    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
+    def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, NDArray[np.float32]]:
         """Search as Vectors does."""
-        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
-        for at, query in enumerate(np.asarray(queries, np.float32)):
-            candidates = self._candidates.search("dense", query, k, allowed)
-            if candidates is None:
-                rows[at : at + 1], scores[at : at + 1] = super().search(query[None], k, allowed=allowed)
-                continue
-            similarities = self.similarities(query, candidates)
-            order = np.lexsort((candidates, -similarities))[:k]
-            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], similarities[order]
-        return rows, scores
+        candidates = self._candidates.search("dense", np.asarray(query, np.float32), k, allowed)
+        if candidates is None:
+            return super().search(query, k, allowed=allowed)
+        return top_rows(candidates, self.similarities(query, candidates), k)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +32,10 @@ from ncs.scale.milvus import (
 )
 from ncs.sources.files import printable
 from ncs.storage.commit import open_writer
-from ncs.storage.documents import NAME, DocumentTable
+from ncs.storage.documents import NAME, DocumentTable, Packed
 from ncs.storage.postings import PostingTable
-from ncs.storage.snapshot import Snapshot, read_description, snapshot_number
+from ncs.storage.snapshot import Snapshot, read_description
 from ncs.storage.vectors import VectorIndex
-
-if TYPE_CHECKING:
-    from ncs.storage.documents import Packed
 
 BATCH = 1000
 BLOCK = 100_000
@@ -58,9 +55,9 @@ class Publication:
 
     def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
         """Send new segments before anybody opens the index that has them; it is committed in any case."""
-        if snapshot_number(self._folder) is not None:
-            with suppress(NcsError):  # `finish` tries again, and reports the error
-                self._send(segments)
+        with suppress(NcsError):  # no index yet, or no store that answers: `finish` sends, and reports the error
+            read_description(self._folder)
+            self._send(segments)
 
     def finish(self) -> int:
         """Send missing segments of the committed index, and delete obsolete documents; how many were sent in all.

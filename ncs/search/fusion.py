@@ -10,8 +10,7 @@ import numpy as np
 from ncs.errors import BadInput, check_k
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Ranking
-from ncs.storage.arrays import distinct
-from ncs.storage.postings import top
+from ncs.storage.arrays import distinct, top
 
 if TYPE_CHECKING:
     from ncs.types import Mask

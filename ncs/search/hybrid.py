@@ -33,9 +33,8 @@ from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
-from ncs.storage.arrays import distinct
+from ncs.storage.arrays import distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
-from ncs.storage.postings import top_rows
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 

@@ -248,5 +248,5 @@ def nearest(vectors: Vectors, query: Matrix, k: int, *, allowed: Mask | None = N
     check_k(k)
     if not query.any():
         return []
-    rows, scores = vectors.search(query[None], k, allowed=allowed)
-    return [(row, score) for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True) if row >= 0]
+    rows, scores = vectors.search(query, k, allowed=allowed)
+    return list(zip(rows.tolist(), scores.tolist(), strict=True))

@@ -13,9 +13,9 @@ from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
 from ncs.extract.languages import installed
 from ncs.search.aroma import cached_features, similarity
+from ncs.storage.arrays import top
 from ncs.storage.file_roles import OUTLINES
 from ncs.storage.filters import at_location, at_matching_location, matcher
-from ncs.storage.postings import top
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Field, Hit, Location
 

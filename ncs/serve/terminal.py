@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ncs.console import visible
+from ncs.search.explain import NAMES
 from ncs.storage.file_roles import OUTLINES
 
 MAX_COPIES = 3
@@ -48,9 +49,5 @@ def _places(label: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def explained_names(hit: Mapping[str, Any]) -> list[str]:
-    """The names that the explanation of a hit mentions."""
-    if "explanation" not in hit:
-        return []
-    from ncs.search.explain import NAMES
-
-    return [used["name"] for used in hit["explanation"].get("names", ())[:NAMES]]
+    """The names that the explanation of a hit mentions; none where it has no explanation."""
+    return [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]

@@ -15,7 +15,7 @@ from ncs.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.types import Rows
+    from ncs.types import Mask, Rows
 
 Number = TypeVar("Number", bound=np.generic)
 Table = TypeVar("Table", bound="ArrayTable")
@@ -102,6 +102,32 @@ def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[A
     begins = offsets[rows]
     lengths = offsets[rows + 1] - begins
     return values[ranges(begins, lengths)], lengths
+
+
+def both(mask: Mask | None, other: Mask | None) -> Mask | None:
+    """The rows that two masks have; None stands for all rows."""
+    if mask is None or other is None:
+        return other if mask is None else mask
+    return mask & other
+
+
+def top(rows: Rows, scores: NDArray[Any], k: int) -> list[tuple[int, float]]:
+    """The best k rows with their scores, exact where scores tie at the cut: of equal scores the first ones.
+
+    >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
+    [(5, 3.0), (2, 1.0)]
+    """
+    rows, scores = top_rows(rows, scores, k)
+    return list(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def top_rows(rows: Rows, scores: NDArray[Any], k: int) -> tuple[Rows, NDArray[Any]]:
+    """`top` as arrays."""
+    if len(rows) > k:
+        best = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows, scores = rows[best], scores[best]
+    order = np.argsort(-scores, kind="stable")[:k]
+    return rows[order], scores[order]
 
 
 def split(firsts: Rows, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:

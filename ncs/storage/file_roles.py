@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import reading
-from ncs.storage.arrays import ArrayTable, gather, offsets_of, values_of
+from ncs.storage.arrays import ArrayTable, Number, gather, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
@@ -185,29 +185,22 @@ class FileRoles:
     def files_of(self, rows: Rows) -> Rows:
         """The file of each row; -1 for one without a path."""
 
-        def read(number: int, local: Rows) -> Rows:
-            files = self._tables[number].file[local]
+        def read(number: int, files: NDArray[np.int32]) -> Rows:
             return np.where(self._tables[number].named[files], files + self._first_file[number], -1)
 
-        return gather(self._firsts, rows, read)
+        return self._of_files(rows, read)
 
     def repositories_of(self, rows: Rows) -> NDArray[np.int32]:
         """The repository of each row."""
-
-        def read(number: int, local: Rows) -> NDArray[np.int32]:
-            table = self._tables[number]
-            return self._owners[number][table.repository[table.file[local]]]
-
-        return gather(self._firsts, rows, read)
+        return self._of_files(rows, lambda number, files: self._owners[number][self._tables[number].repository[files]])
 
     def roles_of(self, rows: Rows) -> NDArray[np.int8]:
         """The role of each row's file."""
+        return self._of_files(rows, lambda number, files: self._tables[number].role[files])
 
-        def read(number: int, local: Rows) -> NDArray[np.int8]:
-            table = self._tables[number]
-            return table.role[table.file[local]]
-
-        return gather(self._firsts, rows, read)
+    def _of_files(self, rows: Rows, read: Callable[[int, NDArray[np.int32]], NDArray[Number]]) -> NDArray[Number]:
+        """What `read` gives for the file of each row, by the numbers of its segment and of the file in it."""
+        return gather(self._firsts, rows, lambda number, local: read(number, self._tables[number].file[local]))
 
     def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row is a class or the top level of a file."""

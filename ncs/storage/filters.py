@@ -42,15 +42,12 @@ def matcher(pattern: str | None) -> Matcher:
 
 
 def at_matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Document:
-    """The document at its first location that matches the filters, if any; its own becomes its first copy."""
+    """The document at its first location that matches the filters, if any; the others are its copies."""
     repository_matches, path_matches = matcher(repository), matcher(path)
-    for place in (document.location, *document.copies):
-        if repository_matches(place.repository) and path_matches(place.path):
-            if place == document.location:
-                return document
-            others = (copy for copy in document.copies if copy != place)
-            return at_location(document, place, (document.location, *others))
-    return document
+    places = (document.location, *document.copies)
+    matching = (place for place in places if repository_matches(place.repository) and path_matches(place.path))
+    place = next(matching, document.location)
+    return at_location(document, place, tuple(other for other in places if other != place))
 
 
 def at_location(document: Document, place: Location, copies: tuple[Location, ...]) -> Document:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput, check_k
-from ncs.storage.arrays import ArrayTable, gather, offsets_of
+from ncs.storage.arrays import ArrayTable, both, gather, offsets_of, top_rows
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 
@@ -163,8 +163,7 @@ class Postings:
         check_k(k)
         if allowed is not None and len(allowed) != len(self):
             raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
-        if self.live is not None:
-            allowed = self.live if allowed is None else allowed & self.live
+        allowed = both(allowed, self.live)
         weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
         rows, scores = [], []
         for first, table in zip(self._firsts.tolist(), self.tables, strict=False):
@@ -202,22 +201,3 @@ class Postings:
 def weights_of(stems: Sequence[str]) -> dict[str, float]:
     """The count of each stem."""
     return {stem: float(stems.count(stem)) for stem in stems}
-
-
-def top(rows: Rows, scores: Scores, k: int) -> list[tuple[int, float]]:
-    """The best k of ascending rows by (-score, row), exact where scores tie at the cut.
-
-    >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
-    [(5, 3.0), (2, 1.0)]
-    """
-    rows, scores = top_rows(rows, scores, k)
-    return list(zip(rows.tolist(), scores.tolist(), strict=True))
-
-
-def top_rows(rows: Rows, scores: Scores, k: int) -> tuple[Rows, Scores]:
-    """`top` as arrays."""
-    if len(rows) > k:
-        best = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-        rows, scores = rows[best], scores[best]
-    order = np.argsort(-scores, kind="stable")[:k]
-    return rows[order], scores[order]

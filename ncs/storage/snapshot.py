@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import numpy as np
 
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
-from ncs.storage.arrays import load_array
+from ncs.storage.arrays import both, load_array
 from ncs.storage.files import FILES
 
 if TYPE_CHECKING:
@@ -185,9 +185,7 @@ class Snapshot:
 
     def allowed(self, mask: Mask | None) -> Mask | None:
         """A mask without tombstones; None if all rows are allowed."""
-        if self.live is None:
-            return mask
-        return self.live if mask is None else mask & self.live
+        return both(mask, self.live)
 
     def close(self) -> None:
         """Release its files; nothing can be opened from it afterwards."""
@@ -275,13 +273,6 @@ def read_description(folder: Path) -> Description:
         raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
     except ValueError as error:
         raise IndexDamaged(f"{folder / SNAPSHOT} is damaged ({error}); {rebuild(folder)}") from None
-
-
-def snapshot_number(folder: Path) -> int | None:
-    """The number of the current snapshot; None if there is none or it cannot be read."""
-    with suppress(NcsError):
-        return read_description(folder).number
-    return None
 
 
 def find_index(start: Path) -> Path:

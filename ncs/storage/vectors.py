@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
-from ncs.storage.arrays import gather, load_array, offsets_of
+from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,23 +130,17 @@ class VectorIndex:
         index._ivf_pq = _train(halves, nonzero)
         return index
 
-    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """The k best rows of each query [n, dim] and their scores, both [n, k], by (-score, row).
+    def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+        """The at most k best rows for a query [dim] and their scores, by (-score, row).
 
-        Missing hits are row -1 with score -inf. allowed: [len(self)], the rows that may be hits. Raises BadInput for k
-        < 1 or a filter that does not fit.
+        allowed: [len(self)], the rows that may be hits. Raises BadInput for k < 1 or a filter that does not fit.
         """
         check_k(k)
         if allowed is not None and allowed.shape != (len(self),):
             raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
         mask = None if allowed is None else allowed & self._nonzero()
-        rows, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
-        for at, query in enumerate(np.ascontiguousarray(queries, np.float32)):
-            candidates = self._candidates(query, k, mask)
-            near = self.similarities(query, candidates)
-            order = np.lexsort((candidates, -near))[:k]
-            rows[at, : len(order)], scores[at, : len(order)] = candidates[order], near[order]
-        return rows, scores
+        candidates = self._candidates(np.ascontiguousarray(query, np.float32), k, mask)
+        return top_rows(candidates, self.similarities(query, candidates), k)
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
@@ -167,7 +161,7 @@ class VectorIndex:
         return mask
 
     def _candidates(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
-        """Candidate rows that include the k best and ties with the last; for pq approximately."""
+        """Candidate rows, ascending, that include the k best and ties with the last; for pq approximately."""
         if mask is not None and np.count_nonzero(mask) <= FEW:
             return np.flatnonzero(mask)
         if self._ivf_pq is not None:
@@ -188,7 +182,7 @@ class VectorIndex:
         while True:
             parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
             rows: Rows = index.search(_pad(query[None]), count, params=parameters)[1][0]
-            rows = rows[rows >= 0]
+            rows = np.sort(rows[rows >= 0])
             if len(rows) >= k or probed >= index.nlist:
                 return rows
             probed *= 4
@@ -241,19 +235,16 @@ class Vectors:
         """Dimensions of a vector."""
         return self.parts[0].dim
 
-    def search(self, queries: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+    def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """Search all segments, as VectorIndex.search does."""
-        if self.live is not None:
-            allowed = self.live if allowed is None else allowed & self.live
+        allowed = both(allowed, self.live)
         rows, scores = [], []
         for first, part in zip(self._firsts.tolist(), self.parts, strict=False):
             mask = None if allowed is None else allowed[first : first + len(part)]
-            local, near = part.search(queries, k, allowed=mask)
-            rows.append(np.where(local >= 0, local + first, -1))
+            local, near = part.search(query, k, allowed=mask)
+            rows.append(local + first)
             scores.append(near)
-        all_rows, all_scores = np.concatenate(rows, axis=1), np.concatenate(scores, axis=1)
-        order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]  # ties: segments, and rows in them, in order
-        return np.take_along_axis(all_rows, order, 1), np.take_along_axis(all_scores, order, 1)
+        return top_rows(np.concatenate(rows), np.concatenate(scores), k)
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""

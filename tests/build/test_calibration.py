@@ -25,6 +25,7 @@ from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
 from ncs.search.feedback import Feedback, read_feedback
 from ncs.search.hybrid import HybridRanker, Parts, Weights
 from tests import corpus
+from tests.gitrepo import contents
 
 pytestmark = pytest.mark.slow  # they search one index, which takes seconds to build
 
@@ -159,13 +160,11 @@ def test_thumbs_down_alone_are_learned_from_and_counted(index: Index, feedback: 
 
 
 def test_tuning_writes_one_file_that_reset_removes(folder: Path, feedback: Path) -> None:
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = contents(folder)
     result = CliRunner().invoke(app, ["tune", "--from-feedback", str(feedback), "-i", str(folder), "--force"])
     assert result.exit_code == 0, result.output
     assert "5 folds" in result.stdout
-    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert {path.name for path in after.keys() - before.keys()} == {"tuned.json"}
-    assert {path: after[path] for path in before} == before
+    assert contents(folder) == {**before, "tuned.json": (folder / "tuned.json").read_bytes()}
     with Index.load(folder, verify=True) as tuned:
         weights = load_weights(folder)
         assert weights
@@ -174,7 +173,7 @@ def test_tuning_writes_one_file_that_reset_removes(folder: Path, feedback: Path)
         untuned.load(tuned.snapshot)
         assert untuned.weights != hybrid(tuned).weights
     assert CliRunner().invoke(app, ["tune", "--reset", "-i", str(folder)]).exit_code == 0
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert contents(folder) == before
 
 
 def test_a_build_of_a_small_corpus_has_the_default_model_and_the_tuned_weights(tmp_path: Path) -> None:

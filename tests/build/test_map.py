@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +21,6 @@ from ncs.storage.vectors import VectorIndex, Vectors
 from tests import corpus
 
 pytest.importorskip("openTSNE", reason="the extra `map` is not installed")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    Index.build(corpus.write(tmp_path / "repos"), tmp_path / "index").close()
-    return tmp_path / "index"
 
 
 def clouds() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -113,7 +107,8 @@ def test_a_map_leaves_the_index_as_it_was_and_an_update_keeps_the_points_that_ar
             Map.load(index.snapshot)
 
 
-def test_the_command_draws_and_the_server_shows_every_point_with_its_place(folder: Path) -> None:
+def test_the_command_draws_and_the_server_shows_every_point_with_its_place(demo: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(demo / ".ncs", tmp_path / "index")
     settings = Settings({"demo": folder})
     with TestClient(create_app(settings), "http://localhost") as client:
         refused = client.get("/api/map")
@@ -137,13 +132,13 @@ def test_the_command_draws_and_the_server_shows_every_point_with_its_place(folde
         assert shown["repositories"][shown["repository"][at]] == document["repository"]
 
 
-def test_marks_are_where_the_questions_words_stand(folder: Path) -> None:
-    with TestClient(create_app(Settings({"demo": folder})), "http://localhost") as client:
+def test_marks_are_where_the_questions_words_stand(demo: Path) -> None:
+    with TestClient(create_app(Settings({"demo": demo / ".ncs"})), "http://localhost") as client:
         asked = {"query": "hiding the keyboards", "marks": True}
         hit = client.post("/api/search", json=asked).json()["hits"][0]
         like = client.get("/api/similar", params={"id": hit["id"], "marks": "true"})
         plain = client.post("/api/search", json={**asked, "marks": False}).json()["hits"][0]
     words = {hit["code"][start:end].lower() for start, end in hit["marks"]}
     assert words == {"hide", "keyboard"}
-    assert all("marks" in each for each in json.loads(like.text)["hits"])
+    assert all("marks" in each for each in like.json()["hits"])
     assert "marks" not in plain

@@ -154,6 +154,27 @@ def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_w
     assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
 
 
+def test_what_updates_have_added_is_merged_and_edited_again_and_once_it_is_much_a_build_is_due(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def segments() -> int:
+        Index.update(folder, workers=1)[0].close()
+        return len(read_description(folder).segments)
+
+    folder = tmp_path / "idx"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    monkeypatch.setattr(updating, "COMPACT_SHARE", 0)
+    monkeypatch.setattr(updating, "MAX_SEGMENTS", 2)
+    for number in range(3):
+        (root / "app" / "sure.py").write_text(f"def sure_{number}(x):\n    return certain(x)\n")
+        assert segments() == 2
+    assert_same_content(folder, root, tmp_path / "fresh")
+    for number, expected in ((1, 2), (2, 1)):
+        code = "".join(f"def more_{number}_{i}(x):\n    return certain(x) + {i}\n" for i in range(35))
+        (root / "app" / f"more{number}.py").write_text(code)
+        assert segments() == expected
+
+
 def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_and_old_readers(
     tmp_path: Path, root: Path
 ) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -157,19 +158,11 @@ def test_files_that_come_and_go_during_updates_leave_an_index_that_equals_a_new_
     assert names(tmp_path / "anew") == names(folder)
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def follow(project: Path) -> tuple[Follower, Clock, list[str]]:
+def follow(project: Path) -> tuple[Follower, SimpleNamespace, list[str]]:
+    """A follower with a clock that is set by hand, and what it says."""
     said: list[str] = []
-    clock = Clock()
-    follower = Follower(project / ".ncs", said.append, clock)
+    clock = SimpleNamespace(now=0.0)
+    follower = Follower(project / ".ncs", said.append, lambda: clock.now)
     follower.step([])
     return follower, clock, said
 

@@ -24,7 +24,7 @@ from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests.corpora.test_codesearchnet_filters import MIT, NOTICE
-from tests.gitrepo import bare, git, repository, write
+from tests.gitrepo import bare, contents, git, repository, write
 
 JAVA = """package a;
 class Files {
@@ -73,11 +73,6 @@ EVERYTHING = Rules(licenses=(), any_license=True)
 
 def functions(folder: Path, language: str) -> list[CodeFunction]:
     return list(read_functions(corpus_files(folder, language, undocumented=True)))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a corpus and what is in it."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def many(folder: Path, count: int, size: int = 60) -> Path:

@@ -18,6 +18,7 @@ from ncs.errors import BadInput, MissingExtra, SourceError
 from ncs.extract import LANGUAGES, Language, extract, readers
 from ncs.index import Index
 from ncs.types import FIELDS, Document
+from tests.gitrepo import write
 
 DATA = Path(__file__).parents[1] / "data"
 NESTED_CODE = {"java": ("class A { void f() { new B() { void g() { ", "} }; "), "python": ("f(lambda x: ", ")")}
@@ -219,15 +220,13 @@ def test_a_grammar_that_is_not_installed_is_named_with_the_command(monkeypatch: 
 def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    (sources / "a.rs").write_text("/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n")
-    (sources / "b.zig").write_text("fn show() void { hide(); }\n")
+    rust = "/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n"
+    sources = write(tmp_path / "sources", {"a.rs": rust, "b.zig": "fn show() void { hide(); }\n"})
     monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "zig"))
     install = "pip install 'neural-code-search[languages]'"
     with pytest.raises(BadInput, match=r"1 rust without a grammar, 1 zig .*; files \(1 of rust, 1 of zig\) were left"):
         Index.build(sources, tmp_path / "none", config=BuildConfig(texts=False), workers=1)
-    with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as as_text:
+    with Index.build(sources, tmp_path / "index", workers=1) as as_text:
         assert as_text.description.counts["text_files"] == {"rust": 1, "zig": 1}
         assert [note for note in as_text.description.notes if "languages" in note] == [
             f"files (1 of rust, 1 of zig) were read as plain text; to read their functions, {install}"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ncs.config import BuildConfig
 from ncs.extract import LANGUAGES
 from ncs.extract.readers import read, readable, reader_of
 from ncs.extract.text_files import MAX_BLOCK, TEXT_KINDS, text_kind
@@ -15,6 +14,7 @@ from ncs.extract.text_files import read as read_text
 from ncs.index import Index
 from ncs.types import Document
 from tests.extract.test_languages import assert_sound
+from tests.gitrepo import write
 
 every_kind = pytest.mark.parametrize("kind", TEXT_KINDS)
 
@@ -230,10 +230,9 @@ def test_objective_c_is_told_from_matlab_and_cpp_by_its_content(path: str, sourc
 
 @pytest.mark.slow
 def test_settings_stand_behind_the_function_that_says_the_same(tmp_path: Path) -> None:
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    (sources / "a.yaml").write_text("hide_keyboard: soft\nhide_view: keyboard\nkeyboard_hide: hide keyboard\n")
-    (sources / "b.py").write_text("def service(keyboard):\n    # hide keyboard\n    return keyboard.hide(1)\n")
-    with Index.build(sources, tmp_path / "index", config=BuildConfig(), workers=1) as built:
+    settings = "hide_keyboard: soft\nhide_view: keyboard\nkeyboard_hide: hide keyboard\n"
+    function = "def service(keyboard):\n    # hide keyboard\n    return keyboard.hide(1)\n"
+    sources = write(tmp_path / "sources", {"a.yaml": settings, "b.py": function})
+    with Index.build(sources, tmp_path / "index", workers=1) as built:
         assert [hit.document.language for hit in built.search("hide keyboard", 2)] == ["python", "yaml"]
         assert built.search("hide keyboard yaml", 1)[0].document.language == "yaml"

@@ -14,15 +14,6 @@ from tests.gitrepo import bare, git, write
 from tests.sources.walked import walked
 from tests.waiting import LONG
 
-
-def walked_paths(root: Path) -> list[str]:
-    return [file.path for file in walked(root, readable=lambda path: True).files]
-
-
-def paths_by_git(root: Path) -> list[str]:
-    return git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
-
-
 NAMES = ["a", "b", "ab", "a.b", "b.a", "x y", "#a", "!b", "a-", "\\w", "aXbXb"]
 PARTS = (
     "a b ab a.b * ** ? a* *b *.b *a*b* a*b* *?* a?b **a a** *** "
@@ -71,7 +62,8 @@ def test_what_is_ignored_in_a_random_tree_is_what_git_ignores(tmp_path: Path, se
         for folder in choose.sample(folders, min(len(folders), 4)):
             (folder / ".gitignore").write_text("\n".join(any_line(choose) for _ in range(choose.randint(1, 4))))
         (root / ".git" / "info" / "exclude").write_text(any_line(choose))
-        assert walked_paths(root) == paths_by_git(root)
+        paths = [file.path for file in walked(root, readable=lambda path: True).files]
+        assert paths == git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1]
 
 
 @pytest.mark.parametrize(

@@ -18,20 +18,8 @@ from ncs.errors import BadInput, IndexBusy, NcsError
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SEGMENTS, open_snapshot, read_description
 from tests.gitrepo import write
+from tests.rights import without_rights
 from tests.storage.small_index import build, fail, files, names, text_of, update, write_segment
-
-
-@contextlib.contextmanager
-def without_rights() -> Iterator[None]:
-    """Root may write anywhere; nobody may not."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 @pytest.fixture
@@ -71,9 +59,7 @@ def test_an_update_keeps_the_old_segments_and_adds_tombstones(tmp_path: Path) ->
         assert np.flatnonzero(allowed).tolist() == [2, 4]
 
 
-def test_the_old_index_answers_until_the_commit_which_one_build_at_a_time_may_reach(
-    tmp_path: Path,
-) -> None:
+def test_the_old_index_answers_until_the_commit_which_one_build_at_a_time_may_reach(tmp_path: Path) -> None:
     build(tmp_path, "old")
     with open_writer(tmp_path) as writer:
         write_segment(writer, "new")

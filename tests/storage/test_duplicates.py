@@ -132,19 +132,14 @@ def render_table(rows, columns, width=80):
 """
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same function in three repositories, in one of them with another word, and something else."""
-    root = tmp_path_factory.mktemp("repositories")
+def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others_unless_duplicates_stay_apart(
+    tmp_path: Path,
+) -> None:
     other = "\ndef open_socket(host, port):\n    return connect(host, port)\n"
     texts = {"a": FUNCTION + other, "b": FUNCTION.replace("newline.join", "ending.join"), "c": "x = 1\n" + FUNCTION}
     for name, text in texts.items():
-        repository(root / name, {"tables.py": text})
-    return root
-
-
-def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others(sources: Path, tmp_path: Path) -> None:
-    with Index.build(sources, tmp_path / "index") as index:
+        repository(tmp_path / "sources" / name, {"tables.py": text})
+    with Index.build(tmp_path / "sources", tmp_path / "index") as index:
         hits = [hit for hit in index.search("render table") if hit.document.name == "render_table"]
         assert [(hit.document.repository, hit.document.copies[0].repository) for hit in hits] == [("a", "c")]
         assert [(at.repository, at.path, at.start_line) for at in hits[0].near_copies] == [("b", "tables.py", 2)]
@@ -162,9 +157,6 @@ def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others(sources
         only = index.search("render table", 1, repository="b")[0]
         assert (only.document.repository, only.near_copies) == ("b", ())
         assert [hit.near_copies for hit in index.search("render table", ranker="bm25")] == [()] * 3
-
-
-def test_where_exact_duplicates_stay_apart_so_do_near_ones(sources: Path, tmp_path: Path) -> None:
-    with Index.build(sources, tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
+    with Index.build(tmp_path / "sources", tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
         hits = [hit.document for hit in index.search("render table") if hit.document.name == "render_table"]
         assert sorted(document.repository for document in hits) == ["a", "b", "c"]

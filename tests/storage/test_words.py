@@ -9,21 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncs.storage.words import WordTable, WordTableBuilder, batch_words
+from ncs.storage.words import WordTable
 from ncs.types import FIELDS, Field
+from tests.words import table_of
 
 DOCUMENTS = st.lists(
     st.fixed_dictionaries({}, optional={f: st.lists(st.sampled_from("abcdef"), max_size=4) for f in FIELDS}),
     max_size=8,
 )
-
-
-def table_of(documents: list[dict[Field, list[str]]], batch: int, folder: Path | None = None) -> WordTable:
-    builder = WordTableBuilder(folder)
-    for start in range(0, len(documents), batch):
-        rows = [[document.get(field, []) for field in FIELDS] for document in documents[start : start + batch]]
-        builder.add(*batch_words(rows))
-    return builder.finish()
 
 
 @given(DOCUMENTS, st.integers(1, 4))

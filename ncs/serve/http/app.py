@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -58,7 +59,7 @@ def create_app(settings: Settings, token: str | None = None) -> Gateway:
     )  # fmt: skip
     api.state.service = service
     add_routes(api, service)
-    gateway = Gateway(api, settings, token, service.aliases)
+    gateway = Gateway(api, settings, token, service.aliases())
 
     @api.get("/metrics")
     async def metrics() -> Response:
@@ -79,14 +80,10 @@ class Metrics:
         )
         self.in_flight = Gauge("ncs_in_flight", "Requests being answered.", registry=registry)
         self._pending = Gauge("ncs_searches_pending", "Searches that run or wait.", registry=registry)
-        self._snapshot, self._documents, self._problem = (
-            Gauge(f"ncs_index_{name}", text, ("index",), registry=registry)
-            for name, text in (
-                ("snapshot", "Number of the snapshot that answers."),
-                ("documents", "Documents of the snapshot that answers."),
-                ("problem", "1: a newer snapshot cannot be opened."),
-            )
-        )
+        index_gauge = partial(Gauge, labelnames=("index",), registry=registry)
+        self._snapshot = index_gauge("ncs_index_snapshot", "Number of the snapshot that answers.")
+        self._documents = index_gauge("ncs_index_documents", "Documents of the snapshot that answers.")
+        self._problem = index_gauge("ncs_index_problem", "1: a newer snapshot cannot be opened.")
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """One request was answered."""
@@ -109,9 +106,7 @@ class Gateway:
     Every kind of error is answered in the one shape.
     """
 
-    def __init__(
-        self, app: FastAPI, settings: Settings, token: str | None, aliases: Callable[[], Mapping[str, str]]
-    ) -> None:
+    def __init__(self, app: FastAPI, settings: Settings, token: str | None, aliases: Mapping[str, str]) -> None:
         """aliases: as in `to_http_error`."""
         self.app, self.metrics = app, Metrics()
         self._guard, self._seconds = Guard(settings, token), settings.seconds
@@ -119,7 +114,7 @@ class Gateway:
         async def answer_error(request: Request, error: Exception) -> Response:
             if isinstance(error, RequestValidationError):
                 return from_validation_error(error.errors()).response()
-            converted = to_http_error(error, aliases())
+            converted = to_http_error(error, aliases)
             if converted.status_code >= 500 and isinstance(error, NcsError):
                 log.error("%s", error)
             return converted.response()

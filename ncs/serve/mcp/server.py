@@ -27,7 +27,7 @@ from ncs import __version__
 from ncs.errors import NcsError
 from ncs.serve.mcp.pages import Page
 from ncs.serve.mcp.projects import Projects, Settings
-from ncs.serve.mcp.tools import INSTRUCTIONS, TOOLS, answer, description, input_schema
+from ncs.serve.mcp.tools import INSTRUCTIONS, TOOLS, answer, input_schema
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
@@ -64,7 +64,8 @@ def tools() -> list[types.Tool]:
     """The tools as clients list them. They change nothing in the project: the index is ours, and git ignores it."""
     return [
         types.Tool(
-            name=name, title=tool.title, description=description(name), input_schema=input_schema(name),
+            name=name, title=tool.title, description=" ".join((tool.arguments.__doc__ or "").split()),
+            input_schema=input_schema(name),
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
         for name, tool in TOOLS.items()

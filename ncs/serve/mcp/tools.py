@@ -43,12 +43,7 @@ Tokens = Annotated[
         description=f"The answer's limit (a token is estimated as {TOKEN_BYTES} bytes). More shows more code.",
     ),
 ]  # fmt: skip
-Cursor = Annotated[
-    str | None, Field(pattern=r"^[0-9]{1,6}$", description="next_cursor of the previous answer, for what follows.")
-]
 Hits = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many functions per page.")]
-Path = Annotated[str | None, Field(max_length=1000, description="Only paths that match this glob, as src/api, *.java.")]
-Language = Annotated[str | None, Field(max_length=50, description="Only this language, as python.")]
 
 
 class Arguments(BaseModel):
@@ -62,7 +57,9 @@ class Arguments(BaseModel):
 
 class _Paged(Arguments):
     max_tokens: Tokens = DEFAULT_TOKENS
-    cursor: Cursor = None
+    cursor: str | None = Field(
+        None, pattern=r"^[0-9]{1,6}$", description="next_cursor of the previous answer, for what follows."
+    )
 
     @property
     def start(self) -> int:
@@ -72,8 +69,8 @@ class _Paged(Arguments):
 
 class _Ranked(_Paged):
     k: Hits = 8
-    path: Path = None
-    language: Language = None
+    path: str | None = Field(None, max_length=1000, description="Only paths that match this glob, as src/api, *.java.")
+    language: str | None = Field(None, max_length=50, description="Only this language, as python.")
 
     @property
     def needed(self) -> int:
@@ -144,11 +141,6 @@ def _property(field: dict[str, Any]) -> dict[str, Any]:
     first = field.get("anyOf", [{}])[0]
     dropped = {"title", "anyOf", "maxLength", "minLength"} | ({"default"} if field.get("default") is None else set())
     return {name: value for name, value in {**first, **field}.items() if name not in dropped}
-
-
-def description(tool: str) -> str:
-    """The description of a tool for agents."""
-    return " ".join((TOOLS[tool].arguments.__doc__ or "").split())
 
 
 def answer(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: Mapping[str, object]) -> Page:

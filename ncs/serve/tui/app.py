@@ -267,9 +267,9 @@ def _code(hit: Mapping[str, Any], query: str) -> Content:
         Content.assemble((f"{number:>{width}} ", "$text-muted"), line)
         for number, line in zip(numbers, lines, strict=True)
     ]
-    return Content("\n").join(
-        [*rows, Content.styled(f"... {n_hidden} more lines", "$text-muted")] if n_hidden else rows
-    )
+    if n_hidden:
+        rows.append(Content.styled(f"... {n_hidden} more lines", "$text-muted"))
+    return Content("\n").join(rows)
 
 
 def _truncate(text: str) -> tuple[str, int]:
