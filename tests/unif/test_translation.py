@@ -156,8 +156,8 @@ def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_buil
     def z_scores(index: Index, *rows: int) -> list[float]:
         ranker = cast(UnifRanker, index.ranker("unif"))
         assert ranker.translated
-        impacts = ranker.translated.rows(np.array(rows))
-        return ranker.translated.z_scores(ranker.head.query_ids(QUERY), impacts).tolist()
+        scores = ranker.translated.z_scores(ranker.head.query_ids(QUERY), ranker.translated.rows(np.array(rows)))
+        return [float(score) for score in scores]
 
     updated, _ = Index.update(tmp_path / "index")
     with updated as index:
