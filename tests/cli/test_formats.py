@@ -69,11 +69,9 @@ def test_what_lies_in_an_archive_cannot_be_opened_which_is_said_once(query: Quer
 
 
 def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -> None:
-    source = tmp_path / "src" / "a.py"
-    source.parent.mkdir()
-    source.write_text('@cached("open_dock")\ndef open_dock():\n    return 1\n')
-    Index.build(source.parent, tmp_path / ".ncs").close()
-    source.write_text('\n\n@cached("open_dock")\ndef open_dock():\n    return 1\n')
+    code = '@cached("open_dock")\ndef open_dock():\n    return 1\n'
+    Index.build(gitrepo.write(tmp_path / "src", {"a.py": code}), tmp_path / ".ncs").close()
+    (tmp_path / "src" / "a.py").write_text("\n\n" + code)
     run = invoke("query", "open dock", "-k", "1", "--format", "vimgrep", "--functions-only", cwd=tmp_path)
     assert run.stdout == "src/a.py:4:5:def open_dock():\n"
 

@@ -147,19 +147,6 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
 
 
 @pytest.mark.slow
-def test_an_update_sends_the_segment_that_it_wrote_and_deletes_tombstones(milvus: str, tmp_path: Path) -> None:
-    stored = Stored(tmp_path, milvus, repositories=30)
-    assert stored.update() == 0
-    add_function(stored.src)
-    (stored.src / "r2" / "A.java").unlink()  # two documents: the class and its method
-    assert stored.update() == 1
-    stored.check()
-    assert len(stored.ids()) == stored.sent + 1 - 2
-    with Index.load(stored.folder) as index:
-        assert index.search("open every file at once")[0].document.name == "open_every_file_at_once"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_path: Path, seed: int) -> None:
     stored, rng = Stored(tmp_path, milvus, seed, 20), random.Random(seed)

@@ -21,7 +21,7 @@ from ncs.index import Index
 from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Settings
-from tests import corpus
+from tests import corpus, gitrepo
 from tests.serve.agents import INITIALIZE, Reply, agent, call, command, until
 from tests.waiting import LONG, processes
 from tests.waiting import until as wait_until
@@ -45,12 +45,11 @@ def indexed(tree: Path) -> Path:
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     """Takes a while to index."""
-    root = tmp_path / "large"
-    root.mkdir()
+    files = {}
     for number in range(300):
-        body = "".join(f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
-        (root / f"module_{number}.py").write_text(body)
-    return root
+        functions = (f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
+        files[f"module_{number}.py"] = "".join(functions)
+    return gitrepo.write(tmp_path / "large", files)
 
 
 def is_pending(root: Path) -> bool:
@@ -141,9 +140,8 @@ async def test_an_outdated_index_is_updated_first_or_the_answer_says_that_it_is_
 async def test_two_roots_of_the_client_are_two_projects(tmp_path: Path, mode: str) -> None:
     roots = [tmp_path / "kitchen", tmp_path / "garden"]
     for root, verb in zip(roots, ("boil", "water"), strict=True):
-        root.mkdir()
         code = f"def {verb}_things(pot):\n    return pot\n\n\ndef clean_{verb}er(pot):\n    pass\n"
-        (root / "work.py").write_text(code)
+        gitrepo.write(root, {"work.py": code})
         Index.build(root, root / ".ncs").close()
     async with agent(cwd=tmp_path, roots=roots, mode=mode) as client:
         status = await call(client, "index_status")

@@ -17,6 +17,7 @@ from textual.widgets import Input
 from ncs.answer import Answer
 from ncs.index import Index
 from ncs.serve.tui.app import SearchApp, Searcher
+from tests import gitrepo
 from tests.command import invoke, program
 from tests.terminal import Terminal
 from tests.waiting import LONG
@@ -33,11 +34,9 @@ WIDE = f"def parse_table(x):\n    # {'wide ' * 150}\n    return '日本語', x\n
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("tui") / "zoo"
-    root.mkdir()
-    (root / "files.py").write_text(OPEN + "\n\ndef close_file(handle):\n    return handle.close()\n")
-    (root / "hostile.py").write_text(HOSTILE)
-    (root / "wide.py").write_text(WIDE)
+    close = "\n\ndef close_file(handle):\n    return handle.close()\n"
+    files = {"files.py": OPEN + close, "hostile.py": HOSTILE, "wide.py": WIDE}
+    root = gitrepo.write(tmp_path_factory.mktemp("tui") / "zoo", files)
     Index.build(root, root / ".ncs").close()
     return root
 
