@@ -203,15 +203,15 @@ def _rank(
     return Ranked(system.name, fit_seconds, **columns, **spent)
 
 
-def judge(answer: str, code: str, language: str, *, answer_language: str = "java") -> float:
-    """The share of an answer that a function holds, 0..1; 0 in a language without a grammar.
+def judge(answer: str, code: str, language: str) -> float:
+    """The share of an answer in Java that a function holds, 0..1; 0 in a language without a grammar.
 
     >>> judge("imm.toggleSoftInput(SHOW, 0);", "void show() { imm.toggleSoftInput(SHOW, 1); log(); }", "java")
     1.0
     """
     if not installed(language):
         return 0.0
-    return similarity(cached_features(code, language), cached_features(answer, answer_language))
+    return similarity(cached_features(code, language), cached_features(answer, "java"))
 
 
 def index_identity(index: Index) -> str:

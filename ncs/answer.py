@@ -97,12 +97,7 @@ def similar_to(
         "index": str(index.folder),
         "unknown_words": {},
         "notes": [] if hits else [f"no functions similar to {function.qualified_name}"],
-        "function": {
-            "qualified_name": function.qualified_name,
-            "path": function.path,
-            "start_line": function.start_line,
-            "end_line": function.end_line,
-        },
+        "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
         "hits": [
             {
@@ -157,18 +152,18 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
         "rank": hit.rank,
         "score": round(hit.score, 6),
         "confidence": None if hit.confidence is None else round(hit.confidence, 4),
-        **_identity(document),
+        **_values(document, IDENTITY),
         "matched": matched_words(document, text),
-        "copies": list(map(_place, document.copies)),
-        "near_copies": list(map(_place, hit.near_copies)),
+        "copies": _places(document.copies),
+        "near_copies": _places(hit.near_copies),
         "code": (document.code or None) if code else None,
     }
 
 
 def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]:
     """A document as `hit_as_dict`, without rank, score and confidence."""
-    copies = list(map(_place, document.copies))
-    return {**_identity(document), "copies": copies, "code": (document.code or None) if code else None}
+    text = (document.code or None) if code else None
+    return {**_values(document, IDENTITY), "copies": _places(document.copies), "code": text}
 
 
 def not_ready(index: Index) -> list[str]:
@@ -177,12 +172,12 @@ def not_ready(index: Index) -> list[str]:
     return [str(pending)] if pending else []
 
 
-def _identity(document: Document) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in IDENTITY}
+def _places(locations: Sequence[Location]) -> list[dict[str, Any]]:
+    return [_values(location, ("repository", "path", "start_line", "end_line")) for location in locations]
 
 
-def _place(at: Location) -> dict[str, Any]:
-    return {"repository": at.repository, "path": at.path, "start_line": at.start_line, "end_line": at.end_line}
+def _values(thing: Document | Location, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
 
 
 def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, any_hits: bool) -> list[str]:

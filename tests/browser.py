@@ -27,14 +27,14 @@ AT_REST = """(() => {
 """The page shows what its address names: the search page says so, the annotation page is busy until then."""
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     """A headless browser; the test is skipped where there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
     installed = next(filter(None, map(shutil.which, NAMES)), None)
     with playwright.sync_playwright() as driver:
         try:
-            browser = driver.chromium.launch(
+            chromium = driver.chromium.launch(
                 executable_path=installed, args=["--no-sandbox", "--disable-dev-shm-usage"]
             )
         except playwright.Error as error:
@@ -43,9 +43,9 @@ def chromium() -> Iterator[Browser]:
             reason = f"no Chromium here: apt-get install chromium ({str(error).splitlines()[0]})"
             pytest.skip(reason)
         try:
-            yield browser
+            yield chromium
         finally:
-            browser.close()
+            chromium.close()
 
 
 class Window:

@@ -8,6 +8,7 @@ import pytest
 
 from ncs.index import Index
 from tests import corpus
+from tests.browser import browser  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +47,15 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 def contents(folder: Path) -> dict[str, bytes]:
     """What the files below a folder hold, by their paths."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
+    """A zip archive of these files."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return data.getvalue()
 
 
 def repository(folder: Path, files: Mapping[str, str | bytes]) -> Path:

@@ -27,6 +27,17 @@ def own_port() -> int:
             return int(probe.getsockname()[1])
 
 
+def wait_for_port(process: subprocess.Popen[bytes], port: int) -> None:
+    """Wait until a process listens on a port of loopback."""
+
+    def answers() -> bool:
+        assert process.poll() is None, "it does not start"
+        with socket.socket() as attempt:
+            return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+    until(answers)
+
+
 class Served:
     """A server process; lines: its stderr so far."""
 

@@ -36,9 +36,9 @@ def table_of(documents: Iterable[Words], batch: int = 100, folder: Path | None =
     return builder.finish()
 
 
-def topics(documents: int = 400, seed: int = 0) -> WordTable:
+def topics(documents: int = 400) -> WordTable:
     """Documents about files or about networks; each word stands beside words of its own topic only."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     words = [
         ["open", "read", "write", "close", "file", "path", "folder", "disk"],
         ["socket", "send", "port", "listen", "host", "packet", "wire", "peer"],

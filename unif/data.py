@@ -315,23 +315,17 @@ class Inputs:
     vectors: Matrix
 
 
-def reads_of(encoder: Encoder) -> Reads:
-    """The fields that the code tower of this encoder reads."""
-    return "fields" if encoder == "unif" else "source"
-
-
 def make_inputs(encoder: Encoder, index: IndexSource, sources: Sources) -> Inputs:
     """UNIF starts from the words and vectors of an index; the others learn byte pairs and sub-tokens from the pairs.
 
     Raises MissingExtra where `tokenizers` is needed and not installed.
     """
-    reads = reads_of(encoder)
-    if reads == "fields":
+    if encoder == "unif":
         words = WordTokenizer(index.vocabulary)
-        return Inputs(words, words, reads, index.vectors)
-    query = learn_bpe(pair.query for pair in sources.pairs(index, reads, ReadStats()))
-    code = learn_words(pair.code for pair in sources.pairs(index, reads, ReadStats()))
-    return Inputs(query, code, reads, np.zeros((0, DIM), np.float32))
+        return Inputs(words, words, "fields", index.vectors)
+    query = learn_bpe(pair.query for pair in sources.pairs(index, "source", ReadStats()))
+    code = learn_words(pair.code for pair in sources.pairs(index, "source", ReadStats()))
+    return Inputs(query, code, "source", np.zeros((0, DIM), np.float32))
 
 
 def learn_words(texts: Iterable[Iterable[str]], *, size: int = MAX_TOKENS, min_count: int = MIN_COUNT) -> WordTokenizer:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
@@ -171,12 +172,8 @@ class Material:
 
 def drop_entries(rows: Any, share: float, draw: np.random.Generator) -> Any:
     """CSR without a random share of its entries."""
-    from scipy.sparse import csr_matrix
-
-    mask = draw.random(rows.nnz) >= share
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[mask]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    return csr_matrix((rows.data[mask].astype(np.float32), rows.indices[mask], ends), rows.shape)
+    cells, mask = rows.tocoo(), draw.random(rows.nnz) >= share
+    return csr_matrix((cells.data[mask].astype(np.float32), (cells.row[mask], cells.col[mask])), rows.shape)
 
 
 def train_on_lists(

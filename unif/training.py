@@ -62,7 +62,6 @@ class Trained:
     head: Head
     curve: list[dict[str, float]]
     best_epoch: int
-    best_mrr: float
     stats: ReadStats
 
 
@@ -88,7 +87,7 @@ def train(
     state = Training(out, sources, config, pairs, towers).run(track)
     head = export(towers, inputs, {**about, "epoch": state["best_epoch"]})
     head.save(out / NAME)
-    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
+    return Trained(head, state["curve"], state["best_epoch"], pairs.stats)
 
 
 class Training:

@@ -101,11 +101,6 @@ def _to_device(ids: NDArray[Any], device: torch.device) -> Tensor:
     return torch.from_numpy(ids.astype(np.int64)).to(device)
 
 
-def _rows(rows: Any) -> NDArray[np.int64]:
-    """The row of each entry of a CSR."""
-    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-
-
 class VectorModel(nn.Module):
     """Queries and functions as unit vectors: sums of word vectors, by impact and a learned weight of the word."""
 
@@ -152,12 +147,12 @@ class TranslationModel(nn.Module):
         weights = (
             torch.from_numpy(code.data).to(device) * self.code_weights(_to_device(code.indices, device))[:, 0].exp()
         )
-        cells = _to_device(np.stack([_rows(code), places]), device)
+        cells = _to_device(np.stack([code.tocoo().row, places]), device)
         sparse = torch.sparse_coo_tensor(cells, weights, (code.shape[0], len(u)), check_invariants=False)
         match = torch.sparse.mm(sparse, table.T)  # [b, t]
         weighted = self.query_weights(t)[:, 0].clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT).exp()[place]
         shares = torch.zeros(query.shape[0], len(t), device=device)
-        shares = shares.index_put((_to_device(_rows(query), device), place), weighted)  # [a, t]
+        shares = shares.index_put((_to_device(query.tocoo().row, device), place), weighted)  # [a, t]
         shares = shares / shares.sum(dim=1, keepdim=True).clamp(min=1e-6)
         scores: Tensor = shares @ (match / (match + self.limit.exp())).T * self.log_scale.exp()
         return scores
@@ -220,7 +215,7 @@ def train(
     record = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
     head = export(training.vectors, training.translation, pairs, record)
     head.save(out / NAME)
-    return Trained(head, state["curve"], state["best_epoch"], state["best_mrr"], pairs.stats)
+    return Trained(head, state["curve"], state["best_epoch"], pairs.stats)
 
 
 class Training:

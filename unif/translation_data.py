@@ -12,6 +12,7 @@ import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,11 +170,17 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     times, questions = array("d"), QuestionNumbers()
-    stems, queries, texts = _StemNumbers(), TextsBuilder(), {field: TextsBuilder() for field in READ}
+    queries, texts = TextsBuilder(), {field: TextsBuilder() for field in READ}
+    stems: dict[str, int] = {}
+
+    @cache
+    def number(word: str) -> int:
+        return stems.setdefault(stem(word), len(stems))
+
     for row in rows:
-        queries.add(sorted({stems(word) for word in row.query}))
+        queries.add(sorted(set(map(number, row.query))))
         for field in READ:
-            texts[field].add(stems(word) for word in row.fields.get(field, ()))
+            texts[field].add(map(number, row.fields.get(field, ())))
         times.append(row.weight)
         questions.add(*row.keys)
     if not times:
@@ -181,7 +188,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     question = questions.numbers()
     n = stats.rows = len(times)
     stats.questions = int(question.max()) + 1
-    vocabulary, places = Vocabulary.numbered(stems.numbers)
+    vocabulary, places = Vocabulary.numbered(stems)
     query = _counts(queries.build(), places)
     query.data[:] = 1
     counts = {field: _counts(builder.build(), places) for field, builder in texts.items()}
@@ -227,16 +234,3 @@ def _number_names(counts: Any) -> Ids:
         if end - start >= MIN_NAME:
             names[row] = numbers.setdefault(counts.indices[start:end].tobytes(), len(numbers))
     return names
-
-
-class _StemNumbers:
-    """Numbers for the stems of words, in order of appearance."""
-
-    def __init__(self) -> None:
-        self._words: dict[str, int] = {}
-        self.numbers: dict[str, int] = {}
-
-    def __call__(self, word: str) -> int:
-        if (number := self._words.get(word)) is None:
-            number = self._words[word] = self.numbers.setdefault(stem(word), len(self.numbers))
-        return number

@@ -56,28 +56,24 @@ RACY = 2_000_000_000
 class FileCache:
     """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files.
 
-    numbers: (repository, path) -> number of each file, in order.
+    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
         self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
-        self._entries = [entry for segment in self._segments for entry in segment.entries]
+        self.entries = [entry for segment in self._segments for entry in segment.entries]
         self._dead = np.concatenate([segment.dead for segment in self._segments])
         live: list[int] = np.flatnonzero(~self._dead).tolist()
-        self.numbers = {(self._entries[number].repository, self._entries[number].path): number for number in live}
-        self._by_place = {self._entries[number].place: number for number in live}
-        self._reused = np.zeros(len(self._entries), np.bool_)
-
-    def entry(self, number: int) -> FileEntry:
-        """A file by its number."""
-        return self._entries[number]
+        self.numbers = {(self.entries[number].repository, self.entries[number].path): number for number in live}
+        self._by_place = {self.entries[number].place: number for number in live}
+        self._reused = np.zeros(len(self.entries), np.bool_)
 
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the file at this place is the one in the index, by its stamp."""
         number = self._by_place.get(origin.place)
-        if number is None or not origin.stamp or self._entries[number].stamp != origin.stamp:
+        if number is None or not origin.stamp or self.entries[number].stamp != origin.stamp:
             return False
         began = self._locate(number)[0].began
         return not _is_racy(origin.stamp, began) and self._reuse(number)
@@ -85,7 +81,7 @@ class FileCache:
     def number_of(self, entry: FileEntry) -> int | None:
         """The number of the file with this name and content; None where none can be reused."""
         number = self.numbers.get((entry.repository, entry.path))
-        if number is None or self._entries[number].digest != entry.digest or not self._reuse(number):
+        if number is None or self.entries[number].digest != entry.digest or not self._reuse(number):
             return None
         return number
 

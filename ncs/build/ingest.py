@@ -232,11 +232,11 @@ class _Merger:
         if not file.unchanged:
             entry = FileEntry.of(file)
             number = self._cache.number_of(entry)
-            return (entry if number is None else entry._replace(state=self._cache.entry(number).state)), number
+            return (entry if number is None else entry._replace(state=self._cache.entries[number].state)), number
         number = self._cache.numbers.get((file.repository, file.path))
-        if number is None or (file.origin is not None and self._cache.entry(number).place != file.origin.place):
+        if number is None or (file.origin is not None and self._cache.entries[number].place != file.origin.place):
             raise MovedError
-        return self._cache.entry(number), number
+        return self._cache.entries[number], number
 
     def copy_cached(self) -> None:
         """Copy the cached files at the front of the queue, in runs of adjacent files."""

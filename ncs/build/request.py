@@ -141,7 +141,7 @@ def find_changes(
     seconds: time limit; where it is exceeded, removed files are not reported.
     """
     began = time.time_ns()
-    missing = {name: cache.entry(number) for name, number in cache.numbers.items()}
+    missing = {name: cache.entries[number] for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
     names = repository_names((each.repository, each.path, each.place) for each in missing.values() if each.place)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()

@@ -149,7 +149,7 @@ def _read_again(
     names = {name for name, number in cache.numbers.items() if dead[number]} - set(replaced)
     if not names:
         return []
-    places = {cache.entry(cache.numbers[name]).place for name in names}
+    places = {cache.entries[cache.numbers[name]].place for name in names}
     files = request.files(Skipped(), lambda origin: origin.place not in places)
     return [file for file in files if (file.repository, file.path) in names]
 
@@ -159,7 +159,7 @@ def _later_files(cache: FileCache, dead: Mask) -> list[SourceFile]:
     numbers = [each for each in cache.numbers.values() if each >= cache.first_later_file() and not dead[each]]
     return [
         SourceFile(entry.repository, entry.path, b"", Origin(entry.place, entry.stamp), unchanged=True)
-        for entry in map(cache.entry, numbers)
+        for entry in (cache.entries[number] for number in numbers)
     ]
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from ncs.extract.languages import LANGUAGES, Language, language_of
 from ncs.extract.pool import Extraction, extract_files
-from ncs.extract.readers import FRONTENDS, read_code, readable
+from ncs.extract.readers import read_code
 from ncs.types import Document
 
-__all__ = ["FRONTENDS", "LANGUAGES", "Extraction", "Language", "extract", "extract_files", "language_of"]
-__all__ += ["readable"]
+__all__ = ["LANGUAGES", "Extraction", "Language", "extract", "extract_files", "language_of"]
 
 
 def extract(

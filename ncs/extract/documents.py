@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from operator import attrgetter
 from typing import NamedTuple
@@ -70,7 +70,6 @@ class File:
         self.source, self.comments, self.language, self.bare = source, comments, language, bare
         self.repository, self.path = repository, path
         self._line_ends = [match.start() for match in re.finditer(rb"\n", source)]
-        self._ids = Counter[str]()
 
     def document(
         self,
@@ -83,18 +82,16 @@ class File:
         hashed: bytes,
         suffix: str = "",
     ) -> Document:
-        """A document of the code in the span. suffix: of its id, which is numbered where several have the same."""
+        """A document of the code in the span. suffix: of its id."""
         start, end = span
         first, last = (bisect_left(self._line_ends, at) + 1 for at in (start, max(start, end - 1)))
-        id = f"{self.repository}/{self.path}:{first}{suffix}"
-        self._ids[id] += 1
         words["path"] = (self.path,)
         if kind != "initializer":
             words["name"] = (name,)
         if scope:
             words["scope"] = scope
         return Document(
-            id=id if self._ids[id] == 1 else f"{id}.{self._ids[id]}",
+            id=f"{self.repository}/{self.path}:{first}{suffix}",
             repository=self.repository,
             path=self.path,
             start_line=first,
@@ -107,6 +104,20 @@ class File:
             code=code.decode("utf-8", "replace"),
             digest=digest_of(hashed),
         )
+
+
+def with_distinct_ids(documents: Iterable[Document]) -> list[Document]:
+    """The documents, with a number appended to ids that occur again, as those on one line do."""
+    used: set[str] = set()
+    distinct = []
+    for document in documents:
+        id, n = document.id, 1
+        while id in used:
+            n += 1
+            id = f"{document.id}.{n}"
+        used.add(id)
+        distinct.append(document if n == 1 else replace(document, id=id))
+    return distinct
 
 
 def digest_of(code: bytes) -> bytes:

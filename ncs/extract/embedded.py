@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from json import scanner
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ncs.errors import SourceError
 from ncs.extract import text_files, treesitter
+from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import LANGUAGES, installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.extract.text_files import TEXT_KINDS, text_kind
@@ -53,20 +54,6 @@ def _moved(document: Document, lines: Sequence[int]) -> Document:
     place = f"{document.repository}/{document.path}:"
     suffix = document.id[len(f"{place}{document.start_line}") :]
     return replace(document, id=f"{place}{first}{suffix}", start_line=first, end_line=last)
-
-
-def with_distinct_ids(documents: Iterable[Document]) -> list[Document]:
-    """The documents, with a number appended to ids that occur again, as those on one line do."""
-    used: set[str] = set()
-    distinct = []
-    for document in documents:
-        id, n = document.id, 1
-        while id in used:
-            n += 1
-            id = f"{document.id}.{n}"
-        used.add(id)
-        distinct.append(document if n == 1 else replace(document, id=id))
-    return distinct
 
 
 _ALIASES = {
@@ -160,18 +147,13 @@ def _cells(notebook: Mapping[str, Any], ends: list[int]) -> Iterator[_Cell]:
             text += string
             new = string.count("\n") + (string[-1] != "\n") - continues
             lines += [bisect_left(ends, string.at) + 1] * new
+        vscode = _mapping(_mapping(cell.get("metadata")).get("vscode"))
         yield _Cell(
             str(cell.get("cell_type", "")),
             text.replace("\r", ""),
             (*lines, lines[-1] if lines else 1),
-            _cell_language(cell) or default,
+            _language_called(vscode.get("languageId", cell.get("language"))) or default,
         )
-
-
-def _cell_language(cell: Mapping[str, Any]) -> str:
-    """The language that a single cell names; "" where it does not."""
-    vscode = _mapping(_mapping(cell.get("metadata")).get("vscode"))
-    return _language_called(vscode.get("languageId", cell.get("language")))
 
 
 def _kernel_language(notebook: Mapping[str, Any]) -> str:
@@ -197,16 +179,12 @@ def _language_called(name: object) -> str:
 
 def _read_cell(cell: _Cell, comment: str, repository: str, path: str, outside: bool) -> tuple[list[Document], bool]:
     language = cell_language(cell.text) or cell.language
-    text = comment_out_magics(cell.text) if language == "python" else _CELL_MAGIC_LINE.sub(_line_ends, cell.text)
+    text = comment_out_magics(cell.text) if language == "python" else _CELL_MAGIC_LINE.sub(r"\1", cell.text)
     sign = "#" if language in _HASH_COMMENTS else _COMMENT_SIGNS.get(language, "//")
     above = [f"{sign} {line}" for line in comment.split("\n") if line.strip()]
     code = "\n".join([*above, text]).encode("utf-8", "replace")
     lines = (*[cell.lines[0]] * len(above), *cell.lines)
     return _read_code(code, language, lines, repository, path, outside=outside)
-
-
-def _line_ends(match: re.Match[str]) -> str:
-    return "\n" * match.group().count("\n")
 
 
 def _name_by_heading(document: Document, heading: str) -> Document:
@@ -227,7 +205,7 @@ _PYTHON_TOKEN = re.compile(
 )
 _MAGIC = re.compile(r"[ \t]*(?:[%!?]|,(?=\w)|;(?=\w)|[^\W\d][\w.]*\?{1,2}[ \t]*$)")
 _ASSIGNMENT = re.compile(r"([ \t]*[\w.\[\]'\", ]+=[ \t]*)([!%].*)", re.DOTALL)
-_CELL_MAGIC_LINE = re.compile(r"^\s*%%[^\n]*")
+_CELL_MAGIC_LINE = re.compile(r"^(\s*)%%[^\n]*")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[ \t]*([^\n]*)(?:\n|\Z)")
 
 _NO_CODE = "none"
@@ -383,14 +361,9 @@ def _script_language(attributes: bytes) -> str | None:
 
 
 def read_scripts_in_php(source: bytes, repository: str, path: str, *, outside: bool) -> list[Document]:
-    """The documents of the scripts in the HTML of a PHP file."""
-    return read_page(_blank_php(as_utf8(source)), repository, path, outside=outside)[0]
-
-
-def _blank_php(source: bytes) -> bytes:
-    """Output of PHP replaced by a value, other PHP by spaces."""
+    """The documents of the scripts in the HTML of a PHP file: its output is read as a value, other PHP as spaces."""
 
     def blank(match: re.Match[bytes]) -> bytes:
         return _NO_LINE_END.sub(b"_" if match[1] == b"=" else b" ", match[0])
 
-    return _PHP.sub(blank, source)
+    return read_page(_PHP.sub(blank, as_utf8(source)), repository, path, outside=outside)[0]

@@ -27,7 +27,7 @@ from javalang.tree import (
 
 from ncs.errors import SourceError
 from ncs.extract.comments import Comments, unquote
-from ncs.extract.documents import File, Function, documents_of
+from ncs.extract.documents import File, Function, documents_of, with_distinct_ids
 from ncs.extract.languages import Language
 from ncs.extract.source_bytes import Span, as_utf8
 from ncs.types import Document, Field, Tokens
@@ -55,7 +55,7 @@ def read(source: bytes, language: Language, repository: str, path: str) -> tuple
     functions = sorted(_functions(unit, positions), key=lambda function: (function.start, -function.end))
     spans = [match.span() for match in _COMMENT_OR_TEXT.finditer(source) if match["comment"]]
     file = File(source, Comments(source, spans, [], language), language, repository, path)
-    return documents_of(file, functions), False
+    return with_distinct_ids(documents_of(file, functions)), False
 
 
 def _walk(top: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
 from ncs.extract import text_files
+from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
 from ncs.extract.text_files import TEXT_KINDS, text_kind
 
@@ -181,8 +182,8 @@ def read(
         if reader == "php" and b"<script" in source:
             from ncs.extract import embedded
 
-            documents += embedded.read_scripts_in_php(source, repository, path, outside=outside)
-            documents = embedded.with_distinct_ids(documents)
+            scripts = embedded.read_scripts_in_php(source, repository, path, outside=outside)
+            documents = with_distinct_ids([*documents, *scripts])
         return documents, broken
     if reader in (NOTEBOOK, PAGE):
         from ncs.extract import embedded
@@ -199,27 +200,24 @@ def count_text_files(paths: Iterable[str]) -> dict[str, int]:
     {'perl': 2, 'make': 1}
     """
     readers = filter(None, map(reader_of, paths))
-    return _most_frequent_first(Counter(reader for reader in readers if reader in TEXT_KINDS and not installed(reader)))
-
-
-def _most_frequent_first(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+    kinds = sorted(reader for reader in readers if reader in TEXT_KINDS and not installed(reader))
+    return dict(Counter(kinds).most_common())
 
 
 def grammar_notes(texts: Mapping[str, int], skipped: Mapping[str, int]) -> Iterator[str]:
     """A sentence with the remedy, where grammars that are not installed would read more.
 
-    texts: files read as text, by kind. skipped: files left out, by reason.
+    texts: what `count_text_files` gives. skipped: files left out, by reason.
 
     >>> list(grammar_notes({}, {"minified": 2}))
     []
     """
-    unread = {name: n for name in LANGUAGES if (n := skipped.get(f"{name}{_WITHOUT}", 0))}
+    unread = {name: n for name in sorted(LANGUAGES) if (n := skipped.get(f"{name}{_WITHOUT}", 0))}
     as_plain_text = {name: n for name, n in texts.items() if name in LANGUAGES}
     for what, files in (
         ("were read as plain text; to read their functions", as_plain_text),
         ("were left out; to read them", unread),
     ):
         if files:
-            counts = ", ".join(f"{n:,} of {name}" for name, n in _most_frequent_first(files).items())
+            counts = ", ".join(f"{n:,} of {name}" for name, n in Counter(files).most_common())
             yield f"files ({counts}) {what}, {INSTALL}"

@@ -20,7 +20,7 @@ from tree_sitter import Parser, Query, QueryCursor
 
 from ncs.errors import SourceError
 from ncs.extract.comments import Comments, unquote
-from ncs.extract.documents import Class, File, Function, Outlines, documents_of
+from ncs.extract.documents import Class, File, Function, Outlines, documents_of, with_distinct_ids
 from ncs.extract.languages import Language
 from ncs.extract.source_bytes import NOT_BRACKETS, Span, after_space, as_utf8, blanked
 
@@ -86,7 +86,7 @@ def read(
     documents = documents_of(file, functions)
     if outside:
         documents += Outlines(file, literals, partial(names.of, tagged)).documents(functions, classes)
-    return documents, root.has_error
+    return with_distinct_ids(documents), root.has_error
 
 
 @lru_cache
@@ -229,12 +229,11 @@ def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope
                 start = preambles[start]
             if kind in (CLASS, "scope"):
                 name = name.partition("<")[0].rpartition(".")[2].strip()
-                scopes.append((start, -end, CLASS if kind == CLASS else "", name))
+                scopes.append((start, end, CLASS if kind == CLASS else "", name))
             else:
-                scopes.append((decorated.get(start, start), -end, kind, name))
-    scopes.sort()
-    ordered = [(start, -minus_end, kind, name) for start, minus_end, kind, name in scopes]
-    return _join_equations(source, ordered) if language.equations else ordered
+                scopes.append((decorated.get(start, start), end, kind, name))
+    scopes.sort(key=lambda scope: (scope[0], -scope[1], *scope[2:]))
+    return _join_equations(source, scopes) if language.equations else scopes
 
 
 def _unquoted(name: str) -> str:

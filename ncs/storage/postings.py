@@ -111,7 +111,7 @@ class Postings:
 
     def __init__(self, tables: Sequence[PostingTable], statistics: TermStatistics, live: Mask | None = None) -> None:
         self.tables, self.statistics, self.live = tables, statistics, live
-        self._firsts = offsets_of(np.array([len(table) for table in tables]))
+        self._firsts = offsets_of(np.array([len(table) for table in tables]))[:-1]
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Postings:
@@ -121,7 +121,7 @@ class Postings:
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
-        return int(self._firsts[-1])
+        return sum(map(len, self.tables))
 
     def terms(self, words: Sequence[str]) -> list[Term]:
         """The terms of the words, in order, with repetitions."""
@@ -166,7 +166,7 @@ class Postings:
         allowed = both(allowed, self.live)
         weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
         rows, scores = [], []
-        for first, table in zip(self._firsts.tolist(), self.tables, strict=False):
+        for first, table in zip(self._firsts.tolist(), self.tables, strict=True):
             own = table.all_scores(weights)
             is_hit = own > 0
             if allowed is not None:
@@ -179,11 +179,11 @@ class Postings:
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
         weights = dict(sorted(weights.items()))
-        return gather(self._firsts[:-1], rows, lambda number, local: self.tables[number].scores(weights, local))
+        return gather(self._firsts, rows, lambda number, local: self.tables[number].scores(weights, local))
 
     def rows_with(self, stem: str) -> Rows:
         """The rows that have a stem, ascending, without tombstones."""
-        pairs = zip(self._firsts.tolist(), self.tables, strict=False)
+        pairs = zip(self._firsts.tolist(), self.tables, strict=True)
         rows = np.concatenate([table.posting(stem)[0].astype(np.int64) + first for first, table in pairs])
         return rows if self.live is None else rows[self.live[rows]]
 

@@ -219,7 +219,7 @@ class Vectors:
 
     def __init__(self, parts: Sequence[VectorIndex], live: Mask | None = None) -> None:
         self.parts, self.live = parts, live
-        self._firsts = offsets_of(np.array([len(part) for part in parts]))
+        self._firsts = offsets_of(np.array([len(part) for part in parts]))[:-1]
 
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Vectors:
@@ -228,7 +228,7 @@ class Vectors:
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
-        return int(self._firsts[-1])
+        return sum(map(len, self.parts))
 
     @property
     def dim(self) -> int:
@@ -239,7 +239,7 @@ class Vectors:
         """Search all segments, as VectorIndex.search does."""
         allowed = both(allowed, self.live)
         rows, scores = [], []
-        for first, part in zip(self._firsts.tolist(), self.parts, strict=False):
+        for first, part in zip(self._firsts.tolist(), self.parts, strict=True):
             mask = None if allowed is None else allowed[first : first + len(part)]
             local, near = part.search(query, k, allowed=mask)
             rows.append(local + first)
@@ -248,15 +248,15 @@ class Vectors:
 
     def similarities(self, query: Matrix, rows: Rows) -> Scores:
         """The inner product of one query [dim] with these rows, [len(rows)]; of equal rows exactly the same."""
-        return gather(self._firsts[:-1], rows, lambda number, local: self.parts[number].similarities(query, local))
+        return gather(self._firsts, rows, lambda number, local: self.parts[number].similarities(query, local))
 
     def vectors(self, rows: Rows) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
-        return gather(self._firsts[:-1], np.asarray(rows), lambda number, local: self.parts[number].vectors(local))
+        return gather(self._firsts, np.asarray(rows), lambda number, local: self.parts[number].vectors(local))
 
     def nonzero_rows(self) -> Rows:
         """The live rows that are not zero, ascending."""
-        pairs = zip(self._firsts.tolist(), self.parts, strict=False)
+        pairs = zip(self._firsts.tolist(), self.parts, strict=True)
         rows = np.concatenate([part.nonzero_rows() + first for first, part in pairs])
         return rows if self.live is None else rows[self.live[rows]]
 

@@ -22,9 +22,8 @@ from tests import corpus
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    folder = tmp_path_factory.mktemp("index")
-    return Index.build(corpus.write(folder / "repos"), folder / "idx")
+def index(demo: Path) -> Index:
+    return Index.load(demo / ".ncs")
 
 
 def test_every_ranker_finds_the_function_first_and_within_filters(index: Index) -> None:
@@ -49,14 +48,6 @@ def test_exact_duplicates_are_one_hit_with_its_copies_listed(index: Index) -> No
     hits = index.search("hide soft keyboard", repository="copy")
     assert [hit.document.repository for hit in hits] == ["copy"] * len(hits)
     assert hits[0].document.copies[0].repository == "app"
-
-
-def test_code_words_and_lines_come_back_as_extracted(index: Index) -> None:
-    document = index.search("read text file", ranker="bm25")[0].document
-    assert (document.qualified_name, document.start_line, document.end_line) == ("read_text_file", 4, 7)
-    assert document.code.startswith("def read_text_file(path")
-    assert document.words["calls"] == ("open", "read")
-    assert document.words["doc"] == ("Read a whole text file from disk.",)
 
 
 def test_the_same_input_gives_the_same_files(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -30,7 +29,7 @@ from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.snapshot import PENDING, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
-from tests.command import ncs
+from tests.command import invoke
 from tests.corpus import QUICK
 
 T = TypeVar("T")
@@ -288,9 +287,8 @@ def test_branches_commits_of_bare_repositories_and_archives_are_followed(tmp_pat
         return f"def {name}(x):\n    return go(x, '{name}')\n"
 
     def pack(name: str) -> None:
-        with zipfile.ZipFile(root / "old.zip", "w") as archive:
-            archive.writestr("old/e.py", function(name))
-            archive.writestr("old/f.py", function("zeta"))
+        files = {"old/e.py": function(name), "old/f.py": function("zeta")}
+        (root / "old.zip").write_bytes(gitrepo.zipped(files))
 
     work = gitrepo.repository(root / "work", {"a.py": function("alpha"), "b.py": function("beta")})
     gitrepo.git(work, "switch", "-q", "-c", "other")
@@ -369,17 +367,16 @@ def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equal
         assert_same_files(retrained, built)
 
 
-@pytest.mark.slow
 def test_the_command_says_what_changed(tmp_path: Path) -> None:
     root = gitrepo.write(tmp_path / "src", {"a.py": "def alpha(x):\n    return go(x)\n", "b.py": "def beta(): pass\n"})
     Index.build(root, tmp_path / "idx", config=QUICK).close()
     (root / "b.py").unlink()
     (root / "a.py").write_text("def gamma(x):\n    return leave(x)\n")
     (root / "c.py").write_text("def delta(x):\n    return arrive(x)\n")
-    said = ncs("update", "-i", "idx", "-v", cwd=tmp_path).stderr
+    said = invoke("update", "-i", "idx", "-v", cwd=tmp_path).stderr
     assert "1 new, 1 changed, 1 removed, 0 files unchanged; 2 functions" in said
     assert {"new: src/c.py", "changed: src/a.py", "removed: src/b.py"} <= set(said.splitlines())
-    assert "nothing changed, 2 files unchanged" in ncs("update", "-i", "idx", cwd=tmp_path).stderr
+    assert "nothing changed, 2 files unchanged" in invoke("update", "-i", "idx", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("ends", [None, *(pytest.param(each, marks=pytest.mark.slow) for each in ("build", "update"))])

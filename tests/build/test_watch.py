@@ -25,17 +25,16 @@ from ncs.errors import MissingExtra
 from ncs.index import Index
 from ncs.storage.commit import open_writer
 from tests.corpus import QUICK
+from tests.gitrepo import write
 from tests.waiting import LONG, put, until
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with its index in it, and a file that is not to be indexed."""
-    root = tmp_path / "project"
-    (root / "lib").mkdir(parents=True)
-    (root / "lib" / "files.py").write_text("def open_file(path):\n    return read(path)\n")
-    (root / "lib" / "dogs.py").write_text("def walk_dog(dog):\n    return dog.walk()\n")
-    (root / ".ncsignore").write_text("private/\n")
+    open_file, walk_dog = "def open_file(path):\n    return read(path)\n", "def walk_dog(dog):\n    return dog.walk()\n"
+    files = {"lib/files.py": open_file, "lib/dogs.py": walk_dog, ".ncsignore": "private/\n"}
+    root = write(tmp_path / "project", files)
     Index.build(root, root / ".ncs", config=QUICK).close()
     return root
 

@@ -10,26 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import corpus
 from tests.command import invoke, ncs, program
 from tests.waiting import LONG
 
 HIDE = "hide soft keyboard"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    corpus.write(folder / "repos")
-    run = invoke("build", "repos", cwd=folder)
-    assert (run.returncode, run.stdout) == (0, ""), run.stderr
-    summary = "6 functions, 4 classes and top-level blocks (3 exact copies folded) from 4 files of 3 repositories"
-    assert summary in run.stderr
-    return folder
-
-
-def test_query_prints_the_function_its_place_and_its_code(home: Path) -> None:
-    run = ncs("query", HIDE, "-k", "2", cwd=home / "repos" / "app" / "src")  # the index is found above
+def test_query_prints_the_function_its_place_and_its_code(demo: Path) -> None:
+    run = ncs("query", HIDE, "-k", "2", cwd=demo / "repos" / "app" / "src")  # the index is found above
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
     assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
@@ -38,21 +26,21 @@ def test_query_prints_the_function_its_place_and_its_code(home: Path) -> None:
     assert "\x1b" not in run.stdout
 
 
-def test_json_is_one_object_and_jsonl_one_hit_a_line(home: Path) -> None:
-    answer = json.loads(invoke("query", HIDE, "--json", cwd=home).stdout)
+def test_json_is_one_object_and_jsonl_one_hit_a_line(demo: Path) -> None:
+    answer = json.loads(invoke("query", HIDE, "--json", cwd=demo).stdout)
     assert set(answer) == {"query", "ranker", "index", "kind", "unknown_words", "notes", "hits"}
     assert answer["kind"] == "keywords"
     first = answer["hits"][0]
     assert (first["rank"], first["qualified_name"], first["start_line"]) == (1, "Keyboards.hideSoftKeyboard", 11)
     assert first["matched"] == ["hide", "soft", "keyboard"]
-    lines = invoke("query", HIDE, "--jsonl", cwd=home).stdout.splitlines()
+    lines = invoke("query", HIDE, "--jsonl", cwd=demo).stdout.splitlines()
     assert [json.loads(line) for line in lines] == answer["hits"]
-    (codeless,) = invoke("query", HIDE, "--no-code", "--jsonl", "-k", "1", cwd=home).stdout.splitlines()
+    (codeless,) = invoke("query", HIDE, "--no-code", "--jsonl", "-k", "1", cwd=demo).stdout.splitlines()
     assert json.loads(codeless) == {**first, "code": None}
 
 
-def test_explain_says_what_the_score_is_the_sum_of(home: Path) -> None:
-    lines = invoke("query", "how to hide the soft keyboard", "-k", "1", "--explain", cwd=home).stdout.splitlines()
+def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:
+    lines = invoke("query", "how to hide the soft keyboard", "-k", "1", "--explain", cwd=demo).stdout.splitlines()
     assert " ".join(map(str.strip, lines[:2])).startswith(
         "how-to query; words: hide, soft, keyboard; left out: how, to, the; "
         "candidates: 10 of 2 repositories; gates: consensus 0."
@@ -63,8 +51,8 @@ def test_explain_says_what_the_score_is_the_sum_of(home: Path) -> None:
     assert any(line.split()[:3] == ["keyboard", "keyboard", "1.00"] for line in lines)
 
 
-def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(home: Path) -> None:
-    run = invoke("query", "the keybord", "-k", "1", cwd=home)
+def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(demo: Path) -> None:
+    run = invoke("query", "the keybord", "-k", "1", cwd=demo)
     assert run.returncode == 0
     assert run.stdout.startswith("1. class Keyboards  app/src/Keyboards.java:7  ")
     assert run.stderr == "ncs: no match for 'keybord'; searching for 'keyboard'\n"
@@ -74,16 +62,17 @@ def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(h
     ("arguments", "status", "note"),
     [
         (
-            ["the keybord", "--ranker", "bm25"],
+            ["query", "the keybord", "--ranker", "bm25"],
             1,
             "no match for 'keybord' (similar words: keyboard, keyboards)\nncs: no",
         ),
-        (["how to"], 0, "only common words"),
-        (["?!"], 1, "no words in the query"),
+        (["query", "how to"], 0, "only common words"),
+        (["query", "?!"], 1, "no words in the query"),
+        (["words", "keybord"], 1, "keyboard"),
     ],
 )
-def test_a_note_says_why_little_or_nothing_is_found(home: Path, arguments: list[str], status: int, note: str) -> None:
-    run = invoke("query", *arguments, cwd=home)
+def test_a_note_says_why_little_or_nothing_is_found(demo: Path, arguments: list[str], status: int, note: str) -> None:
+    run = invoke(*arguments, cwd=demo)
     assert run.returncode == status
     assert note in run.stderr
 
@@ -99,46 +88,39 @@ def test_a_note_says_why_little_or_nothing_is_found(home: Path, arguments: list[
         (["build", "repos", "--pretrained", "none.vec", "-i", "other"], "none.vec"),
     ],
 )
-def test_a_mistake_is_status_2_and_one_line_with_its_remedy(home: Path, arguments: list[str], message: str) -> None:
-    run = invoke(*arguments, cwd=home)
+def test_a_mistake_is_status_2_and_one_line_with_its_remedy(demo: Path, arguments: list[str], message: str) -> None:
+    run = invoke(*arguments, cwd=demo)
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert message in run.stderr
-    assert not (home / "other").exists()
+    assert not (demo / "other").exists()
 
 
 @pytest.mark.parametrize("arguments", [["query", "x", "-k", "0"], ["frobnicate"]])
-def test_a_wrong_command_or_option_is_status_2_and_named(home: Path, arguments: list[str]) -> None:
-    run = invoke(*arguments, cwd=home)
+def test_a_wrong_command_or_option_is_status_2_and_named(demo: Path, arguments: list[str]) -> None:
+    run = invoke(*arguments, cwd=demo)
     assert run.returncode == 2
     assert (arguments[-2:] or arguments)[0] in run.stderr
 
 
-def test_info_says_what_is_in_the_index(home: Path) -> None:
-    description = json.loads(invoke("info", "--json", "--verify", cwd=home).stdout)
+def test_info_says_what_is_in_the_index(demo: Path) -> None:
+    description = json.loads(invoke("info", "--json", "--verify", cwd=demo).stdout)
     assert description["documents"] == 10
     assert description["repositories"] == {"app": 5, "copy": 0, "tools": 5}
     assert description["languages"] == {"java": 5, "python": 5}
     assert description["config"]["fasttext"]["window"] == 5
-    text = invoke("info", cwd=home).stdout
+    text = invoke("info", cwd=demo).stdout
     assert "6 functions, 4 classes and top-level blocks, and 3 exact copies of them" in text
 
 
-def test_words_lists_neighbors_and_near_spellings_of_an_unknown_word(home: Path) -> None:
-    run = invoke("words", "keyboard", "-n", "3", "--json", cwd=home)
-    assert run.returncode == 0
-    assert len(json.loads(run.stdout)["words"]) == 3
-    unknown = invoke("words", "keybord", cwd=home)
-    assert unknown.returncode == 1
-    assert "keyboard" in unknown.stderr
+def test_a_build_says_what_it_has_read_and_a_quiet_one_nothing(demo: Path, tmp_path: Path) -> None:
+    loud, quiet = (invoke("build", str(demo / "repos"), *more, cwd=tmp_path) for more in ([], ["--quiet"]))
+    summary = "6 functions, 4 classes and top-level blocks (3 exact copies folded) from 4 files of 3 repositories"
+    assert summary in loud.stderr
+    assert [(run.returncode, run.stdout) for run in (loud, quiet)] == [(0, "")] * 2
+    assert quiet.stderr == ""
 
 
-@pytest.mark.slow
-def test_quiet_says_nothing(home: Path, tmp_path: Path) -> None:
-    run = invoke("build", str(home / "repos"), "--quiet", cwd=tmp_path)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
-
-
-def test_a_query_imports_neither_the_build_nor_servers_nor_heavy_libraries(home: Path) -> None:
+def test_a_query_imports_neither_the_build_nor_servers_nor_heavy_libraries(demo: Path) -> None:
     program = (
         "import sys; sys.argv = ['ncs', 'query', 'hide soft keyboard', '--json']\n"
         "from ncs.cli.main import main\n"
@@ -148,7 +130,7 @@ def test_a_query_imports_neither_the_build_nor_servers_nor_heavy_libraries(home:
         "heavy += ['numpy.ma', 'pymilvus', 'ncs.build', 'ncs.extract', 'ncs.sources', 'ncs.scale', 'ncs.serve.http']\n"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)\n"
     )
-    run = subprocess.run([sys.executable, "-c", program], cwd=home, capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", program], cwd=demo, capture_output=True, text=True, check=True)
     assert run.stderr.strip() == "[]"
 
 
@@ -165,34 +147,34 @@ def test_a_query_imports_neither_the_build_nor_servers_nor_heavy_libraries(home:
     ],
 )
 def test_shells_complete_commands_rankers_formats_and_what_the_index_holds(
-    home: Path, words: str, completions: list[str]
+    demo: Path, words: str, completions: list[str]
 ) -> None:
     at = {"_NCS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    assert invoke(cwd=home, **at).stdout.split() == completions
-    assert invoke(cwd=home.parent, **at, NCS_INDEX=str(home / ".ncs")).stdout.split() == completions
+    assert invoke(cwd=demo, **at).stdout.split() == completions
+    assert invoke(cwd=demo.parent, **at, NCS_INDEX=str(demo / ".ncs")).stdout.split() == completions
 
 
-def test_output_that_an_encoding_cannot_hold_is_escaped(home: Path) -> None:
-    run = ncs("query", "keyboard …", "--json", cwd=home, PYTHONIOENCODING="ascii")
+def test_output_that_an_encoding_cannot_hold_is_escaped(demo: Path) -> None:
+    run = ncs("query", "keyboard …", "--json", cwd=demo, PYTHONIOENCODING="ascii")
     assert json.loads(run.stdout)["query"] == "keyboard …"
 
 
-def test_an_editor_opens_a_hit_from_the_command_line(home: Path, tmp_path: Path) -> None:
+def test_an_editor_opens_a_hit_from_the_command_line(demo: Path, tmp_path: Path) -> None:
     editor = program(tmp_path, "vim", 'echo "$@"')
-    run = ncs("query", HIDE, "--open", "1", cwd=home, VISUAL=str(editor))
-    assert (run.returncode, run.stdout, run.stderr) == (0, f"+11 {home}/repos/app/src/Keyboards.java\n", "")
-    none = invoke("query", HIDE, "--kind", "class", "--open", "9", cwd=home, VISUAL=str(editor))
+    run = ncs("query", HIDE, "--open", "1", cwd=demo, VISUAL=str(editor))
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"+11 {demo}/repos/app/src/Keyboards.java\n", "")
+    none = invoke("query", HIDE, "--kind", "class", "--open", "9", cwd=demo, VISUAL=str(editor))
     assert (none.returncode, none.stderr) == (2, "ncs: no hit 9; the last one is 1\n")
 
 
 @pytest.mark.parametrize("arguments", [["query", "keyboard", "-A", "--format", "table"], ["info"]])
-def test_a_reader_that_exits_early_is_not_an_error(home: Path, arguments: list[str]) -> None:
+def test_a_reader_that_exits_early_is_not_an_error(demo: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "ncs.cli", *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
     ours, theirs = os.pipe()
     os.close(ours)  # nobody reads
     run = subprocess.run(
-        command, cwd=home, env=environment, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=LONG
+        command, cwd=demo, env=environment, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=LONG
     )
     os.close(theirs)
     assert (run.returncode, run.stderr) == (0, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,9 @@ CODE = "def open_dock(ship):\n    return ship.moor()\n"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "dock.py").write_text("import ships\n\n\n" + CODE)
-    with zipfile.ZipFile(tmp_path / "src" / "packed.zip", "w") as archive:
-        archive.writestr("packed/crane.py", "def lift_crane():\n    return 2\n")
-    Index.build(tmp_path / "src", tmp_path / ".ncs").close()
+    packed = gitrepo.zipped({"packed/crane.py": "def lift_crane():\n    return 2\n"})
+    src = gitrepo.write(tmp_path / "src", {"dock.py": "import ships\n\n\n" + CODE, "packed.zip": packed})
+    Index.build(src, tmp_path / ".ncs").close()
     return tmp_path
 
 

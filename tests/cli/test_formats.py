@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
-import zipfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from socket import gethostname
-from typing import Protocol
+from typing import TypeAlias
 
 import pytest
 from rich.cells import cell_len
 
 from ncs.index import Index
-from tests import corpus
+from tests import corpus, gitrepo
 from tests.command import invoke
 from tests.terminal import Terminal
 
@@ -26,22 +26,17 @@ WIDE = 'def 读取文件(path):\n    """' + "读取文件并返回文本内容" 
 WIDE_LINE = "const 宽 = 1; function countPlanks(x) { return x; }\n"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 """Colors, and links."""
-
-
-class Query(Protocol):
-    def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]: ...
+Query: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("formats")
     repos = corpus.write(folder / "repos")
-    (repos / "tools" / "long.py").write_text(LONG_FUNCTION, encoding="utf-8")
-    (repos / "tools" / "hostile.py").write_text(HOSTILE, encoding="utf-8", newline="")
-    (repos / "tools" / "wide.py").write_text(WIDE, encoding="utf-8")
-    (repos / "tools" / "wide.js").write_text(WIDE_LINE, encoding="utf-8")
-    with zipfile.ZipFile(repos / "packed.zip", "w") as archive:
-        archive.writestr("packed/dock.py", "def unique_archived_dock():\n    return 1\n")
+    files = {"long.py": LONG_FUNCTION, "hostile.py": HOSTILE, "wide.py": WIDE, "wide.js": WIDE_LINE}
+    gitrepo.write(repos / "tools", files)
+    packed = gitrepo.zipped({"packed/dock.py": "def unique_archived_dock():\n    return 1\n"})
+    gitrepo.write(repos, {"packed.zip": packed})
     Index.build(repos, folder / ".ncs").close()
     return folder
 
@@ -74,11 +69,9 @@ def test_what_lies_in_an_archive_cannot_be_opened_which_is_said_once(query: Quer
 
 
 def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -> None:
-    source = tmp_path / "src" / "a.py"
-    source.parent.mkdir()
-    source.write_text('@cached("open_dock")\ndef open_dock():\n    return 1\n')
-    Index.build(source.parent, tmp_path / ".ncs").close()
-    source.write_text('\n\n@cached("open_dock")\ndef open_dock():\n    return 1\n')
+    code = '@cached("open_dock")\ndef open_dock():\n    return 1\n'
+    Index.build(gitrepo.write(tmp_path / "src", {"a.py": code}), tmp_path / ".ncs").close()
+    (tmp_path / "src" / "a.py").write_text("\n\n" + code)
     run = invoke("query", "open dock", "-k", "1", "--format", "vimgrep", "--functions-only", cwd=tmp_path)
     assert run.stdout == "src/a.py:4:5:def open_dock():\n"
 

@@ -35,18 +35,10 @@ def url(number: int) -> str:
     return f"https://example.org/owner/repo/blob/0123/src/A#L{number}-L{number + 2}"
 
 
-QUERIES = "query\nread file\nConvert int to string\n"
 HEADER = "Language,Query,GitHubUrl,Relevance,Notes\n"
-ANNOTATIONS = (
-    HEADER + f"Java,read file,{url(1)},3,\n"
-    f'Java,Read File,{url(1)},2,"good, but slow\nand old"\n'
-    f"Java,read file,{url(2)},0,\n"
-    f"Java,convert int to string,{url(9)},1,\n"
-    f"Python,read file,{url(3)},1,\n"
-)
 
 
-def release(folder: Path, annotations: str = ANNOTATIONS, queries: str = QUERIES) -> Path:
+def release(folder: Path, annotations: str = HEADER, queries: str = "query\nread file\n") -> Path:
     """The three files in `folder`/codesearchnet: java.zip as published, two parts in folders by partition."""
     folder = folder / "codesearchnet"
     folder.mkdir()
@@ -75,26 +67,15 @@ def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partiti
         list(pairs(folder, ["ruby"]))
 
 
-def test_the_challenge_is_joined_by_url_and_means_are_kept(tmp_path: Path) -> None:
-    release(tmp_path)
-    (corpus,) = challenges(tmp_path)
-    assert corpus.queries == (Query("1", "read file"),)  # the other one's only function is not there
-    assert corpus.grades == {"1": {url(1): 2.5, url(2): 0.0}}
-    assert corpus.qrels == {"1": {url(1): 3, url(2): 0}}
-    documents = list(corpus.documents())
-    assert [document.id for document in documents] == [url(4), url(1), url(2)]
-    assert documents[1].words["calls"] == ("open",)
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [
         ((f"{HEADER}Java,write file,{url(1)},1,\n",), r"annotationStore\.csv:2: 'write file' is not among the queries"),
         ((f"{HEADER}Rust,read file,{url(1)},1,\n",), r":2: no language 'Rust'; choose from go, java"),
-        ((f"{ANNOTATIONS}Java,read file,{url(1)},4,\n",), r":8: the grade '4' is not 0, 1, 2 or 3"),
+        ((f'{HEADER}Java,read file,{url(1)},2,"a\nb"\nJava,read file,{url(1)},4,\n',), ":4: the grade '4' is not 0, 1"),
         (("Language,Query\n",), r":1: the columns must be Language,Query,GitHubUrl,Relevance,Notes"),
         ((f"{HEADER}Java,read file,{url(7)},1,\n",), "none of the 1 functions annotated"),
-        ((ANNOTATIONS, "text\na\n"), ":1: the only column"),
+        ((HEADER, "text\na\n"), ":1: the only column"),
     ],
 )
 def test_wrong_annotations_and_queries_are_an_error_of_one_line(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from corpora import CORPORA, data_folder, load_corpora
+from corpora.catalog import read_catalog
 from corpora.corpus import Corpus, digest, read_beir, write_beir
 from corpora.jsonl import read_rows, write_rows
+from corpora.ncs287 import read_links, read_score_sheet
 from corpora.program import read_program
+from corpora.stackoverflow import read_posts
 from corpora.trec import read_qrels, read_run, write_qrels, write_run
 from ncs.errors import BadInput
 from ncs.types import Document, Query
@@ -43,18 +45,6 @@ def test_a_beir_folder_gives_back_its_corpus_whose_digest_changes_with_each_part
     assert len({digest(documents, queries, qrels), *other_documents, *others}) == 5
 
 
-def test_a_foreign_beir_folder_is_read_as_programs_of_its_language(tmp_path: Path) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "title": "", "text": METHOD}) + "\n")
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "hide"}\n{"_id": "unjudged", "text": "x"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
-    (document,) = read_beir(tmp_path, language="java").documents()
-    assert document.words["calls"] == ("hideSoftInput", "log")
-    (plain,) = read_beir(tmp_path).documents()
-    assert plain.words == {"doc": (METHOD,)}
-    assert [query.id for query in read_beir(tmp_path).queries] == ["q"]
-
-
 def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) -> None:
     run = {"q1": {"b": 0.1 + 0.2, "a": 5.0, "c": 0.1 + 0.2}, "q2": {"x": -1e-17}}
     write_run(run, tmp_path / "run")
@@ -66,6 +56,9 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
     assert read_qrels(tmp_path / "qrels") == qrels
 
 
+SHEET_HEADER = "No.,StackOverflow ID,a FRank"
+
+
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
@@ -74,15 +67,28 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
         (read_run, "", "is an empty run"),
         (read_qrels, "q 0 d 1\nq 0 d 0\n", r":2: 'd' is judged twice for 'q'"),
         (read_qrels, "q 0 d much\n", r":1: the grade 'much' is not a whole number"),
+        (read_catalog, "# a comment\n\na b c\n", ":3: not 'corpus path bytes checksum address'"),
+        (read_catalog, "a b 12x - http://127.0.0.1/\n", ":1: not 'corpus path bytes checksum address'"),
+        (read_links, "\nhttps://x.org/x/y/archive/main.zip\n", ":2: .* is no link"),
+        (read_links, "x/y\n", ":1: .* is no link"),
+        (read_links, "https://x.org/../y/archive/1234567.zip\n", ":1: .* is no link"),
+        (read_score_sheet, "", ":1: the columns must be No., StackOverflow ID"),
+        (read_score_sheet, f"{SHEET_HEADER},a FRank\r\n1,2,3,4\r\n", ":1: a system has two columns"),
+        (read_score_sheet, f"{SHEET_HEADER}\r\n1,2,3\r\n1,2\r\n", ":3: 2 columns instead of 3"),
+        (read_score_sheet, f"{SHEET_HEADER}\r\n1,2,0\r\n", ":2: the rank '0' is neither NF"),
+        (read_posts, "<posts>\n<row Id='1' Body='&broken;'/></posts>", ":2: "),
+        (read_posts, "<comments><row/></comments>", "its root is <comments>, not <posts>"),
+        (read_posts, '<!DOCTYPE posts [<!ENTITY a "b">]><posts/>', "declares entities"),
     ],
 )
-def test_a_wrong_trec_line_is_reported_with_its_number(
-    tmp_path: Path, read: Callable[[Path], object], text: str, message: str
+def test_a_wrong_line_of_a_file_is_reported_with_its_number(
+    tmp_path: Path, read: Callable[[Path], Iterable[object]], text: str, message: str
 ) -> None:
     path = tmp_path / "file"
     path.write_text(text)
     with pytest.raises(BadInput, match=message) as caught:
-        read(path)
+        list(read(path))
+    assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,20 +17,13 @@ from corpora.download import place
 from corpora.pairs import read_pairs
 from ncs.errors import BadInput
 from ncs.types import Query
-from tests.corpora.test_coir import CORPUS, QUERIES, parquet, qrels
+from tests.corpora.test_coir import as_fetched
 from tests.corpora.test_corpus import METHOD, nlp2api
 from tests.corpora.test_ncs287 import SHEET, published
 from tests.corpora.test_repo_search import FILES, IDS, row, write
 from tests.corpora.test_stackoverflow import ROWS, dump
+from tests.gitrepo import zipped
 from tests.webserver import Answer, Site
-
-
-def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return data.getvalue()
 
 
 def test_the_catalog_names_safe_places_pinned_contents_and_known_corpora() -> None:
@@ -42,13 +33,6 @@ def test_the_catalog_names_safe_places_pinned_contents_and_known_corpora() -> No
         assert place(Path("data"), file.path).is_relative_to("data")
         assert file.url.startswith("https://")
         assert name in ("stackoverflow", "nlp2api") or file.checksum or file.path.endswith(".zip")
-
-
-@pytest.mark.parametrize("line", ["a b c", "a b 12x - http://127.0.0.1/"])
-def test_a_wrong_line_of_a_catalog_is_reported_with_its_number(tmp_path: Path, line: str) -> None:
-    (tmp_path / "list.txt").write_text(f"# a comment\n\n{line}\n")
-    with pytest.raises(BadInput, match=r"list\.txt:3: not 'corpus path bytes checksum address'"):
-        read_catalog(tmp_path / "list.txt")
 
 
 def test_fetch_brings_files_to_where_they_are_read_and_resumes_later(
@@ -103,26 +87,22 @@ def test_the_archive_of_nlp2api_is_reduced_to_what_is_read(site: Site, tmp_path:
 
 def serve_cosqa(site: Site, tmp_path: Path) -> None:
     """The Hub's listings and files of CoIR's cosqa."""
-    parts: dict[str, dict[str, Sequence[object]]] = {
-        "cosqa-queries-corpus": {"corpus": CORPUS, "queries": QUERIES},
-        "cosqa-qrels": {split: qrels(split) for split in ("train", "test")},
-    }
-    for dataset, splits in parts.items():
+    as_fetched(tmp_path)
+    for folder in tmp_path.glob("cosqa-*"):
         listing: list[dict[str, object]] = [{"type": "file", "path": "README.md", "size": 3, "oid": "0" * 40}]
-        for split, rows in splits.items():
-            parquet(tmp_path / "made.parquet", rows)
-            data, file = (tmp_path / "made.parquet").read_bytes(), f"data/{split}-00000-of-00001.parquet"
+        for path in folder.rglob("*.parquet"):
+            data, file = path.read_bytes(), path.relative_to(folder).as_posix()
             lfs = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
             listing.append({"type": "file", "path": file, "size": len(data), "oid": "1" * 40, "lfs": lfs})
-            site.put(f"/datasets/CoIR-Retrieval/{dataset}/resolve/main/{file}", data)
-        site.put(f"/api/datasets/CoIR-Retrieval/{dataset}/tree/main?recursive=true", json.dumps(listing).encode())
+            site.put(f"/datasets/CoIR-Retrieval/{folder.name}/resolve/main/{file}", data)
+        site.put(f"/api/datasets/CoIR-Retrieval/{folder.name}/tree/main?recursive=true", json.dumps(listing).encode())
 
 
 def test_coir_comes_from_the_hub_by_its_listing(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     serve_cosqa(site, tmp_path)
     command = ["fetch", "coir", str(tmp_path / "data"), "--hub", site.url, "--only", "cosqa", "-q"]
     assert main(command) == 0
-    assert capsys.readouterr().out == "4 arrived, 0 were there, 0 failed\n"
+    assert capsys.readouterr().out == "6 arrived, 0 were there, 0 failed\n"
     assert load_corpora("coir", tmp_path / "data")[0].qrels == {"q2": {"d2": 1}}
     site.put("/api/datasets/CoIR-Retrieval/cosqa-qrels/tree/main?recursive=true", b'{"error": "busy"}')
     assert main(command) == 2

@@ -118,21 +118,6 @@ def test_code_must_call_something_and_hold_no_xml(code: str, learnable: bool) ->
     assert is_training_code(code, "java") == learnable
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<posts>\n<row Id='1' Body='&broken;'/></posts>", r"Posts\.xml:2: "),
-        ("<comments><row/></comments>", "its root is <comments>, not <posts>"),
-        ('<!DOCTYPE posts [<!ENTITY a "b">]><posts/>', "declares entities"),
-    ],
-)
-def test_what_is_no_dump_is_an_error_of_one_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "Posts.xml").write_text(text)
-    with pytest.raises(BadInput, match=message) as caught:
-        list(read_posts(tmp_path / "Posts.xml"))
-    assert "\n" not in str(caught.value)
-
-
 def test_a_wrong_or_missing_7z_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "Posts.7z"
     with pytest.raises(BadInput, match=r"there is no .*Posts\.7z"):

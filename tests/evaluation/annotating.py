@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from evaluation.annotation.command import Request
 from ncs.index import Index
 from tests import corpus, gitrepo
 from tests.serving import Served, running
@@ -21,18 +20,6 @@ def hostile_banner(page):
 QUERIES = ("read a text file", "hide soft keyboard", "count the lines of a file", "show the hostile banner")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An index, and a file of four queries over it."""
-
-    index: Path
-    queries: Path
-
-    @property
-    def database(self) -> Path:
-        return self.queries.with_name(self.queries.name + ".judgments.sqlite")
-
-
 def build_index(root: Path) -> Path:
     """The index of the demo repositories, a hostile one, and one that git says is on the web."""
     repos = corpus.write(root / "repos")
@@ -44,14 +31,12 @@ def build_index(root: Path) -> Path:
     return root / "index"
 
 
-def with_queries(index: Path, folder: Path) -> Place:
+def with_queries(index: Path, folder: Path) -> Request:
     queries = folder / "queries.txt"
     queries.write_text("\n".join(QUERIES) + "\n")
-    return Place(index, queries)
+    return Request(index, queries)
 
 
-@contextmanager
-def annotating(at: Place, *options: str) -> Iterator[Served]:
+def annotating(at: Request, *options: str) -> AbstractContextManager[Served]:
     """A server of the page; killed where it still runs at the end."""
-    with running("annotate", at.index, at.queries, "--port", "0", "-q", *options) as server:
-        yield server
+    return running("annotate", at.index, at.queries, "--port", "0", "-q", *options)

@@ -36,7 +36,7 @@ from ncs.extract.languages import LANGUAGES
 from ncs.index import Index
 from ncs.types import Document, Query
 from tests.command import invoke
-from tests.evaluation.annotating import QUERIES, Place
+from tests.evaluation.annotating import QUERIES
 
 
 def write(path: Path, text: str) -> Path:
@@ -79,7 +79,7 @@ def test_a_query_that_cannot_be_judged_is_refused_at_its_line(
     assert str(raised.value).startswith(f"{tmp_path}/{message.format(tmp_path)}")
 
 
-def test_the_pool_is_every_rankers_first_hits_once(at: Place) -> None:
+def test_the_pool_is_every_rankers_first_hits_once(at: Request) -> None:
     recipe = Recipe(("bm25", "ncs"), k=2)
     with Index.load(at.index) as index:
         queries = read_queries(at.queries)
@@ -100,7 +100,7 @@ def test_the_pool_is_every_rankers_first_hits_once(at: Place) -> None:
             assert {id: 3 - ranks[query, id, ranker] for id in scores} == scores
 
 
-def test_each_language_has_a_pool_of_its_own(at: Place) -> None:
+def test_each_language_has_a_pool_of_its_own(at: Request) -> None:
     with Index.load(at.index) as index:
         pairs = make_pool(index, read_queries(at.queries), Recipe(("bm25",), k=1, languages=("java", "python")))
     assert set(Counter(pair.query for pair in pairs).values()) == {1, 2}
@@ -209,9 +209,9 @@ def annotate(*arguments: object) -> subprocess.CompletedProcess[str]:
     return invoke("annotate", *map(str, arguments), cwd=Path.cwd())
 
 
-def judge(at: Place) -> set[tuple[str, str, int]]:
+def judge(at: Request) -> set[tuple[str, str, int]]:
     """Make the pool; ada and bob judge six pairs: (query, document, mean rounded)."""
-    with open_session(Request(at.index, at.queries, k=2), make=True) as session:
+    with open_session(replace(at, k=2), make=True) as session:
         pairs = session.judgments.pairs
         others = [next(pair for pair in pairs[4:] if pair.document.startswith(name)) for name in ("known/", "my evil/")]
         judged = list(zip((*pairs[:4], *others), (3, 0, 1, 2, 1, 2), (2, 0, 3, 2, 1, 1), strict=True))
@@ -223,7 +223,7 @@ def judge(at: Place) -> set[tuple[str, str, int]]:
 
 
 def test_every_form_of_export_is_read_by_its_reader_and_only_qrels_and_runs_escape_white_space(
-    at: Place, tmp_path: Path
+    at: Request, tmp_path: Path
 ) -> None:
     expected, escaped = judge(at), "my%20evil/src/ba<b>ré.py:1"
     assert escaped.replace("%20", " ") in {id for _, id, _ in expected}
@@ -264,29 +264,29 @@ def refused(*arguments: object) -> str:
     return done.stderr
 
 
-def test_wrong_input_is_one_line(at: Place, tmp_path: Path) -> None:
+def test_wrong_input_is_one_line(at: Request, tmp_path: Path) -> None:
     place = (at.index, at.queries)
     assert "nothing is judged yet" in refused(*place, "--export", tmp_path / "x")
-    assert not at.database.exists()
+    assert not at.file.exists()
     assert "no ranker called 'nope'; there are: " in refused(*place, "--rankers", "bm25,nope")
     assert "has no cobol; it has: java, python" in refused(*place, "--language", "cobol")
-    write(at.database, "no database\n" * 99)
+    write(at.file, "no database\n" * 99)
     assert "is no database of judgments (file is not a database)" in refused(*place, "--agreement")
-    at.database.unlink()
-    sqlite3.connect(at.database).execute("CREATE TABLE mine (x)").connection.close()
+    at.file.unlink()
+    sqlite3.connect(at.file).execute("CREATE TABLE mine (x)").connection.close()
     assert "is no database of judgments (it is something else)" in refused(*place)
-    at.database.unlink()
+    at.file.unlink()
     judge(at)
     assert "was made with --rankers bm25,ncs,hybrid -k 2 --seed 0, not" in refused(*place, "--seed", 5)
     other = write(tmp_path / "other.txt", "something else\n")
-    assert "has other queries than" in refused(at.index, other, "--database", at.database, "--agreement")
+    assert "has other queries than" in refused(at.index, other, "--database", at.file, "--agreement")
 
 
-def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_not(at: Place, tmp_path: Path) -> None:
+def test_a_database_of_another_index_is_refused_and_an_index_that_only_grew_is_not(at: Request, tmp_path: Path) -> None:
     judge(at)
     with Index.load(at.index) as index:
         documents = list(index.documents.documents(index.documents.rows().tolist()))
     Index.of([*documents, replace(documents[0], id="new:1")], tmp_path / "grown").close()
     assert annotate(tmp_path / "grown", at.queries, "--agreement").returncode == 0
     Index.of([replace(d, code=d.code + " ", digest=b"") for d in documents], tmp_path / "other").close()
-    assert f"{at.database} is of another index: " in refused(tmp_path / "other", at.queries, "--agreement")
+    assert f"{at.file} is of another index: " in refused(tmp_path / "other", at.queries, "--agreement")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from evaluation.annotation.command import Request
 from evaluation.annotation.judgments import Judgments
-from tests.browser import AT_REST, Window, chromium, until, window
-from tests.evaluation.annotating import QUERIES, SCRIPT, Place, annotating
+from tests.browser import AT_REST, Window, until, window
+from tests.evaluation.annotating import QUERIES, SCRIPT, annotating
 from tests.serving import Served, own_port
 from tests.waiting import LONG
 
@@ -22,18 +23,11 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
 SAID = "(text) => (said => said !== '' && said.startsWith(text))(document.getElementById('said').textContent)"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as each:
-        yield each
-
-
-@pytest.fixture(scope="module")
-def server(standing: Place) -> Iterator[Served]:
+def server(standing: Request) -> Iterator[Served]:
     with annotating(standing, "-k", "4") as each:
         yield each
 
@@ -44,9 +38,9 @@ def seen(browser: Browser, server: Served) -> Iterator[Window]:
         yield each
 
 
-def answers(at: Place, annotator: str) -> list[tuple[int | None, str]]:
+def answers(at: Request, annotator: str) -> list[tuple[int | None, str]]:
     """Grades and notes."""
-    with closing(Judgments(at.database)) as judgments:
+    with closing(Judgments(at.file)) as judgments:
         return [(answer.grade, answer.notes) for answer in judgments.answers() if answer.annotator == annotator]
 
 
@@ -65,7 +59,7 @@ def judge_until(page: Page, function: str) -> None:
     raise AssertionError(f"{function} was not shown")
 
 
-def test_a_name_then_keys_are_all_it_takes(seen: Window, server: Served, standing: Place) -> None:
+def test_a_name_then_keys_are_all_it_takes(seen: Window, server: Served, standing: Request) -> None:
     page = seen.open()
     assert page.locator("#start").is_visible()
     for grade in ("3 Exact match", "2 Strong match", "1 Weak match", "0 Irrelevant"):
@@ -86,7 +80,7 @@ def test_a_name_then_keys_are_all_it_takes(seen: Window, server: Served, standin
     assert re.fullmatch(r"3 of \d+ judged, 1 skipped", page.locator("#count").inner_text())
 
 
-def test_a_note_is_written_by_n_and_its_digits_are_no_grades(seen: Window, standing: Place) -> None:
+def test_a_note_is_written_by_n_and_its_digits_are_no_grades(seen: Window, standing: Request) -> None:
     page, note = seen.open("?annotator=Noa"), "takes 3 s, u know"
     page.keyboard.press("n")
     page.keyboard.type(note)
@@ -104,7 +98,7 @@ def test_a_note_is_written_by_n_and_its_digits_are_no_grades(seen: Window, stand
     assert answers(standing, "Noa") == [(3, note)]
 
 
-def test_a_key_that_is_held_down_judges_one_function(seen: Window, standing: Place) -> None:
+def test_a_key_that_is_held_down_judges_one_function(seen: Window, standing: Request) -> None:
     page = seen.open("?annotator=Held")
     page.keyboard.down("2")
     until(page, SAID, "Kept: 2")
@@ -142,10 +136,10 @@ def test_the_origin_is_a_link_where_it_is_known_and_o_opens_it(seen: Window, ser
     assert popup.value.evaluate("window.opener") is None
 
 
-def test_an_answer_that_was_not_stored_can_be_given_again(browser: Browser, standing: Place, tmp_path: Path) -> None:
+def test_an_answer_that_was_not_stored_can_be_given_again(browser: Browser, standing: Request, tmp_path: Path) -> None:
     queries = tmp_path / "q.tsv"
     queries.write_text(f"7\t{QUERIES[0]}\n")
-    at = Place(standing.index, queries)
+    at = Request(standing.index, queries)
     port = str(own_port())
     with annotating(at, "-k", "2", "--port", port) as server, window(browser, server.url) as found:
         page = found.open("?annotator=Kai")
@@ -164,7 +158,7 @@ def test_an_answer_that_was_not_stored_can_be_given_again(browser: Browser, stan
     assert answers(at, "Kai") == [(2, ""), (3, "")]
 
 
-def test_a_token_is_typed_or_taken_from_the_address(browser: Browser, standing: Place, tmp_path: Path) -> None:
+def test_a_token_is_typed_or_taken_from_the_address(browser: Browser, standing: Request, tmp_path: Path) -> None:
     secret, token = "0123456789abcdef", tmp_path / "token"
     token.write_text(secret)
     with annotating(standing, "-k", "4", "--token-file", str(token)) as server:

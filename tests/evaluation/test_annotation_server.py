@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -20,15 +21,15 @@ from evaluation.annotation.app import create_app
 from evaluation.annotation.command import Request, open_session
 from evaluation.annotation.judgments import Judgments
 from ncs.serve.http.settings import Settings
-from tests.evaluation.annotating import Place, annotating
+from tests.evaluation.annotating import annotating
 from tests.waiting import LONG, until
 
 TOKEN = "0123456789abcdef0123"
 
 
 @pytest.fixture
-def client(at: Place) -> Iterator[TestClient]:
-    with open_session(Request(at.index, at.queries, k=3), make=True) as session:
+def client(at: Request) -> Iterator[TestClient]:
+    with open_session(replace(at, k=3), make=True) as session:
         app = create_app(session, Settings({}))
         with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
             yield client
@@ -83,7 +84,7 @@ def test_skipped_pairs_come_back_with_their_note_judged_ones_with_undo_only(clie
     assert undo(client)["error"]["code"] == "bad_input"
 
 
-def test_neither_rankers_nor_paths_of_the_machine_are_shown(client: TestClient, at: Place) -> None:
+def test_neither_rankers_nor_paths_of_the_machine_are_shown(client: TestClient, at: Request) -> None:
     states = str(next_state(client)) + str(answer(client, next_state(client), 0))
     pages = [client.get(path).text for path in ("/", "/api/pool", "/openapi.json")]
     for text in (*pages, states):
@@ -109,8 +110,8 @@ def test_an_invalid_answer_is_refused_in_one_line_and_not_stored(client: TestCli
     assert client.get("/api/pool").json()["annotators"] == {}
 
 
-def test_with_a_token_only_the_page_is_open_which_runs_its_own_script_only(at: Place) -> None:
-    with open_session(Request(at.index, at.queries, k=1), make=True) as session:
+def test_with_a_token_only_the_page_is_open_which_runs_its_own_script_only(at: Request) -> None:
+    with open_session(replace(at, k=1), make=True) as session:
         client = TestClient(create_app(session, Settings({}), TOKEN), "http://localhost")
         assert "script-src 'sha256-" in client.get("/").headers["content-security-policy"]
         assert client.get("/api/pool").json()["error"]["code"] == "no_token"
@@ -118,7 +119,7 @@ def test_with_a_token_only_the_page_is_open_which_runs_its_own_script_only(at: P
 
 
 @pytest.mark.slow
-def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
+def test_every_confirmed_answer_outlives_kill_9(at: Request) -> None:
     rng, confirmed = random.Random(6), dict[tuple[str, int], tuple[int, str]]()
 
     def judge(name: str, url: str) -> None:
@@ -139,7 +140,7 @@ def test_every_confirmed_answer_outlives_kill_9(at: Place) -> None:
             server.process.wait()
             for each in clients:
                 each.result()
-    with closing(Judgments(at.database)) as judgments:
+    with closing(Judgments(at.file)) as judgments:
         stored = {(answer.annotator, answer.pair): (answer.grade, answer.notes) for answer in judgments.answers()}
     assert confirmed.items() <= stored.items()
     assert len(stored) - len(confirmed) <= 3 * 3  # one a client and kill may be stored, its reply lost

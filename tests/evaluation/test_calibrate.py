@@ -16,6 +16,7 @@ from ncs.extract import extract
 from ncs.index import Index
 from ncs.types import Document, Query
 from tests import gitrepo
+from tests.corpora.test_ncs287 import published
 
 ANSWER = "InputMethodManager m = get(); m.hideSoftInput(token, 0);"
 RIGHT = "void hide(Token token) { if (shown) { InputMethodManager m = get(); m.hideSoftInput(token, 0); } }"
@@ -24,8 +25,8 @@ KEYBOARD = "void keyboard() { hide(get()); }"
 
 
 def test_each_function_is_read_in_its_own_language() -> None:
-    assert judge("f(x)", "def g(y):\n    f(x)\n", "python", answer_language="python") == 1.0
-    assert judge("f(x)", "f(x)", "cobol", answer_language="python") == 0.0
+    code = "def g(y):\n    f(x)\n"
+    assert [judge("f(x);", code, language) for language in ("java", "python", "cobol")] == [1.0, 0.75, 0.0]
 
 
 def test_rates_are_the_shares_of_each_kind() -> None:
@@ -81,33 +82,23 @@ def test_the_function_that_fits_lines_best_is_meant() -> None:
     assert {span: (best := at_lines(functions, *span)) and best.name for span in spans} == spans
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    source = f"class A {{\n{RIGHT}\n{WRONG}\n{KEYBOARD}\n}}\n"
-    repository = gitrepo.repository(home / "clones" / "o" / "n", {"A.java": source})
-    commit = gitrepo.git(repository, "rev-parse", "HEAD").strip()
-    row = {
-        "stackoverflow_id": "1", "question": "hide keyboard", "answer": ANSWER,
-        "examples_url": [f"https://github.com/o/n/blob/{commit}/A.java#L2"],
-    }  # fmt: skip
-    (home / "questions.json").write_text(json.dumps([row]))
-    Index.build(home / "clones", home / "index").close()
-    return home
-
-
-def test_calibration_judges_listed_and_random_functions(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [str(home / "questions.json"), str(home / "index"), "--clones", str(home / "clones")]
-    assert calibrate.main([*arguments, "--out", str(home / "out" / "c.json"), "-q"]) == 0
+def test_calibration_judges_listed_and_random_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    questions, index, clones, out = (tmp_path / name for name in ("questions.json", "index", "clones", "out/c.json"))
+    gitrepo.repository(clones / "o" / "n", {"A.java": f"class A {{\n{RIGHT}\n{WRONG}\n{KEYBOARD}\n}}\n"})
+    urls = [link(ABSENT, 2, 2, path="A.java")]
+    questions.write_text(json.dumps([published(1, "hide keyboard", ANSWER) | {"examples_url": urls}]))
+    Index.build(clones, index).close()
+    arguments = [str(questions), str(index), "--clones", str(clones)]
+    assert calibrate.main([*arguments, "--out", str(out), "-q"]) == 0
     similar = {code: judge(ANSWER, code, "java") for code in (RIGHT, WRONG, KEYBOARD)}
     assert [value >= PAPER_THRESHOLD for value in similar.values()] == [True, False, False]
     printed = capsys.readouterr().out
     assert "| 0.25      | 100.0% | 33.333% |" in printed
     assert "1 listed functions of 1 of 1 questions; 3 random" in printed
-    record = json.loads((home / "out" / "c.json").read_text())
+    record = json.loads(out.read_text())
     assert record["listed_similarities"] == [round(similar[RIGHT], 4)]
     assert (record["listed"], record["random_pairs"]) == (1, 3)
     shares = {row["threshold"]: (row["random"], row["outlines"]) for row in record["rates"]}
     assert shares[0.25] == (1 / 3, 1.0)  # the only document that is no function is the class, which holds the answer
-    assert calibrate.main([*arguments[:3], str(home / "none"), "-q"]) == 2
+    assert calibrate.main([*arguments[:3], str(tmp_path / "none"), "-q"]) == 2
     assert "no folder " in capsys.readouterr().err

@@ -203,20 +203,11 @@ def test_every_signal_of_the_default_ranker_has_a_row_in_the_ablation_compared_w
     assert len(lines) == 4 + len(OFF)
 
 
-def test_where_files_are_judged_a_run_over_functions_counts_for_the_file_of_its_best_function() -> None:
-    files = {
-        "keyboard": "View.java",
-        "file": "Files.java",
-        "zip": "Files.java",
-        "network": "Net.java",
-        "same": "Net.java",
-    }
-
+def test_where_files_are_judged_their_run_is_made_of_that_over_functions() -> None:
     def fold(run: Run) -> Run:
-        worst_first = {query: reversed(list(scores.items())) for query, scores in run.items()}
-        return {query: {files.get(id, id): score for id, score in hits} for query, hits in worst_first.items()}
+        return {query: {f"{id}.java": score for id, score in scores.items()} for query, scores in run.items()}
 
-    corpus = replace(SMALL, qrels={"q1": {"Files.java": 1}, "q2": {"Net.java": 1, "not listed": 1}}, fold=fold)
+    corpus = replace(SMALL, qrels={"q1": {"file.java": 1}, "q2": {"network.java": 1, "not listed": 1}}, fold=fold)
     assert bm25_of(corpus, "mrr", "recall@5").values == {"mrr": [1.0, 1.0], "recall@5": [1.0, 0.5]}
     with pytest.raises(BadInput, match="no query has a relevant document to rank among distractors"):
         run_experiment(corpus, [], distractors=2)

@@ -159,10 +159,6 @@ def test_answers_of_another_index_question_answer_or_depth_are_not_taken_from_th
         assert main([str(file), str(searched), *options, "--ranker", "bm25", "-q", "--state", str(state)]) == 0
         answers += more
         assert len(state.read_text().splitlines()) == 1 + answers
-    hits = [hit[0] for line in state.read_text().splitlines()[1:41] for hit in json.loads(line)["hits"]]
-    with Index.load(index) as opened:
-        rows = [row for id in hits if (row := opened.documents.row_of(id)) is not None]
-        assert opened.functions()[rows].all()  # no classes, no top-level code
 
 
 def test_ncs_evaluate_gives_the_values_of_the_command_of_evaluation(folder: Path, tmp_path: Path) -> None:

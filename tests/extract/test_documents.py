@@ -87,13 +87,9 @@ def test_the_comments_directly_above_a_function_are_its_own(above: str, doc: tup
     assert (f.words.get("doc", ()), "comments" in f.words) == (doc, False)
 
 
-def test_tabs_utf_16_and_latin_1_are_read() -> None:
+def test_the_code_of_a_method_is_less_indented() -> None:
     (tabs,) = python("class A:\n\tdef f(self):\n\t\treturn g()\n")
-    assert (tabs.qualified_name, tabs.start_line, tabs.end_line) == ("A.f", 2, 3)
-    assert tabs.code == "def f(self):\n\treturn g()"
-    source = 'class A { // Größe\n void f() { g("Maß"); } }'
-    for encoding in ("latin-1", "utf-16", "utf-8-sig"):
-        assert list(extract(source.encode(encoding), "java")) == java(source)
+    assert (tabs.code, tabs.start_line, tabs.end_line) == ("def f(self):\n\treturn g()", 2, 3)
 
 
 def test_a_class_is_an_outline_and_the_top_level_a_module() -> None:

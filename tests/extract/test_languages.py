@@ -117,7 +117,7 @@ def test_a_construct_gives_the_functions_that_a_person_sees(language: str, code:
 def test_line_ends_byte_order_marks_and_encodings_change_nothing(language: str) -> None:
     source = sample(language)
     documents = checked(source, language)
-    for same in (source.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + source):
+    for same in (source.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + source, source.decode().encode("utf-16")):
         assert list(extract(same, language, repository="r", path="p")) == documents
     latin = checked(source.decode().encode("latin-1", "replace"), language)
     assert {d.name for d in documents if d.name.isascii()} - {d.name for d in latin} <= {"höhe"}

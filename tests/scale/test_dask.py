@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import random
 import subprocess
@@ -11,7 +10,6 @@ import sys
 import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -31,6 +29,7 @@ from ncs.scale.dask_worker import Part, run
 from ncs.sources import Skipped
 from ncs.storage.documents import NAME, DocumentTable
 from tests import gitrepo
+from tests.serving import own_port, wait_for_port
 from tests.waiting import LONG, processes, until
 
 LSA = BuildConfig(embeddings="lsa")
@@ -59,19 +58,12 @@ def dask(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def running(workers: int) -> Iterator[Cluster]:
+    port = own_port()
     with tempfile.TemporaryDirectory() as room:
-        file = Path(room, "scheduler.json")
-        options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        scheduler, cluster = dask("scheduler", *options), Cluster("", Path(room))
-
-        def started() -> bool:
-            assert scheduler.poll() is None
-            with suppress(OSError, ValueError):  # not written yet, or not to its end
-                cluster.address = json.loads(file.read_text())["address"]
-            return bool(cluster.address)
-
+        cluster = Cluster(f"tcp://127.0.0.1:{port}", Path(room))
+        scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
         try:
-            until(started)
+            wait_for_port(scheduler, port)
             for _ in range(workers):
                 cluster.start_worker()
             yield cluster
@@ -98,18 +90,12 @@ def sources(root: Path) -> tuple[Path, Path]:
     gitrepo.repository(one / "app" / "inner", {"n.py": function("inner")})
     gitrepo.repository(one / "app-b", {"z.py": function("beside"), "broken.py": "def f(:\n"})
     gitrepo.bare(one / "app.git", {"c.py": function("bare"), "d.py": function("barer")})
-    zipped(one / "packed.zip", "packed/e.py", "packed")
     loose = {"loose.py": function("loose"), "left.py": function("left_out"), ".ncsignore": "left.py\nhidden/\n"}
-    gitrepo.write(one, loose)
+    gitrepo.write(one, {**loose, "packed.zip": gitrepo.zipped({"packed/e.py": function("packed")})})
     gitrepo.repository(one / "zz", {"hidden/h.py": function("hidden"), "copy.py": function("loose")})
     gitrepo.repository(two / "app", {"same_name.py": function("second_app")})
     (two / "bad.zip").write_bytes(b"PK\x03\x04 this is no archive")
     return one, two
-
-
-def zipped(path: Path, name: str, function_name: str) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(name, function(function_name))
 
 
 def beside_good(root: Path) -> Path:
@@ -270,8 +256,8 @@ def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cluster, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    gitrepo.bare(gitrepo.write(store, {"README": "neither\n"}) / "one.git", {"a.py": function("in_git")})
-    zipped(store / "two.zip", "b.py", "in_zip")
+    gitrepo.write(store, {"README": "neither\n", "two.zip": gitrepo.zipped({"b.py": function("in_zip")})})
+    gitrepo.bare(store / "one.git", {"a.py": function("in_git")})
     assert read(cluster, Path(f"file://{store}"))[0] == ["one", "two"]
     (tmp_path / "list.txt").write_text(f"# ours\nfile://{store}/two.zip\n\n{store}/one.git\nfile://{store}/gone.zip\n")
     names, skipped = read(cluster, Path(f"file://{tmp_path}/list.txt"))

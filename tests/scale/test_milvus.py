@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from ncs.scale.publish import Publication
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
-from tests.serving import own_port, served
+from tests.serving import own_port, served, wait_for_port
 from tests.waiting import LONG, until
 
 LSA = BuildConfig(embeddings="lsa")
@@ -68,14 +67,8 @@ def server(folder: Path, port: int) -> Iterator[None]:
     command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([*command, "--port", str(port)], stdin=quiet, stdout=quiet, stderr=quiet)
-
-    def answers() -> bool:
-        assert process.poll() is None, "Milvus Lite does not start"
-        with socket.socket() as attempt:
-            return attempt.connect_ex(("127.0.0.1", port)) == 0
-
     try:
-        until(answers)
+        wait_for_port(process, port)
         yield
     finally:
         process.kill()
@@ -151,19 +144,6 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
     monkeypatch.setattr(store, "LISTED", 3)  # filters leave more documents than a query can name
     monkeypatch.setattr(store, "MOST", 20)
     stored.check()
-
-
-@pytest.mark.slow
-def test_an_update_sends_the_segment_that_it_wrote_and_deletes_tombstones(milvus: str, tmp_path: Path) -> None:
-    stored = Stored(tmp_path, milvus, repositories=30)
-    assert stored.update() == 0
-    add_function(stored.src)
-    (stored.src / "r2" / "A.java").unlink()  # two documents: the class and its method
-    assert stored.update() == 1
-    stored.check()
-    assert len(stored.ids()) == stored.sent + 1 - 2
-    with Index.load(stored.folder) as index:
-        assert index.search("open every file at once")[0].document.name == "open_every_file_at_once"
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from ncs.index import Index
 from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Settings
-from tests import corpus
+from tests import corpus, gitrepo
 from tests.serve.agents import INITIALIZE, Reply, agent, call, command, until
 from tests.waiting import LONG, processes
 from tests.waiting import until as wait_until
@@ -45,12 +45,11 @@ def indexed(tree: Path) -> Path:
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     """Takes a while to index."""
-    root = tmp_path / "large"
-    root.mkdir()
+    files = {}
     for number in range(300):
-        body = "".join(f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
-        (root / f"module_{number}.py").write_text(body)
-    return root
+        functions = (f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
+        files[f"module_{number}.py"] = "".join(functions)
+    return gitrepo.write(tmp_path / "large", files)
 
 
 def is_pending(root: Path) -> bool:
@@ -60,12 +59,13 @@ def is_pending(root: Path) -> bool:
 
 
 @pytest.mark.slow
-async def test_a_project_without_an_index_answers_at_once_by_words_and_is_indexed_meanwhile(tree: Path) -> None:
+async def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_which(large: Path) -> None:
+    tree = corpus.write(large)
     for name in ("typing", "json", "signal", "multiprocessing"):  # what a project calls so is not imported
         (tree / f"{name}.py").write_text(f"open({str(tree / 'ran')!r}, 'w')\n")
     async with agent("--wait", "0", cwd=tree) as client:
         first = await call(client, "search_code", query="hide the soft keyboard")
-        assert BUILDING in first.json["notes"]
+        assert first.json["notes"] == [BUILDING]
         assert BUILDING in first.text
         assert first.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
         assert first.places[0].startswith(f"{KEYBOARD}:")
@@ -74,27 +74,18 @@ async def test_a_project_without_an_index_answers_at_once_by_words_and_is_indexe
         assert definition.places[0] == first.places[0]
         whole = await call(client, "get_function", place=first.places[0])
         assert "hideSoftInputFromWindow" in whole.json["code"]
-        await until(lambda: call(client, "index_status"), lambda reply: reply.json["projects"][0]["documents"] > 0)
-        later = await call(client, "search_code", query="hide the soft keyboard")
-        assert later.json["notes"] == []
+        notes = [BUILDING]
+        while notes[-1] != "":
+            later = await call(client, "search_code", query="hide the soft keyboard")
+            assert later.json["hits"]
+            note = "; ".join(later.json["notes"])
+            notes += [note] * (note != notes[-1])
+        assert notes == [note for note in (BUILDING, PENDING_EMBEDDINGS, "") if note in notes]  # in order, nothing else
         assert later.json["hits"][0]["confidence"] > 0.3
         assert later.places[0] == first.places[0]
     assert not is_pending(tree)
     wait_until(lambda: not processes(str(tree)))
     assert not (tree / "ran").exists()
-
-
-@pytest.mark.slow
-async def test_a_first_build_answers_from_files_then_by_words_then_whole_and_says_which(large: Path) -> None:
-    async with agent("--wait", "0", cwd=large) as client:
-        notes: list[str] = []
-        while not notes or notes[-1] != "":
-            reply = await call(client, "search_code", query="do value")
-            assert reply.json["hits"]
-            note = "; ".join(reply.json["notes"])
-            notes += [note] * (note not in notes[-1:])
-    assert notes == [note for note in (BUILDING, PENDING_EMBEDDINGS, "") if note in notes]  # in order, nothing else
-    assert notes[0] == BUILDING
 
 
 @pytest.mark.slow
@@ -149,9 +140,8 @@ async def test_an_outdated_index_is_updated_first_or_the_answer_says_that_it_is_
 async def test_two_roots_of_the_client_are_two_projects(tmp_path: Path, mode: str) -> None:
     roots = [tmp_path / "kitchen", tmp_path / "garden"]
     for root, verb in zip(roots, ("boil", "water"), strict=True):
-        root.mkdir()
         code = f"def {verb}_things(pot):\n    return pot\n\n\ndef clean_{verb}er(pot):\n    pass\n"
-        (root / "work.py").write_text(code)
+        gitrepo.write(root, {"work.py": code})
         Index.build(root, root / ".ncs").close()
     async with agent(cwd=tmp_path, roots=roots, mode=mode) as client:
         status = await call(client, "index_status")

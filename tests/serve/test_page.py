@@ -17,7 +17,7 @@ from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.feedback import read_feedback
 from tests import corpus
-from tests.browser import Window, chromium, until, until_here, window
+from tests.browser import Window, until, until_here, window
 from tests.serving import own_port, served
 from tests.waiting import LONG
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.slow
-pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `dev`)")
 pytest.importorskip("openTSNE", reason="the extra `map` is not installed")
 
 SCRIPT = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
@@ -72,12 +71,6 @@ def evil(folder: Path) -> None:
             name, path = f"{SCRIPT}.{name}", f"src/{SCRIPT}\u202e.py"
         functions.append(replace(document, code=code, qualified_name=name, path=path, id=f"e{number}<b>", digest=b""))
     Index.of(functions, folder).close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from textual.widgets import Input
 from ncs.answer import Answer
 from ncs.index import Index
 from ncs.serve.tui.app import SearchApp, Searcher
-from tests.command import invoke
+from tests import gitrepo
+from tests.command import invoke, program
 from tests.terminal import Terminal
 from tests.waiting import LONG
 
@@ -33,11 +34,9 @@ WIDE = f"def parse_table(x):\n    # {'wide ' * 150}\n    return '日本語', x\n
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("tui") / "zoo"
-    root.mkdir()
-    (root / "files.py").write_text(OPEN + "\n\ndef close_file(handle):\n    return handle.close()\n")
-    (root / "hostile.py").write_text(HOSTILE)
-    (root / "wide.py").write_text(WIDE)
+    close = "\n\ndef close_file(handle):\n    return handle.close()\n"
+    files = {"files.py": OPEN + close, "hostile.py": HOSTILE, "wide.py": WIDE}
+    root = gitrepo.write(tmp_path_factory.mktemp("tui") / "zoo", files)
     Index.build(root, root / ".ncs").close()
     return root
 
@@ -187,9 +186,8 @@ ENTERED = b"\x1b[?1049h"
 
 @pytest.mark.slow
 def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "vim").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/opened\n')
-    (tmp_path / "vim").chmod(0o755)
-    terminal = Terminal(cwd=project, EDITOR=str(tmp_path / "vim"), VISUAL="")
+    editor = program(tmp_path, "vim", f'echo "$@" > {tmp_path}/opened')
+    terminal = Terminal(cwd=project, EDITOR=str(editor), VISUAL="")
     terminal.until(lambda: b"hits appear as you type" in terminal.written)
     terminal.type(b"close handle")
     terminal.until(lambda: b"matched: close, handle" in terminal.written)  # by both words: all is typed and answered

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ncs.sources import Scope, repository_names, walk
-from tests.gitrepo import bare, commit, git, repository, write
+from tests.gitrepo import bare, commit, git, repository, write, zipped
 from tests.sources.walked import is_java
 
 
@@ -44,13 +44,11 @@ class Table:
 
 
 def tree(root: Path) -> Path:
-    write(root, {"Loose.java": "l", "a/A.java": "a", "a/b/B.java": "b", "c/C.java": "c"})
+    archive = zipped({"p/E.java": "e", "p/F.java": "f"})
+    write(root, {"Loose.java": "l", "a/A.java": "a", "a/b/B.java": "b", "c/C.java": "c", "z.zip": archive})
     repository(root / "one", {"A.java": "1", "src/B.java": "2"})
     repository(root / root.name, {"S.java": "same name"})
     bare(root / "two.git", {"D.java": "3"})
-    with zipfile.ZipFile(root / "z.zip", "w") as archive:
-        archive.writestr("p/E.java", "e")
-        archive.writestr("p/F.java", "f")
     return root
 
 

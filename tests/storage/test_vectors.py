@@ -51,10 +51,12 @@ def pq() -> VectorIndex:
     return VectorIndex.build(np.array_split(VECTORS, 7), DIM, kind="pq")
 
 
-def expected(vectors: Matrix, query: Matrix, k: int) -> list[int]:
-    """Rows by (-score, row) with scores of 64 bits."""
-    scores = vectors.astype(np.float64) @ query.astype(np.float64)
-    return [int(row) for row in np.lexsort((np.arange(len(vectors)), -scores))[:k]]
+def expected(vectors: Matrix, query: Matrix, k: int, allowed: Mask) -> list[int]:
+    """The allowed rows that are not zero by (-score, row), with scores of 64 bits."""
+    scores = (vectors.astype(np.float64) @ query.astype(np.float64)).round(9)  # of equal vectors the same
+    order = np.lexsort((np.arange(len(vectors)), -scores))
+    rows: list[int] = order[(allowed & vectors.any(axis=1))[order]][:k].tolist()
+    return rows
 
 
 def recall(index: VectorIndex, k: int, allowed: Mask | None = None) -> float:
@@ -68,17 +70,29 @@ def recall(index: VectorIndex, k: int, allowed: Mask | None = None) -> float:
     return float(np.mean(shares))
 
 
-def test_exact_search_gives_the_rows_and_scores_that_numpy_gives_and_of_a_filter_the_allowed_rows() -> None:
-    vectors, queries = unit(FEW + 3_000, 8), unit(7, 8, seed=1)
-    index = VectorIndex.build([vectors], 8)
-    for query in queries:
-        rows, scores = index.search(query, 10)
-        assert rows.tolist() == expected(vectors, query, 10)
+@pytest.mark.parametrize("share", [1, 0.95, 0.3])
+@pytest.mark.parametrize(("count", "cuts"), [(FEW + 3_000, []), (2_000, [700, 700, 701]), (100, [1])])
+def test_exact_search_in_any_segments_gives_the_rows_and_scores_that_numpy_gives(
+    count: int, cuts: list[int], share: float
+) -> None:
+    rng, often = np.random.default_rng(count), unit(1, 8, seed=1)[0]
+    vectors = unit(count, 8)
+    vectors[rng.random(count) < 0.5] = often
+    vectors[rng.random(count) < 0.1] = 0
+    live, allowed = rng.random((2, count)) < share
+    parts = [VectorIndex.build([part], 8) for part in np.split(vectors, cuts)]
+    index = Vectors(parts, live) if share < 0.95 else Vectors(parts)
+    mask = allowed & live if share < 0.95 else allowed
+    searches = [*((query, 10) for query in unit(7, 8, seed=2)), *((often, k) for k in (1, 3, 63, 64, 99, 150))]
+    for query, k in searches:
+        rows, scores = index.search(query, k, allowed=None if share == 1 else allowed)
+        assert rows.tolist() == expected(vectors, query, k, mask)
         np.testing.assert_allclose(scores, vectors[rows] @ query, atol=1e-6)
-    for share in (0.3, 0.95):  # under FEW rows, and over
-        allowed = np.random.default_rng(0).random(len(vectors)) < share
-        rows, _ = index.search(queries[0], 12, allowed=allowed)
-        assert rows.tolist() == [row for row in expected(vectors, queries[0], len(vectors)) if allowed[row]][:12]
+    rows = rng.integers(0, count, 9)
+    np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
+    np.testing.assert_allclose(index.similarities(often, rows), vectors[rows] @ often, atol=1e-6)
+    every = np.ones(count, np.bool_) if index.live is None else live
+    assert index.nonzero_rows().tolist() == np.flatnonzero(vectors.any(axis=1) & every).tolist()
 
 
 @pytest.mark.parametrize("kind", ["exact", "pq"])
@@ -104,16 +118,11 @@ def test_the_same_rows_make_the_same_files_and_hits_however_they_are_chunked_and
     assert loaded.nonzero_rows().tolist() == [row for row in range(2_000) if row not in ZERO]
 
 
-@pytest.mark.parametrize("k", [1, 3, 63, 64, 99, 150])
-def test_of_equal_vectors_the_lower_rows_come_first_wherever_the_cut_falls(k: int) -> None:
-    a, b = unit(2, 8)
-    vectors = np.array([a if row % 3 else b for row in range(100)])
-    rows, _ = VectorIndex.build([vectors], 8).search(a, k)
-    assert rows.tolist() == expected(vectors, a, k)
+def test_of_equal_vectors_the_lower_rows_come_first_in_an_ivf_pq_index_too() -> None:
     vectors = VECTORS[:2_000].copy()
     vectors[100:250] = vectors[100]
-    rows, scores = VectorIndex.build([vectors], DIM, kind="pq").search(vectors[100], min(k, 12))
-    assert rows.tolist() == list(range(100, 100 + min(k, 12)))
+    rows, scores = VectorIndex.build([vectors], DIM, kind="pq").search(vectors[100], 12)
+    assert rows.tolist() == list(range(100, 112))
     assert len(set(scores.tolist())) == 1
 
 
@@ -137,15 +146,6 @@ def test_ivf_pq_finds_nearly_all_that_exact_search_finds_whether_a_filter_leaves
     rows = pq().search(VECTORS[50], 20, allowed=far)[0]
     assert len(rows) == 20
     assert far[rows].all()
-
-
-def test_zero_rows_are_never_hits() -> None:
-    vectors = unit(6, 4)
-    vectors[[0, 3]] = 0
-    index = VectorIndex.build([vectors[:2], vectors[2:]], 4)
-    assert sorted(index.search(-vectors[1], 6)[0].tolist()) == [1, 2, 4, 5]
-    only_zero = np.isin(np.arange(6), [0, 3])
-    assert not len(index.search(-vectors[1], 2, allowed=only_zero)[0])
     assert not np.isin(ZERO, pq().search(QUERIES[0], ROWS)[0]).any()
 
 
@@ -155,23 +155,6 @@ def test_an_index_of_no_rows_has_no_hits(tmp_path: Path) -> None:
     for index in (empty, VectorIndex.load(tmp_path), VectorIndex.build([], 4, kind="pq")):
         assert (len(index), index.dim) == (0, 4)
         assert not len(index.search(unit(1, 4)[0], 3)[0])
-
-
-def test_segments_are_searched_as_one_and_tombstones_are_never_hits() -> None:
-    vectors = VECTORS[:2_000].copy()
-    vectors[1_500:] = vectors[:500]  # ties across segments
-    parts = [VectorIndex.build([each], DIM) for each in np.split(vectors, [700, 700, 701])]
-    live, allowed = np.random.default_rng(0).random((2, 2_000)) < 0.9
-    rows = np.array([700, 3, 1_999, 699])
-    for mask, index in ((None, Vectors(parts)), (live, Vectors(parts, live))):
-        both = allowed if mask is None else allowed & mask
-        for query in QUERIES[:5]:
-            hits = index.search(query, 20, allowed=allowed)[0]
-            assert hits.tolist() == VectorIndex.build([vectors], DIM).search(query, 20, allowed=both)[0].tolist()
-        np.testing.assert_array_equal(index.vectors(rows), vectors[rows])
-        np.testing.assert_allclose(index.similarities(QUERIES[0], rows), vectors[rows] @ QUERIES[0], atol=1e-6)
-        nonzero = np.flatnonzero(vectors.any(axis=1) & (True if mask is None else mask))
-        assert index.nonzero_rows().tolist() == nonzero.tolist()
 
 
 def test_an_exact_index_is_searched_without_faiss(tmp_path: Path) -> None:

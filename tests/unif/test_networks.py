@@ -15,7 +15,7 @@ from ncs.learn.tokenization import BpeTokenizer, WordTokenizer
 from ncs.text.vocabulary import Vocabulary
 from tests.words import table
 from unif.config import Encoder, Pooling, TrainConfig
-from unif.data import Inputs, reads_of
+from unif.data import Inputs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +56,7 @@ def numbers(*shape: int, seed: int = 0) -> Matrix:
 def inputs(config: TrainConfig, vectors: Matrix | None = None) -> Inputs:
     """Over six words, each one token; queries of the encoders with byte pairs can say single letters too."""
     words = WordTokenizer(Vocabulary.of(WORDS))
-    if reads_of(config.encoder) == "fields":
+    if config.encoder == "unif":
         return Inputs(words, words, "fields", numbers(6, 7) if vectors is None else vectors)
     pieces = sorted({letter + end for word in WORDS for letter in word for end in ("", "</w>")})
     return Inputs(BpeTokenizer([*pieces, "ea"], [("e", "a")]), words, "source", np.zeros((0, 128), np.float32))
