@@ -49,7 +49,7 @@ def documents() -> list[Document]:
 
 def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> None:
     with closing(model(server, batch=3, model="letters")) as opened:
-        found = opened.documents(CODE)
+        found = opened.embed(CODE, "document")
     np.testing.assert_allclose(found[:6], [vector(text) for text in CODE[:6]])
     assert [body["input"] for _, _, body in server.requests] == [list(CODE[:3]), list(CODE[3:6]), ["-"]]
     assert {path for path, _, _ in server.requests} == {"/v1/embeddings"}
@@ -58,8 +58,8 @@ def test_texts_go_in_batches_and_come_back_in_their_order(server: Server) -> Non
 
 def test_documents_and_queries_have_their_prefixes(server: Server) -> None:
     with closing(model(server, query_prefix="q ", document_prefix="d ")) as opened:
-        opened.documents(["file"])
-        opened.queries(["file"])
+        opened.embed(["file"], "document")
+        opened.embed(["file"], "query")
     assert [body["input"] for _, _, body in server.requests] == [["d file"], ["q file"]]
 
 
@@ -81,7 +81,7 @@ def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks
 
 def test_without_a_key_none_is_sent_and_nothing_of_the_librarys_own_variables(server: Server) -> None:
     with closing(model(server)) as opened:
-        opened.queries(["file"])
+        opened.embed(["file"], "query")
     ((_, headers, body),) = server.requests
     assert "authorization" not in headers
     assert "not-for-you" not in json.dumps([headers, body])
@@ -110,7 +110,7 @@ def answer(*vectors: Any) -> tuple[int, Any, dict[str, str]]:
 def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], said: str) -> None:
     server.answers = given
     with closing(model(server)) as opened, pytest.raises(NcsError, match=said) as caught:
-        opened.documents(["a", "b"])
+        opened.embed(["a", "b"], "document")
     assert "\n" not in str(caught.value)
     assert server.url in str(caught.value)
 
@@ -121,30 +121,30 @@ def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch)
         url = gone.url
     opened = EndpointModel(endpoint_ranker(url=url).config)
     with closing(opened), pytest.raises(NcsError, match=f"cannot reach {url}.*start the server"):
-        opened.queries(["file"])
+        opened.embed(["file"], "query")
 
 
 def test_a_busy_server_is_asked_again_until_it_is_given_up_in_one_line(server: Server) -> None:
     server.answers = [(429, {}, {"retry-after-ms": "1"}), (503, {}, {"retry-after-ms": "1"})]
     with closing(model(server)) as opened:
-        np.testing.assert_allclose(opened.queries(["file"])[0], vector("file"))
+        np.testing.assert_allclose(opened.embed(["file"], "query")[0], vector("file"))
         assert len(server.requests) == 3
         server.answers = [(429, {"error": {"message": "slow\ndown"}}, {"retry-after-ms": "1"})] * 6
         with pytest.raises(NcsError, match="answered 429") as error:
-            opened.queries(["file"])
+            opened.embed(["file"], "query")
     assert len(server.requests) == 9
     assert "\n" not in str(error.value)
 
 
 def test_texts_are_cut_and_the_dimensions_are_those_asked_for_and_of_the_first_answer(server: Server) -> None:
     with closing(model(server, dimensions=5, max_characters=10)) as opened:
-        assert opened.queries(["abc" + "x" * 50]).tolist() == [vector("abcxxxxxxx", 5)]
+        assert opened.embed(["abc" + "x" * 50], "query").tolist() == [vector("abcxxxxxxx", 5)]
         server.answers = [answer([1.0] * 26)]
         with pytest.raises(NcsError, match="of 26 numbers, not 5"):
-            opened.queries(["abc"])
+            opened.embed(["abc"], "query")
     server.answers = [answer([1.0, 2.0]), answer([1.0, 2.0, 3.0])]
     with closing(model(server, batch=1)) as opened, pytest.raises(NcsError, match="of 3 numbers, not 2"):
-        opened.documents(["a", "b"])
+        opened.embed(["a", "b"], "document")
 
 
 @pytest.mark.parametrize(
