@@ -331,10 +331,10 @@ def _embedding_ms(index: Index, ranker: Ranker, texts: Sequence[str]) -> tuple[f
     if isinstance(ranker, DenseRanker):
         queries, rows = texts[:SAMPLE_OF_MODELS], index.documents.rows()[:SAMPLE_OF_MODELS].tolist()
         documents = [text_of(document) for document in index.documents.documents(rows)]
-        ranker.model.queries(queries[:1])  # the loading of a model is not a text's latency
+        ranker.model.embed(queries[:1], "query")  # the loading of a model is not a text's latency
         return (
-            _mean_ms(partial(ranker.model.documents, documents), len(documents)),
-            _mean_ms(partial(ranker.model.queries, queries), len(queries)),
+            _mean_ms(partial(ranker.model.embed, documents, "document"), len(documents)),
+            _mean_ms(partial(ranker.model.embed, queries, "query"), len(queries)),
         )
     if not isinstance(ranker, NcsRanker) or (table := index.words().table()) is None:
         return None

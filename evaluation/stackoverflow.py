@@ -44,9 +44,10 @@ from evaluation.measures import mean
 from ncs.console import count, say, tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
+from ncs.extract.languages import installed
 from ncs.index import Index
 from ncs.progress import Track
-from ncs.search.aroma import cached_features, readable, similarity
+from ncs.search.aroma import cached_features, similarity
 from ncs.search.rankers import RANKERS, Ranker
 
 STRICT_THRESHOLD, PAPER_THRESHOLD = THRESHOLDS = (0.6, 0.25)
@@ -208,7 +209,7 @@ def judge(answer: str, code: str, language: str) -> float:
     >>> judge("imm.toggleSoftInput(SHOW, 0);", "void show() { imm.toggleSoftInput(SHOW, 1); log(); }", "java")
     1.0
     """
-    if not readable(language):
+    if not installed(language):
         return 0.0
     return similarity(cached_features(code, language), cached_features(answer, "java"))
 

@@ -273,7 +273,8 @@ class Index:
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
         """Words of a query that are in no document, each with known words of similar spelling."""
-        terms = self._bm25().terms(text)
+        lexical = self._bm25()
+        terms = lexical.postings.terms(lexical.query_words(text))
         return {term.word: self.spelling_suggestions(term.word) for term in terms if not term.documents}
 
     def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:

@@ -130,7 +130,7 @@ def _weights(head: UnifRanker, parts: Parts) -> Sequence[float]:
     """The weights to try, the higher one first."""
     rows = np.arange(len(word_table(parts)))
     few = len(np.unique(parts.facts.file_roles.repositories_of(rows))) < FEW_REPOSITORIES
-    return (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translates and few else (HEAD_WEIGHT,)
+    return (TRANSLATING_WEIGHT, HEAD_WEIGHT) if head.translated and few else (HEAD_WEIGHT,)
 
 
 def verdict(stands: Mapping[str, Gain], ranks: Mapping[str, Gain]) -> tuple[bool, str]:

@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from ncs.build.memory import size_of
 from ncs.cli.info import counts_text, documents_text, skipped_text
+from ncs.cli.map import draw_map
 from ncs.cli.options import Quiet, Store, Workers, index_folder, without_none
 from ncs.console import count, say, tracker
 from ncs.errors import BadInput
@@ -131,8 +132,6 @@ def build(
         if not quiet:
             _summarize(new_index.description, folder, verbose)
     if draw:
-        from ncs.cli.map import draw_map
-
         draw_map(folder, quiet=quiet)
 
 

@@ -9,22 +9,20 @@ documents themselves (ncs.build.calibration), toward DEFAULT, which stands where
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, IndexDamaged, reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ncs.storage.snapshot import Snapshot
     from ncs.types import Scores
 
-T = TypeVar("T")
 FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "definition", "share", "lead")
 """Features of a hit; words are counted by idf, a word as rare as can be is 1, and the query has q of them:
 coverage: the part c of the query that the document's words have, as c^3 (1 - exp(-q / 3)): two words say less than six,
@@ -33,7 +31,6 @@ meaning: cosine; name, definition: the signals, unweighted; share: its score ove
 its score it is ahead of the next hit."""
 BUILT, TUNED = "calibration.json", "tuned.json"
 """The model, among the statistics of a build; and the weights that `ncs tune` learned, in the index folder itself."""
-REMEDIES = {BUILT: "build the index again", TUNED: "remove it with: ncs tune --reset"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +50,6 @@ DEFAULT = Model(-7.35, (2.4, 3.9, 2.2, 0.2, 1.2, 1.2, 2.0, 2.6))
 """Fitted to six corpora at once, 613 to 257,906 functions; the intercept to people's questions (DESIGN.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The confidence model and the weights of an index. weights: those of HybridRanker that `ncs tune` changed."""
-
-    weights: Mapping[str, float] = field(default_factory=dict)
-    model: Model = DEFAULT
-
-    @classmethod
-    def load(cls, snapshot: Snapshot) -> Calibration:
-        """The defaults where nothing was learned; raises IndexDamaged."""
-        return cls(load_weights(snapshot.folder), load_model(snapshot.statistics))
-
-
 def save_model(model: Model, statistics: Path) -> None:
     """Write BUILT."""
     _write(statistics / BUILT, {"model": asdict(model)})
@@ -73,15 +57,15 @@ def save_model(model: Model, statistics: Path) -> None:
 
 def load_model(statistics: Path) -> Model:
     """The model of a build, DEFAULT without one; raises IndexDamaged for an invalid file."""
-
-    def read(content: Any) -> Model:
-        coefficients = tuple(float(value) for value in content["model"]["coefficients"])
-        model = Model(float(content["model"]["intercept"]), coefficients)
-        if len(coefficients) != len(FEATURES) or not np.isfinite([model.intercept, *coefficients]).all():
+    path = statistics / BUILT
+    if not path.exists():
+        return DEFAULT
+    with reading(path):
+        content = json.loads(path.read_bytes())["model"]
+        model = Model(float(content["intercept"]), tuple(float(value) for value in content["coefficients"]))
+        if len(model.coefficients) != len(FEATURES) or not np.isfinite([model.intercept, *model.coefficients]).all():
             raise ValueError("numbers are missing")
-        return model
-
-    return _read(statistics / BUILT, read, DEFAULT)
+    return model
 
 
 def save_weights(weights: Mapping[str, float], index: Path) -> None:
@@ -90,30 +74,23 @@ def save_weights(weights: Mapping[str, float], index: Path) -> None:
 
 
 def load_weights(index: Path) -> Mapping[str, float]:
-    """The tuned weights of an index folder, none where it was not tuned; raises IndexDamaged."""
-
-    def read(content: Any) -> Mapping[str, float]:
-        weights = {str(name): float(value) for name, value in content["weights"].items()}
+    """The weights of HybridRanker that `ncs tune` changed in an index folder; raises IndexDamaged."""
+    path = index / TUNED
+    try:
+        weights = {name: float(value) for name, value in json.loads(path.read_bytes())["weights"].items()}
         if not np.isfinite([*weights.values()]).all():
             raise ValueError("a weight is no number")
-        return weights
-
-    return _read(index / TUNED, read, {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"cannot read {path} ({error}); remove it with: ncs tune --reset") from error
+    return weights
 
 
 def _write(path: Path, content: object) -> None:
     from ncs.storage.commit import replace_file  # a query need not import it
 
     replace_file(path, json.dumps(content, indent=1) + "\n")
-
-
-def _read(path: Path, read: Callable[[Any], T], default: T) -> T:
-    try:
-        return read(json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return default
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexDamaged(f"cannot read {path} ({error}); {REMEDIES[path.name]}") from error
 
 
 def fit(

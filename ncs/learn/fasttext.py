@@ -14,12 +14,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -180,20 +180,17 @@ def _run_process(room: Path, track: Track) -> tuple[int, str]:
             stderr=errors,
             text=True,
         )
-    try:
-        if process.stdout:
-            for _ in track(_percents(process.stdout), "training embeddings", total=100, unit="%"):
+    with process:
+        try:
+            for _ in track(_percents(process.stdout or []), "training embeddings", total=100, unit="%"):
                 pass
-        status = process.wait()
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
-    return status, (room / "stderr.txt").read_text(errors="replace")
+            process.wait()
+        finally:
+            process.kill()
+    return process.returncode, (room / "stderr.txt").read_text(errors="replace")
 
 
-def _percents(lines: IO[str]) -> Iterator[int]:
+def _percents(lines: Iterable[str]) -> Iterator[int]:
     """1 .. 100, each once, when the process has come that far."""
     done = 0
     for line in lines:

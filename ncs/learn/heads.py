@@ -18,6 +18,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.learn.tfidf import inverse_document_frequency, term_counts, unit_rows
 from ncs.learn.tokenization import Tokenizer, load_tokenizer, source_words
 from ncs.learn.translation import Translation
+from ncs.storage.arrays import offsets_of
 from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ def token_counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
     """CSR [rows, tokens] of float32: how often each of the ids 1 .. tokens stands in each row."""
     from scipy.sparse import csr_matrix
 
-    bounds = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=bounds[1:])
+    bounds = offsets_of(np.array([len(row) for row in rows], np.int64))
     ids = np.fromiter((id for row in rows for id in row), np.int64, int(bounds[-1])) - 1
     counts = csr_matrix((np.ones(len(ids), np.float32), ids, bounds), shape=(len(rows), tokens))
     counts.sum_duplicates()

@@ -29,6 +29,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
 from ncs.errors import BadInput
+from ncs.extract.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -379,18 +380,9 @@ def _errors(root: Node) -> int:
     return errors
 
 
-def readable(language: str) -> bool:
-    """Whether a language has an installed grammar."""
-    from ncs.extract.languages import installed
-
-    return installed(language)
-
-
 @lru_cache(maxsize=64)
 def _parser(language: str) -> Parser:
     from tree_sitter import Language, Parser
-
-    from ncs.extract.languages import LANGUAGES
 
     if language not in LANGUAGES:
         raise BadInput(f"no language called {language!r}; there are: {', '.join(LANGUAGES)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Internals
-from ncs.storage.postings import Postings, Term, TermStatistics
+from ncs.storage.postings import Postings, TermStatistics
 from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
@@ -70,10 +70,6 @@ class Bm25Ranker(Ranker):
     def internals(self) -> Internals:
         """Postings."""
         return Internals(postings=self.postings)
-
-    def terms(self, text: str) -> list[Term]:
-        """The words that `search` looks for, with their stems and document counts."""
-        return self.postings.terms(self.query_words(text))
 
     def query_words(self, text: str) -> list[str]:
         """The words of a query that it searches for."""

@@ -189,7 +189,8 @@ def match_words(
             fields.setdefault(id, []).append(field)
     spellings = {table.vocabulary.word(id): each for id, each in fields.items()}
     stems = dict(zip(spellings, stem_all(spellings), strict=True))
-    candidates = [id for id, each in fields.items() if not set(NCS_FIELDS).isdisjoint(each)]
+    known = len(encoder.vectors) if encoder else 0  # words that are newer than the vectors have larger ids
+    candidates = [id for id, each in fields.items() if id < known and not set(NCS_FIELDS).isdisjoint(each)]
     vectors = unit_rows(np.asarray(encoder.vectors[candidates], np.float32)) if encoder and candidates else None
     result = []
     for stem, word in first_words(words).items():

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, spans, tokenize
-from ncs.types import Document, Field
+from ncs.types import Document
 
 _JOINED_KINDS = frozenset({"module", "block"})
 EXCERPT_LINES = 14
@@ -31,20 +30,11 @@ def first_words(words: Sequence[str]) -> dict[str, str]:
 
 def matched_words(document: Document, text: str) -> list[str]:
     """Words of the query that the document has in any field, by stem, in the query's order."""
-    stems: set[str] = set()
-    if document.words:
-        for field, spellings in document.words.items():
-            for spelling in spellings:
-                stems |= _stems(field, spelling)
-    else:
-        stems = set(stem_all(tokenize(f"{document.qualified_name} {document.path} {document.code}")))
-    return [word for stemmed, word in query_stems(text).items() if stemmed in stems]
-
-
-@lru_cache(maxsize=1 << 16)
-def _stems(field: Field, spelling: str) -> frozenset[str]:
-    """The stems of one spelling, cached as corpora repeat spellings."""
-    return frozenset(stem_all(field_tokens(field, (spelling,))))
+    words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+    if not document.words:
+        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
+    stems = set(stem_all(words))
+    return [word for stem, word in query_stems(text).items() if stem in stems]
 
 
 def marks(code: str, text: str) -> list[tuple[int, int]]:
@@ -83,16 +73,12 @@ def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> lis
     """
     if lines <= most + 3:
         return [(0, lines)]
-    lines_shown = {0, 1, 2}
+    lines_shown = {0, 1, 2} if marked else set(range(most))
     for line in marked:
         around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
         if len(lines_shown | around) > most:
             break
         lines_shown |= around
-    line = 3
-    while not marked and len(lines_shown) < most:
-        lines_shown.add(line)
-        line += 1
     return _ranges(sorted(lines_shown))
 
 
@@ -102,10 +88,7 @@ def line_starts(code: str) -> list[int]:
     >>> line_starts("a\\nbc\\n")
     [0, 2, 5]
     """
-    starts = [0]
-    for line in code.split("\n")[:-1]:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
+    return [0, *(match.end() for match in re.finditer("\n", code))]
 
 
 def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:

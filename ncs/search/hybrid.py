@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ncs.errors import check_k, reading
-from ncs.learn.confidence import FEATURES, Calibration, load_weights
+from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
@@ -144,7 +144,7 @@ class HybridRanker(Ranker):
         self._given = {weight: value for weight, value in weights.items() if value is not None}
         self.weights, self.settings = Weights(**self._given), Settings(**options)
         self.config = {**asdict(self.weights), **asdict(self.settings)}
-        self.calibration = Calibration()
+        self.confidence = DEFAULT
         self._facts: DocumentFacts | None = None
         self._open: Parts | None = None
 
@@ -156,10 +156,10 @@ class HybridRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._facts = DocumentFacts.open(snapshot)
-        self.calibration = Calibration.load(snapshot)
-        tuned = self.calibration.weights if self.settings.calibrated else {}
-        head = weight_of(snapshot, tuned=self.settings.calibrated)
-        own = {"meaning": meaning_weight(len(self._facts.file_roles)), **tuned, "head": head, **self._given}
+        self.confidence = load_model(snapshot.statistics)
+        built = {"meaning": meaning_weight(len(self._facts.file_roles)), "head": head_weight(snapshot.statistics)}
+        tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
+        own = {**built, **tuned, **self._given}
         if not (snapshot.statistics / HEAD).is_dir():
             own["head"] = 0.0
         self.weights = Weights(**{name: own.get(name, default) for name, default in asdict(Weights()).items()})
@@ -210,7 +210,7 @@ class HybridRanker(Ranker):
         ranking = replace(ranking, analysis=analysis, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking
-        probabilities = self.calibration.model.probabilities(confidence_features(ranking, ablated))
+        probabilities = self.confidence.probabilities(confidence_features(ranking, ablated))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
 
     def _score_signals(
@@ -369,16 +369,11 @@ def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) 
     return np.column_stack([*columns, scores / scores[0], lead])
 
 
-def weight_of(snapshot: Snapshot, *, tuned: bool = True) -> float:
-    """The weight of the head of an index: tuned, if `tuned`, else as determined at the build.
-
-    0 without a head or weight. Raises IndexDamaged for an invalid weight.
-    """
-    path = snapshot.statistics / HEAD / WEIGHT
+def head_weight(statistics: Path) -> float:
+    """The weight of the head as determined at the build, 0 without one; raises IndexDamaged for an invalid weight."""
+    path = statistics / HEAD / WEIGHT
     if not path.is_file():
         return 0.0
-    if tuned and (weight := load_weights(snapshot.folder).get("head")) is not None:
-        return weight
     with reading(path):
         weight = float(json.loads(path.read_bytes())["weight"])
         if not math.isfinite(weight) or weight < 0:

@@ -33,12 +33,6 @@ class CurrentSource:
     unchanged: bool
 
 
-@lru_cache(maxsize=8)
-def locator_of(snapshot: Snapshot) -> SourceLocator:
-    """The locator of a snapshot, cached."""
-    return SourceLocator(snapshot)
-
-
 class SourceLocator:
     """Finds the source files of an index; those in archives and bare repositories have none."""
 
@@ -89,6 +83,10 @@ class SourceLocator:
         line = min(line_now or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
         return CurrentSource(path, line, tuple(lines[line - 1 : end]), line_now is not None or not code)
+
+
+locator_of = lru_cache(maxsize=8)(SourceLocator)
+"""The locator of a snapshot."""
 
 
 def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:

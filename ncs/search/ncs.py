@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,8 +151,7 @@ class NcsRanker(Ranker):
 def _mean(chunks: Iterator[Matrix], n: int, dim: int) -> Matrix:
     """The mean of the first n chunks' rows, [dim]."""
     total, rows = np.zeros(dim), 0
-    for _ in range(n):
-        vectors = next(chunks)
+    for vectors in islice(chunks, n):
         total += vectors.sum(axis=0, dtype=np.float64)
         rows += len(vectors)
     mean: Matrix = (total / max(1, rows)).astype(np.float32)

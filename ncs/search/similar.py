@@ -11,7 +11,8 @@ import numpy as np
 
 from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
-from ncs.search.aroma import cached_features, readable, similarity
+from ncs.extract.languages import installed
+from ncs.search.aroma import cached_features, similarity
 from ncs.storage.arrays import top
 from ncs.storage.file_roles import OUTLINES
 from ncs.storage.filters import at_location, at_matching_location, matcher
@@ -107,7 +108,7 @@ def similar(
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
         elsewhere = without(document, function)
-        if elsewhere is None or not readable(elsewhere.language):
+        if elsewhere is None or not installed(elsewhere.language):
             continue
         located = at_matching_location(elsewhere, repository, path)
         if matcher(repository)(located.repository) and matcher(path)(located.path):

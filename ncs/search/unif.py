@@ -85,7 +85,8 @@ class UnifRanker(Ranker):
         self._copy: Path | None = None
         self._head: Head | None = None
         self._mean: Matrix | None = None
-        self._translated: TranslatedFunctions | None = None
+        self.translated: TranslatedFunctions | None = None
+        """Scores query words one by one, for a head with a translation."""
         self._tokens: tuple[WordTable, Any] | None = None
         self._vectors: Vectors | None = None
 
@@ -103,11 +104,6 @@ class UnifRanker(Ranker):
     def spread(self) -> Spread:
         """The spread of the document vectors."""
         return Spread.of(self.vectors)
-
-    @property
-    def translates(self) -> bool:
-        """Whether the head also scores query words one by one."""
-        return self._translated is not None
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Open the head, or the copy in an index if its folder is gone; raises NcsError."""
@@ -135,9 +131,9 @@ class UnifRanker(Ranker):
         """
         check_k(k)
         query = self.query_vector(text)
-        hits = nearest(self.vectors, query, max(k, TRANSLATED) if self.translates else k, allowed=allowed)
-        if not self.translates:
-            return hits
+        if self.translated is None:
+            return nearest(self.vectors, query, k, allowed=allowed)
+        hits = nearest(self.vectors, query, max(k, TRANSLATED), allowed=allowed)
         rows = np.array([row for row, _ in hits], np.int64)
         z_scores = self.z_scores(query, rows, text)
         order = np.lexsort((rows, -z_scores))[:k]
@@ -149,21 +145,18 @@ class UnifRanker(Ranker):
         query: the vector of the text.
         """
         z_scores = self.spread.z_scores(query, self.vectors.similarities(query, rows).astype(np.float64))
-        return z_scores + self.translation_z_scores(text, rows) if self.translates else z_scores
-
-    def translation_z_scores(self, text: str, rows: Rows) -> Scores:
-        """Z-scores of these rows by single query words; for a head with a translation."""
-        translated = self._ready(self._translated)
-        return translated.z_scores(self.head.query_ids(text), translated.rows(rows))
+        if self.translated is None:
+            return z_scores
+        return z_scores + self.translated.z_scores(self.head.query_ids(text), self.translated.rows(rows))
 
     def ablated_z_score(self, text: str, words: WordTable, row: int, document: Document, field: Field) -> float:
         """The z-score of a document without one field."""
         query = self.query_vector(text)
         cosine = float(self.ablated_vector(words, row, document, field) @ query)
         z_score = float(self.spread.z_scores(query, np.array([cosine]))[0])
-        if self._translated:
-            impacts = impacts_without(words, row, self._tokens_of(words), self._translated.mean, field)
-            z_score += float(self._translated.z_scores(self.head.query_ids(text), impacts)[0])
+        if self.translated:
+            impacts = impacts_without(words, row, self._tokens_of(words), self.translated.mean, field)
+            z_score += float(self.translated.z_scores(self.head.query_ids(text), impacts)[0])
         return z_score
 
     def ablated_vector(self, words: WordTable, row: int, document: Document, field: Field) -> Matrix:
@@ -175,8 +168,8 @@ class UnifRanker(Ranker):
         if self.head.reads == "source":
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
             vectors = self.head.encode_sources([(source, document.language)])
-        elif self._translated:
-            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self._translated.mean, field))
+        elif self.translated:
+            vectors = code.bags(impacts_without(words, row, self._tokens_of(words), self.translated.mean, field))
         else:
             ids = [id for name in NCS_FIELDS if name != field for id in words.ids_of(row, name).tolist()]
             vectors = code.vectors([code.tokens.ids([words.vocabulary.word(id) for id in ids])])
@@ -210,7 +203,7 @@ class UnifRanker(Ranker):
         impacts = None
         if head.translation:
             impacts, mean = impacts_of(words, tokens_of, mean)
-            self._translated = TranslatedFunctions(head.translation, [impacts], mean)
+            self.translated = TranslatedFunctions(head.translation, [impacts], mean)
         for start in track(starts, self.name, total=len(starts), unit="parts"):
             if impacts is not None:
                 yield head.code.bags(impacts[start : start + CHUNK])
@@ -245,14 +238,14 @@ class UnifRanker(Ranker):
         self.head.save(folder / NAME)
         if self._mean is not None:
             np.save(folder / MEAN, self._mean)
-        if self._translated is not None:
-            (folder / LENGTH).write_text(json.dumps(self._translated.mean) + "\n", encoding="utf-8")
+        if self.translated is not None:
+            (folder / LENGTH).write_text(json.dumps(self.translated.mean) + "\n", encoding="utf-8")
         self._save_segment(segment)
 
     def _save_segment(self, segment: Path) -> None:
         self.vectors.save(segment / self.name)
-        if self._translated is not None:
-            save_impacts(segment / self.name, self._translated.impacts[0], self._translated.mean)
+        if self.translated is not None:
+            save_impacts(segment / self.name, self.translated.impacts[0], self.translated.mean)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
         """Encode the documents of a new segment with the index's copy of the head."""
@@ -274,7 +267,7 @@ class UnifRanker(Ranker):
                 raise ValueError("its files do not fit each other")
             if self.head.translation:
                 folders = [segment.path / self.name for segment in snapshot.segments]
-                self._translated = TranslatedFunctions.load(folders, self.head.translation)
+                self.translated = TranslatedFunctions.load(folders, self.head.translation)
 
     def _load_statistics(self, folder: Path) -> None:
         self.config = read_config(folder)

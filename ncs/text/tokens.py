@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from ncs.types import Field
 
@@ -58,14 +59,11 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _drop_number_runs(words: list[str]) -> list[str]:
-    number = [w[0].isdigit() for w in words]
-    left = []
-    for i, word in enumerate(words):
-        if number[i]:
-            beside = (i > 0 and number[i - 1]) or (i + 1 < len(words) and number[i + 1])
-            if beside or len(word) > MAX_DIGITS:
-                continue
-        left.append(word)
+    left: list[str] = []
+    for is_number, group in groupby(words, key=lambda word: word[0].isdigit()):
+        run = list(group)
+        if not is_number or (len(run) == 1 and len(run[0]) <= MAX_DIGITS):
+            left += run
     return left
 
 

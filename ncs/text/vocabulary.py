@@ -80,21 +80,15 @@ class Vocabulary:
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
         """The ids of some words, -1 for those that are unknown.
 
-        For many words the whole file is read: a search in a list is faster than in a file.
+        For many words the whole file is read: a dictionary is faster than a search in a file.
         """
         if len(words) * SEARCHED < len(self):
             return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
-        lines = bytes(self._text[:]).split(b"\n")
-        lines.pop()
-        encoded = [word.encode(errors="replace") for word in words]
-        at = [bisect_left(lines, word) for word in encoded]
-        return np.array(
-            [i if i < len(lines) and lines[i] == w else -1 for i, w in zip(at, encoded, strict=True)], np.int32
-        )
+        ids = {word: id for id, word in enumerate(self)}
+        return np.array([ids.get(word, -1) for word in words], np.int32)
 
-    def first_from(self, word: str | bytes) -> int:
-        """The id of the first word that is not before this one."""
-        line = word.encode(errors="replace") if isinstance(word, str) else word
+    def first_from(self, line: bytes) -> int:
+        """The id of the first word that is not before this one, in UTF-8."""
         return bisect_left(range(len(self)), line, key=self._line)
 
     def starting(self, prefix: str) -> range:
@@ -164,7 +158,8 @@ class ExtendedVocabulary(Vocabulary):
         ranks = ids.astype(np.float64)
         for at in np.flatnonzero(ids >= len(self._base)).tolist():
             number = int(ids[at]) - len(self._base)
-            ranks[at] = self._base.first_from(self._more.word(number)) - 1 + (number + 1) / (len(self._more) + 1)
+            after = self._base.first_from(self._more.word(number).encode())
+            ranks[at] = after - 1 + (number + 1) / (len(self._more) + 1)
         return ranks
 
 

@@ -23,13 +23,12 @@ QUERIES: list[Mapping[str, object]] = [
     {"_id": "q1", "partition": "train", "text": "read a file", "title": "", "language": "en"},
     {"_id": "q2", "partition": "test", "text": "hide a view", "title": "", "language": "en"},
 ]
-QRELS = {"train": [("q1", "d1", 1)], "test": [("q2", "d2", 1)]}
+QRELS = {"train": ("q1", "d1"), "test": ("q2", "d2")}
 
 
 def qrels(split: str, mark: str = "_") -> list[dict[str, object]]:
-    return [
-        {f"query{mark}id": query, f"corpus{mark}id": corpus, "score": score} for query, corpus, score in QRELS[split]
-    ]
+    query, document = QRELS[split]
+    return [{f"query{mark}id": query, f"corpus{mark}id": document, "score": 1}]
 
 
 def parquet(path: Path, rows: Sequence[object]) -> None:
@@ -56,9 +55,8 @@ def as_beir(folder: Path) -> None:
     (folder / "cosqa/qrels").mkdir(parents=True)
     for part, rows in (("corpus", CORPUS), ("queries", QUERIES)):
         write_rows(folder / f"cosqa/{part}.jsonl", rows)
-    for split, judged in QRELS.items():
-        lines = "".join(f"{query}\t{document}\t{score}\n" for query, document, score in judged)
-        (folder / f"cosqa/qrels/{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    for split, (query, document) in QRELS.items():
+        (folder / f"cosqa/qrels/{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{query}\t{document}\t1\n")
 
 
 @pytest.mark.parametrize("form", [as_fetched, as_one_folder, as_beir])

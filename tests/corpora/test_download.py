@@ -18,6 +18,7 @@ import pytest
 from corpora.download import RECORD, Client, NotFetched, RemoteFile, fetch_all, filter_zip, place, read_record
 from ncs.errors import BadInput, SourceError
 from ncs.sources import walk
+from tests.gitrepo import contents
 from tests.waiting import LONG, until
 from tests.webserver import Answer, Site, etag, serving
 
@@ -36,17 +37,12 @@ def remote(url: str, path: str = "in/file.bin", size: int | None = None, checksu
     return RemoteFile(url, path, size, checksum)
 
 
-def listed(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
 def test_a_file_arrives_whole_and_alone_with_its_hash(site: Site, tmp_path: Path, client: Client) -> None:
     url = site.put("/a", BODY)
     git = subprocess.run(["git", "hash-object", "--stdin"], input=BODY, capture_output=True, check=True).stdout
     for site.lengths, checksum in ((True, f"sha256:{SHA256}"), (False, f"git:{git.decode().strip()}")):
         assert client.fetch(remote(url, size=len(BODY), checksum=checksum), tmp_path) == SHA256
-        assert (tmp_path / "in/file.bin").read_bytes() == BODY
-        assert listed(tmp_path) == ["in/file.bin"]
+        assert contents(tmp_path) == {"in/file.bin": BODY}
     assert len(site.asked) == 2
     assert site.asked[0][1]["user-agent"].startswith("neural-code-search/")
 
@@ -72,15 +68,14 @@ def test_a_later_call_resumes_unless_the_file_has_changed_or_the_part_is_too_lon
     with Client(tries=1) as once, pytest.raises(NotFetched, match="no connection") as caught:
         once.fetch(remote(url), tmp_path)
     assert not caught.value.final
-    assert listed(tmp_path) == ["in/file.bin.part", "in/file.bin.part.json"]
+    assert contents(tmp_path).keys() == {"in/file.bin.part", "in/file.bin.part.json"}
     with (tmp_path / "in/file.bin.part").open("ab") as part:
         part.write(appended)
     site.put("/a", body)
     client.fetch(remote(url), tmp_path)
     assert site.ranges("/a")[1] == f"bytes={100_000 + len(appended)}-"
     assert len(site.asked) == requests
-    assert (tmp_path / "in/file.bin").read_bytes() == body
-    assert listed(tmp_path) == ["in/file.bin"]
+    assert contents(tmp_path) == {"in/file.bin": body}
 
 
 def test_without_a_strong_etag_only_a_checksum_allows_to_resume(site: Site, tmp_path: Path, client: Client) -> None:
@@ -127,7 +122,7 @@ def test_another_file_than_expected_is_refused_at_once_and_leaves_nothing(
     with pytest.raises(NotFetched, match=message) as caught:
         client.fetch(remote(site.url + path, size=size, checksum=checksum), tmp_path)
     assert caught.value.final
-    assert listed(tmp_path) == []
+    assert contents(tmp_path) == {}
     assert len(site.asked) == 1
 
 
@@ -139,7 +134,7 @@ def test_nothing_over_the_limit_or_larger_than_the_disk_is_kept(site: Site, tmp_
     url = site.put("/b", BODY, Answer(headers={"Content-Length": str(1 << 60)}))
     with Client(limit=1 << 62) as client, pytest.raises(NotFetched, match=r"needs 1152921504606846976 bytes, \d+ are"):
         client.fetch(remote(url), tmp_path)
-    assert listed(tmp_path) == []
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "127.0.0.1/a", "http:///a"])

@@ -90,14 +90,14 @@ def test_scores_agree_with_bm25s_to_four_decimals(
 def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> None:
     ranker, with_all = fitted(words), fitted(words, stop_words=True)
     assert ranker.search("how do I open the file", 9) == ranker.search("open file", 9)
-    assert [term.word for term in with_all.terms("open the file")] == ["open", "the", "file"]
-    assert [term.word for term in ranker.terms("what is this")] == ["what", "is", "this"]
+    assert with_all.query_words("open the file") == ["open", "the", "file"]
+    assert ranker.query_words("what is this") == ["what", "is", "this"]
     assert ranker.search("what is this", 1)
 
 
 def test_unknown_words_are_told_apart(words: WordTable) -> None:
     ranker = fitted(words)
-    terms = ranker.terms("open xyzzyplugh file")
+    terms = ranker.postings.terms(["open", "xyzzyplugh", "file"])
     assert [term.word for term in terms if not term.documents] == ["xyzzyplugh"]
     assert ranker.search("xyzzyplugh", 5) == []
     assert ranker.search("", 5) == []

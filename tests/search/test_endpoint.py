@@ -49,8 +49,8 @@ def documents() -> list[Document]:
 
 def test_texts_go_in_batches_with_their_prefixes_and_come_back_in_their_order(server: Server) -> None:
     with closing(model(server, batch=3, model="letters", query_prefix="q ")) as opened:
-        found = opened.documents(CODE)
-        opened.queries(["file"])
+        found = opened.embed(CODE, "document")
+        opened.embed(["file"], "query")
     np.testing.assert_allclose(found[:6], [vector(text) for text in CODE[:6]])
     assert [body["input"] for _, _, body in server.requests] == [list(CODE[:3]), list(CODE[3:6]), ["-"], ["q file"]]
     assert {path for path, _, _ in server.requests} == {"/v1/embeddings"}
@@ -75,7 +75,7 @@ def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks
 
 def test_without_a_key_none_is_sent_and_nothing_of_the_librarys_own_variables(server: Server) -> None:
     with closing(model(server)) as opened:
-        opened.queries(["file"])
+        opened.embed(["file"], "query")
     ((_, headers, body),) = server.requests
     assert "authorization" not in headers
     assert "not-for-you" not in json.dumps([headers, body])
@@ -104,7 +104,7 @@ def answer(*vectors: Any) -> tuple[int, Any, dict[str, str]]:
 def test_answers_that_do_not_fit_are_one_line(server: Server, given: list[Any], said: str) -> None:
     server.answers = given
     with closing(model(server)) as opened, pytest.raises(NcsError, match=said) as caught:
-        opened.documents(["a", "b"])
+        opened.embed(["a", "b"], "document")
     assert "\n" not in str(caught.value)
     assert server.url in str(caught.value)
 
@@ -115,30 +115,30 @@ def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch)
         url = gone.url
     opened = EndpointModel(endpoint_ranker(url=url).config)
     with closing(opened), pytest.raises(NcsError, match=f"cannot reach {url}.*start the server"):
-        opened.queries(["file"])
+        opened.embed(["file"], "query")
 
 
 def test_a_busy_server_is_asked_again_until_it_is_given_up_in_one_line(server: Server) -> None:
     server.answers = [(429, {}, {"retry-after-ms": "1"}), (503, {}, {"retry-after-ms": "1"})]
     with closing(model(server)) as opened:
-        np.testing.assert_allclose(opened.queries(["file"])[0], vector("file"))
+        np.testing.assert_allclose(opened.embed(["file"], "query")[0], vector("file"))
         assert len(server.requests) == 3
         server.answers = [(429, {"error": {"message": "slow\ndown"}}, {"retry-after-ms": "1"})] * 6
         with pytest.raises(NcsError, match="answered 429") as error:
-            opened.queries(["file"])
+            opened.embed(["file"], "query")
     assert len(server.requests) == 9
     assert "\n" not in str(error.value)
 
 
 def test_texts_are_cut_and_the_dimensions_are_those_asked_for_and_of_the_first_answer(server: Server) -> None:
     with closing(model(server, dimensions=5, max_characters=10, document_prefix="d ")) as opened:
-        assert opened.documents(["abc" + "x" * 50]).tolist() == [vector("d abcxxxxx", 5)]
+        assert opened.embed(["abc" + "x" * 50], "document").tolist() == [vector("d abcxxxxx", 5)]
         server.answers = [answer([1.0] * 26)]
         with pytest.raises(NcsError, match="of 26 numbers, not 5"):
-            opened.queries(["abc"])
+            opened.embed(["abc"], "query")
     server.answers = [answer([1.0, 2.0]), answer([1.0, 2.0, 3.0])]
     with closing(model(server, batch=1)) as opened, pytest.raises(NcsError, match="of 3 numbers, not 2"):
-        opened.documents(["a", "b"])
+        opened.embed(["a", "b"], "document")
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,19 @@ def test_the_nearest_word_is_the_one_of_the_highest_cosine_among_all_the_documen
     assert compared > 5
 
 
+def test_a_function_with_words_newer_than_the_word_vectors_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "old.py").write_text("def open_file(path):\n    return read(path)\n")
+    Index.build(tmp_path / "src", tmp_path / "index").close()
+    (tmp_path / "src" / "new.py").write_text("def zebra(quokka):\n    return quokka.read()\n")
+    updated, _ = Index.update(tmp_path / "index")
+    with updated as index:
+        explanation = index.results("zebra opens", 1, explain=True).explanation
+    assert explanation is not None
+    (hit,) = explanation.hits
+    assert [(word["word"], word["met"]) for word in hit["words"]] == [("zebra", "zebra"), ("opens", None)]
+
+
 def test_shared_names_are_used_by_the_hit_and_counted_in_the_repositories_of_the_pool(index: Index) -> None:
     results = index.results("read the words of a folder", 5, explain=True)
     evidence, explanation = results.ranking.evidence, results.explanation

@@ -20,7 +20,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.confidence import save_weights
 from ncs.search.feedback import Feedback
-from ncs.search.hybrid import FAR, HybridRanker, save_weight, weight_of
+from ncs.search.hybrid import FAR, HybridRanker, head_weight, save_weight
 from ncs.search.rankers import load_ranker
 from ncs.search.unif import UnifRanker
 from tests.heads import head
@@ -98,7 +98,7 @@ def test_a_head_of_noise_is_not_used(index: Index) -> None:
     assert over["questions"] >= MIN_QUERIES
     assert over["high"] < 0
     assert abs(over["after"]) < 1
-    assert figures["weight"] == 0 == weight_of(index.snapshot)
+    assert figures["weight"] == 0 == head_weight(index.snapshot.statistics)
     expected = "hybrid: weight 0 of the head: it lifts right functions no higher than ncs_centred does: by -"
     assert head_summary(index.folder).startswith(expected)
     assert "learnt" not in hybrid(index).rank(QUERY, 3).signals
@@ -127,16 +127,16 @@ def test_centred_vectors_are_those_less_their_mean_and_are_read_back(folder: Pat
 
 def test_the_weight_is_that_of_tune_else_that_of_the_build_and_damage_is_refused(folder: Path, tmp_path: Path) -> None:
     with Index.load(shutil.copytree(folder, tmp_path / "index")) as index:
-        snapshot = index.snapshot
-        save_weight(snapshot.statistics, 0.25)
+        statistics = index.snapshot.statistics
+        save_weight(statistics, 0.25)
         save_weights({"meaning": 0.5}, index.folder)
-        assert weight_of(snapshot) == 0.25
+        assert hybrid(index).weights.head == 0.25
         save_weights({"head": 0.4}, index.folder)
-        assert (weight_of(snapshot), weight_of(snapshot, tuned=False)) == (0.4, 0.25)
+        assert [hybrid(index, calibrated=each).weights.head for each in (True, False)] == [0.4, 0.25]
         for wrong in ("{}", json.dumps({"weight": -1}), "[", json.dumps({"weight": "x"})):
-            (snapshot.statistics / "unif" / "weight.json").write_text(wrong)
+            (statistics / "unif" / "weight.json").write_text(wrong)
             with pytest.raises(IndexDamaged, match="build the index again"):
-                weight_of(snapshot, tuned=False)
+                hybrid(index)
 
 
 def test_an_index_keeps_the_head_that_it_was_fitted_with(index: Index, tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ def test_hits_are_in_the_order_of_transformers_own_cosines(model: Path, index: I
 
 def test_a_plain_checkpoint_is_pooled_by_the_mean_without_prefixes_and_long_texts_are_cut(model: Path) -> None:
     opened = SentenceModel(transformers_ranker(model=str(model)).config)
-    for vectors in (opened.documents(["open file"]), opened.queries(["open file"])):
+    for vectors in (opened.embed(["open file"], "document"), opened.embed(["open file"], "query")):
         np.testing.assert_allclose(vectors[0], reference(model, "open file"), atol=1e-6)
         assert vectors.dtype == np.float32
     assert opened._model.max_seq_length == 64  # the model's own limit is below 512
     short, text = SentenceModel(transformers_ranker(model=str(model), max_tokens=8).config), "read file " * 40
-    np.testing.assert_allclose(short.documents([text])[0], reference(model, text, length=8), atol=1e-6)
+    np.testing.assert_allclose(short.embed([text], "document")[0], reference(model, text, length=8), atol=1e-6)
 
 
 def test_prompts_in_the_models_own_files_are_used_unless_others_are_given(model: Path, tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_prompts_in_the_models_own_files_are_used_unless_others_are_given(model:
     plain.prompts = {"query": "query: ", "document": "passage: "}
     plain.save_pretrained(str(tmp_path / "prompted"))
     opened = SentenceModel(transformers_ranker(model=str(tmp_path / "prompted")).config)
-    np.testing.assert_allclose(opened.queries(["file"])[0], reference(model, "query: file"), atol=1e-6)
-    np.testing.assert_allclose(opened.documents(["file"])[0], reference(model, "passage: file"), atol=1e-6)
+    np.testing.assert_allclose(opened.embed(["file"], "query")[0], reference(model, "query: file"), atol=1e-6)
+    np.testing.assert_allclose(opened.embed(["file"], "document")[0], reference(model, "passage: file"), atol=1e-6)
     bare = SentenceModel(transformers_ranker(model=str(tmp_path / "prompted"), query_prefix="").config)
-    np.testing.assert_allclose(bare.queries(["file"])[0], reference(model, "file"), atol=1e-6)
+    np.testing.assert_allclose(bare.embed(["file"], "query")[0], reference(model, "file"), atol=1e-6)
 
 
 def test_the_name_of_a_model_has_its_family_and_given_settings_win() -> None:
@@ -122,11 +122,8 @@ def test_a_model_that_gives_no_numbers_or_other_dimensions_is_refused(index: Ind
 
         value = float("nan")
 
-        def documents(self, texts: Sequence[str]) -> Any:
-            return np.full((len(texts), 4), self.value, np.float32)
-
-        def queries(self, texts: Sequence[str]) -> Any:
-            return np.ones((len(texts), 5), np.float32)
+        def embed(self, texts: Sequence[str], kind: str) -> Any:
+            return np.full((len(texts), 4 if kind == "document" else 5), self.value, np.float32)
 
     ranker = DenseRanker("transformers", {"model": "m"}, lambda config: Broken(), needs="model")
     with pytest.raises(NcsError, match="m gave no vectors of numbers"):

@@ -158,5 +158,5 @@ def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others_unless_
         assert (only.document.repository, only.near_copies) == ("b", ())
         assert [hit.near_copies for hit in index.search("render table", ranker="bm25")] == [()] * 3
     with Index.build(tmp_path / "sources", tmp_path / "index", config=BuildConfig(deduplicate=False)) as index:
-        hits = [hit.document for hit in index.search("render table") if hit.document.name == "render_table"]
-        assert sorted(document.repository for document in hits) == ["a", "b", "c"]
+        hits = [hit for hit in index.search("render table") if hit.document.name == "render_table"]
+        assert sorted(hit.document.repository for hit in hits) == ["a", "b", "c"]

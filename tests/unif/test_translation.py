@@ -131,7 +131,9 @@ def test_an_update_encodes_new_functions_by_the_lengths_and_the_head_of_the_buil
     (tmp_path / "src" / "close.py").write_text(code.format("close", "socket"))
 
     def z_scores(index: Index, *rows: int) -> list[float]:
-        scores = cast(UnifRanker, index.ranker("unif")).translation_z_scores(QUERY, np.array(rows))
+        ranker = cast(UnifRanker, index.ranker("unif"))
+        assert ranker.translated
+        scores = ranker.translated.z_scores(ranker.head.query_ids(QUERY), ranker.translated.rows(np.array(rows)))
         return [float(score) for score in scores]
 
     updated, _ = Index.update(tmp_path / "index")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from ncs.types import Document, Mask, Matrix
 
 
+Kind: TypeAlias = Literal["document", "query"]
+
+
 class TextModel(Protocol):
     """Embeds texts as vectors [n, d] of any length; documents and queries may be embedded differently."""
 
-    def documents(self, texts: Sequence[str]) -> Matrix: ...
-
-    def queries(self, texts: Sequence[str]) -> Matrix: ...
+    def embed(self, texts: Sequence[str], kind: Kind) -> Matrix: ...
 
 
 class DenseRanker(Ranker):
@@ -60,7 +61,7 @@ class DenseRanker(Ranker):
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Open the model and embed one text; raises NcsError."""
-        self._checked(self.model.queries(["open file"]), 1)
+        self._checked(self.model.embed(["open file"], "query"), 1)
 
     def fit(
         self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
@@ -73,7 +74,8 @@ class DenseRanker(Ranker):
 
     def _embedded(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:
         for batch in batches_with_code(documents, self.name, track):
-            yield self._checked(self.model.documents([text_of(document) for document in batch]), len(batch))
+            texts = [text_of(document) for document in batch]
+            yield self._checked(self.model.embed(texts, "document"), len(batch))
 
     def _checked(self, vectors: Matrix, n: int) -> Matrix:
         """Normalize vectors; raises NcsError for invalid ones."""
@@ -86,7 +88,7 @@ class DenseRanker(Ranker):
         check_k(k)
         if not text.strip():
             return []
-        query, vectors = self._checked(self.model.queries([text]), 1)[0], self._ready(self._vectors)
+        query, vectors = self._checked(self.model.embed([text], "query"), 1)[0], self._ready(self._vectors)
         if len(query) != vectors.dim:
             raise BadInput(
                 f"{self.config[self.needs]} now gives {len(query)} dimensions, the index has {vectors.dim};"

@@ -17,6 +17,7 @@ from ncs.search.baselines.dense import DenseRanker
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.search.baselines.dense import Kind
     from ncs.types import Matrix
 
 KEY_VARIABLE = "NCS_ENDPOINT_KEY"
@@ -81,22 +82,14 @@ class EndpointModel:
         if not key:
             self._headers["Authorization"] = Omit()
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind) -> Matrix:
         """Vectors [n, d] from the server; raises NcsError for errors and invalid answers."""
-        return self._embedded([self._config["document_prefix"] + text for text in texts])
-
-    def queries(self, texts: Sequence[str]) -> Matrix:
-        """Embed queries, as `documents` does documents."""
-        return self._embedded([self._config["query_prefix"] + text for text in texts])
+        texts, size = [self._config[f"{kind}_prefix"] + text for text in texts], self._config["batch"]
+        return np.concatenate([self._request(texts[start : start + size]) for start in range(0, len(texts), size)])
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def _embedded(self, texts: Sequence[str]) -> Matrix:
-        size = self._config["batch"]
-        vectors = [self._request(texts[start : start + size]) for start in range(0, len(texts), size)]
-        return np.concatenate(vectors)
 
     def _request(self, texts: Sequence[str]) -> Matrix:
         """One request."""

@@ -8,7 +8,7 @@ import textwrap
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,13 +179,12 @@ class Cooccurrence:
         return matrix
 
 
-@dataclass(frozen=True, slots=True)
 class _Incidence:
     """The incidence of words in texts."""
 
-    numbers: dict[str, int] = field(default_factory=dict)
-    ids: array[int] = field(default_factory=lambda: array("i"))
-    offsets: array[int] = field(default_factory=lambda: array("q", [0]))
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.ids, self.offsets = array("i"), array("q", [0])
 
     def add(self, words: Iterable[str]) -> None:
         self.ids.extend(self.numbers.setdefault(word, len(self.numbers)) for word in dict.fromkeys(words))

@@ -14,6 +14,7 @@ from ncs.errors import BadInput, MissingExtra
 from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
+    from ncs.search.baselines.dense import Kind
     from ncs.types import Matrix
 
 POOLINGS = ("mean", "cls", "max", "lasttoken")
@@ -100,15 +101,8 @@ class SentenceModel:
         self._config = config
         self._model = _open(config)
 
-    def documents(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], kind: Kind) -> Matrix:
         """Unit vectors [n, d]."""
-        return self._encoded(texts, "document")
-
-    def queries(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors [n, d]."""
-        return self._encoded(texts, "query")
-
-    def _encoded(self, texts: Sequence[str], kind: str) -> Matrix:
         prefix = self._config[f"{kind}_prefix"]
         # without a prefix of the family, the model's own prefix, if any
         encode = getattr(self._model, f"encode_{kind}") if prefix is None else self._model.encode

@@ -1,11 +1,4 @@
-"""The guards that Starlette and uvicorn lack, each a few lines.
-
-- `Guard.check`: DNS rebinding (Host), cross-site requests (Origin, Sec-Fetch-Site), the token, JSON bodies only.
-  Starlette's TrustedHostMiddleware knows names, but not "any IP address" or "any loopback address".
-- `limit_body`: size and duration of a request's body.
-- `HeadTimeoutProtocol`: a connection that sends no request head in time is closed (uvicorn waits forever).
-- `HEADERS`, `content_security_policy`: what browsers may do with an answer.
-"""
+"""The guards that Starlette and uvicorn lack, each a few lines."""
 
 from __future__ import annotations
 
@@ -68,7 +61,10 @@ class Guard:
             raise HttpError(415, "not_json", "the body is not application/json", "send Content-Type: application/json")
 
     def _check_host(self, hosts: Sequence[str]) -> None:
-        """DNS rebinding: a page's own name may resolve to this server, but its Host header still says that name."""
+        """DNS rebinding: a page's own name may resolve to this server, but its Host header still says that name.
+
+        Starlette's TrustedHostMiddleware knows names, but not "any IP address" or "any loopback address".
+        """
         name = host_name(hosts[0]) if len(hosts) == 1 else None
         if name is None:
             raise HttpError(400, "bad_host", "the request needs one valid Host header", "send one")
@@ -156,7 +152,7 @@ def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which closes connections that send no request within HEAD_SECONDS (slowloris)."""
+    """uvicorn's HTTP/1.1, which here closes connections without a request for HEAD_SECONDS (slowloris)."""
 
     _timer: asyncio.TimerHandle | None = None
 

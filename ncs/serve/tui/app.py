@@ -90,10 +90,7 @@ class SearchApp(App[None]):
 
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  (its type is textual's)
-        (0, "-narrow"),
-        (WIDE, "-wide"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012  (its type is textual's)
     BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
         Binding("enter", "open", "open", priority=True),
         Binding("tab", "explain", "explain", priority=True),
