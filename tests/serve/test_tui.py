@@ -71,12 +71,12 @@ async def wait_for(pilot: Pilot[None], true: Callable[[], bool]) -> None:
 
 
 async def until(pilot: Pilot[None], *texts: str, gone: str = "\0") -> list[str]:
-    """Wait until the screen has these texts, and not another; its rows."""
+    """Wait until the screen stands still with these texts, and not another; its rows."""
     rows: list[str] = []
 
     def shown() -> bool:
-        rows[:] = screen(pilot)
-        return all(text in "\n".join(rows) for text in texts) and gone not in "\n".join(rows)
+        before, rows[:] = rows[:], screen(pilot)
+        return rows == before and all(text in "\n".join(rows) for text in texts) and gone not in "\n".join(rows)
 
     await wait_for(pilot, shown)
     return rows
@@ -123,15 +123,18 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
 async def test_hostile_code_is_text_and_words_of_the_query_stand_out_at_every_width(project: Path) -> None:
     async with searching(project / ".ncs", (140, 20)) as pilot:
         await search(pilot, "steer terminal")
-        rows = await until(pilot, "def steer_terminal")
-        assert any("'␛[2J [red]bold[/red] \ufffd   [/]' + x" in row for row in rows)
+        await until(pilot, "def steer_terminal", "'␛[2J [red]bold[/red] \ufffd   [/]' + x")
         await search(pilot, "parse table")
-        assert any("日本語" in row for row in await until(pilot, "def parse_table"))
+        await until(pilot, "def parse_table", "日本語")
         await search(pilot, "reading")
-        rows = await until(pilot, "def open_file", "open_file  zoo/files.py:1")
+        rows = await until(pilot, "def open_file", "open_file  zoo/files.py:1", "reading")
         assert sum("open_file  zoo/files.py:1" in row and "│" in row for row in rows) == 1  # code beside the hits
-        styles = [segment.style for strip in strips(pilot) for segment in strip if segment.text == "reading"]
-        assert any(style is not None and style.underline for style in styles)
+
+        def stands_out() -> bool:
+            styles = [segment.style for strip in strips(pilot) for segment in strip if segment.text == "reading"]
+            return any(style is not None and style.underline for style in styles)
+
+        await wait_for(pilot, stands_out)
         await pilot.resize_terminal(50, 10)
         await until(pilot, "1 def open_file(path):")
 
