@@ -406,8 +406,8 @@ def run_experiment(
     def rank(index: Index, system: System, settings: str) -> Ranked:
         stage = " ".join(filter(None, (corpus.name, settings, system.name)))
         ranker, fit_seconds = fitted(index, system)
-        found, milliseconds = search_all(index, ranker, queries, depth, candidates, track, stage)
-        run = corpus.judged_run(found)
+        rankings, milliseconds = search_all(index, ranker, queries, depth, candidates, track, stage)
+        run = corpus.judged_run(rankings)
         if runs:
             runs.mkdir(parents=True, exist_ok=True)
             write_run(run, runs / f"{re.sub(r'[^A-Za-z0-9_.=-]+', '-', stage)}.run", tag=system.ranker)

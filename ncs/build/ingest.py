@@ -162,12 +162,12 @@ class Collector:
             self._files.add(entries, owners, keep)
             places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
-        kept = batch.select(keep)
-        self._writer.add(kept.packed)
+        originals = batch.select(keep)
+        self._writer.add(originals.packed)
         for _, row, location in copies:
             self._writer.add_copy(row, location)
-        self._words.add(*kept.words)
-        self._uses.add(*kept.uses)
+        self._words.add(*originals.words)
+        self._uses.add(*originals.uses)
 
     def finish(self, began: int = 0) -> CollectedDocuments:
         """Close the database and save the words of all batches in one table. began: see `FileTable`."""

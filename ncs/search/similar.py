@@ -112,8 +112,8 @@ def similar(
             continue
         located = at_matching_location(elsewhere, repository, path)
         if matcher(repository)(located.repository) and matcher(path)(located.path):
-            found = cached_features(located.code, located.language)
-            shares.append((-similarity(found, target), -similarity(target, found), row, located))
+            features = cached_features(located.code, located.language)
+            shares.append((-similarity(features, target), -similarity(target, features), row, located))
     shares.sort(key=itemgetter(0, 1, 2))
     return [Hit(rank, -share, located) for rank, (share, _, _, located) in enumerate(shares[:k], 1) if share]
 

@@ -233,8 +233,8 @@ class Definitions:
         for table, first, own in zip(self._tables, self._snapshot.firsts, ids, strict=True):
             parts.append(table.of_names(own))
             parts[-1][0] += first
-        found, live = np.concatenate(parts, axis=1), self._snapshot.live
-        return (found if live is None else found[:, live[found[0]]])[:, :MOST]
+        definitions, live = np.concatenate(parts, axis=1), self._snapshot.live
+        return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MOST]
 
 
 _NAMELESS = frozenset({"initializer", "block"})
