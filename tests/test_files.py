@@ -1,0 +1,41 @@
+"""Files in folders that a stranger may have filled."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ncs.files import create_file, open_regular, read_regular, replace_file
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "terminal").symlink_to("/dev/tty")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_regular(tmp_path / "link", 5) == b"12345"
+    for name in ("pipe", "terminal", ".", "missing"):
+        with pytest.raises(OSError, match=name):
+            open_regular(tmp_path / name)
+    with pytest.raises(OSError, match="link"):
+        open_regular(tmp_path / "link", follow=False)
+    with pytest.raises(OSError, match="larger than 4 bytes"):
+        read_regular(tmp_path / "file", 4)
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_link_is_replaced_and_never_written_to(tmp_path: Path, dangling: bool) -> None:
+    victim = tmp_path / "victim"
+    if not dangling:
+        victim.write_text("precious")
+    for name in ("a", "b"):
+        (tmp_path / name).symlink_to(victim)
+    create_file(tmp_path / "a").close()
+    replace_file(tmp_path / "b", "new")
+    assert not (tmp_path / "a").is_symlink()
+    assert (tmp_path / "b").read_text() == "new"
+    assert victim.exists() is not dangling
+    assert dangling or victim.read_text() == "precious"
+    assert not list(tmp_path.glob("*.part"))
