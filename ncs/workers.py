@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -19,6 +20,8 @@ from typing import Any, TypeVar
 from ncs.errors import NcsError
 
 T = TypeVar("T")
+START_SECONDS = 120
+"""Until a process must be ready for its first task."""
 _starting = threading.Lock()
 """Held while a process starts, as `__main__` is hidden from it."""
 
@@ -57,6 +60,8 @@ class Workers:
         """
         future: Future[T] = Future()
         self._tasks.put((future, function, arguments, seconds))
+        if self._closed:
+            future.cancel()
         return future
 
     def close(self) -> None:
@@ -86,17 +91,17 @@ class Workers:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if connection is None:
-                    connection = self._start(slot)
+                process = self._processes[slot]
+                if connection is None or process is None or not process.is_alive():  # it may die between tasks
+                    connection = self._start(slot, connection)
                 connection.send((function, arguments))
-                succeeded, value = self._answer(slot, connection, seconds)
+                succeeded, value = _answer(connection, seconds)
             except TaskKilled as error:
                 succeeded, value = False, error
             except (EOFError, OSError):
                 succeeded, value = False, TaskKilled("its process died; memory may have run out")
-            except Exception as error:  # (of pickle: the task cannot be sent, its process is well)
-                future.set_exception(error)
-                continue
+            except Exception as error:  # of `initialize`, or of pickle: the task cannot be sent, its process is well
+                succeeded, value = False, error
             if isinstance(value, MemoryError):
                 value = TaskKilled("it took too much memory")
             if isinstance(value, TaskKilled):
@@ -108,13 +113,9 @@ class Workers:
                 future.set_exception(value)
         self._stop(slot, connection)
 
-    def _answer(self, slot: int, connection: Connection, seconds: float | None) -> tuple[bool, Any]:
-        if not connection.poll(seconds):
-            raise TaskKilled(f"it took more than {seconds:g} seconds")
-        answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
-        return answer
-
-    def _start(self, slot: int) -> Connection:
+    def _start(self, slot: int, last: Connection | None) -> Connection:
+        """A new process, ready for tasks; raises what `initialize` raised."""
+        self._stop(slot, last)
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
@@ -129,6 +130,9 @@ class Workers:
         self._processes[slot] = process
         if self._closed:
             process.kill()
+        succeeded, value = _answer(ours, START_SECONDS)
+        if not succeeded:
+            raise value
         return ours
 
     def _stop(self, slot: int, connection: Connection | None) -> None:
@@ -140,6 +144,13 @@ class Workers:
         self._processes[slot] = None
 
 
+def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
+    if not connection.poll(seconds):
+        raise TaskKilled(f"it took more than {seconds:g} seconds")
+    answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
+    return answer
+
+
 _Task = tuple["Future[Any]", Callable[..., Any], tuple[object, ...], "float | None"]
 
 
@@ -149,33 +160,37 @@ def _work(
     initialize: Callable[..., object] | None,
     arguments: tuple[object, ...],
 ) -> None:
-    """Do tasks until the parent closes the connection or is gone."""
+    """Say that the process is ready, and do tasks until the parent closes the connection or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     if memory is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # stacks of a thread for every core count as memory
         limit_memory(memory)
-    if initialize is not None:
-        initialize(*arguments)
-    while True:
-        try:
-            function, values = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = pickle.dumps((True, function(*values)))
-        except Exception as error:
-            answer = pickle.dumps((False, _portable(error)))
-        connection.send_bytes(answer)
-        del answer, values
+    with suppress(EOFError, OSError):  # the parent has closed it
+        connection.send_bytes(_do(initialize or _nothing, arguments))
+        while True:
+            connection.send_bytes(_do(_unpickle_and_call, (connection.recv_bytes(),)))
 
 
-def _portable(error: Exception) -> Exception:
-    """The error as it can be sent."""
+def _do(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
+    """Whether it succeeded, and its value or error, pickled."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301
-    except Exception:
-        return RuntimeError(repr(error))
-    return error
+        return pickle.dumps((True, function(*arguments)))
+    except Exception as error:
+        try:
+            pickle.loads(answer := pickle.dumps((False, error)))  # noqa: S301
+        except Exception:
+            return pickle.dumps((False, RuntimeError(repr(error))))
+        return answer
+
+
+def _unpickle_and_call(task: bytes) -> object:
+    function, arguments = pickle.loads(task)  # noqa: S301  (of the parent)
+    return function(*arguments)
+
+
+def _nothing() -> None:
+    pass
 
 
 def limit_memory(memory: int) -> None:
@@ -184,8 +199,9 @@ def limit_memory(memory: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (memory if hard < 0 else min(memory, hard), hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = min([memory, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY)])
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _exit_with_parent() -> None:
