@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -19,6 +20,8 @@ from typing import Any, TypeVar
 from ncs.errors import NcsError
 
 T = TypeVar("T")
+ORPHAN_SECONDS = 5
+"""After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
 """Held while a process starts, as `__main__` is hidden from it."""
 
@@ -28,10 +31,11 @@ class TaskKilled(NcsError):
 
 
 class Workers:
-    """`count` processes that share a queue of tasks; each is started when there is a task for it.
+    """`count` processes that share a queue of tasks; each is started when there is a task for it, or before if `warm`.
 
     memory: bytes that one may allocate, without mapped files (on Linux). initialize: called first in each with
-    `arguments`. Functions and arguments must be importable and picklable. Interrupts are left to the caller.
+    `arguments`; it counts for no task's time. Functions and arguments must be importable and picklable. Interrupts are
+    left to the caller.
     """
 
     def __init__(
@@ -41,8 +45,9 @@ class Workers:
         memory: int | None = None,
         initialize: Callable[..., object] | None = None,
         arguments: tuple[object, ...] = (),
+        warm: bool = False,
     ) -> None:
-        self._start_arguments = (memory, initialize, arguments)
+        self._start_arguments, self._warm = (memory, initialize, arguments), warm
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._processes: list[BaseProcess | None] = [None] * count
         self._closed = False
@@ -79,7 +84,12 @@ class Workers:
     def _serve(self, slot: int) -> None:
         """Hand tasks to the process of this slot, and start another where it has died."""
         connection: Connection | None = None
-        while (task := self._tasks.get()) is not None:
+        while True:
+            if self._warm and connection is None:
+                with suppress(EOFError, OSError):
+                    connection = self._start(slot)
+            if (task := self._tasks.get()) is None:
+                break
             future, function, arguments, seconds = task
             if self._closed:
                 future.cancel()
@@ -88,7 +98,7 @@ class Workers:
             try:
                 if connection is None:
                     connection = self._start(slot)
-                connection.send((function, arguments))
+                connection.send((function, arguments, seconds))
                 succeeded, value = self._answer(slot, connection, seconds)
             except TaskKilled as error:
                 succeeded, value = False, error
@@ -129,6 +139,11 @@ class Workers:
         self._processes[slot] = process
         if self._closed:
             process.kill()
+        try:
+            ours.recv_bytes()  # it is ready
+        except EOFError:
+            self._stop(slot, ours)
+            raise
         return ours
 
     def _stop(self, slot: int, connection: Connection | None) -> None:
@@ -156,17 +171,26 @@ def _work(
         limit_memory(memory)
     if initialize is not None:
         initialize(*arguments)
+    connection.send_bytes(b"ready")
     while True:
         try:
-            function, values = connection.recv()
+            function, values, seconds = connection.recv()
         except EOFError:
             return
+        _set_alarm(seconds and seconds + ORPHAN_SECONDS)
         try:
             answer = pickle.dumps((True, function(*values)))
         except Exception as error:
             answer = pickle.dumps((False, _portable(error)))
+        _set_alarm(None)
         connection.send_bytes(answer)
         del answer, values
+
+
+def _set_alarm(seconds: float | None) -> None:
+    """Let the system end this process then, if the parent is gone and no thread of it gets a turn."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
 def _portable(error: Exception) -> Exception:
