@@ -22,6 +22,8 @@ from ncs.errors import NcsError
 T = TypeVar("T")
 START_SECONDS = 120
 """Until a process must be ready for its first task."""
+ORPHAN_SECONDS = 5
+"""After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
 """Held while a process starts, as `__main__` is hidden from it."""
 
@@ -31,10 +33,11 @@ class TaskKilled(NcsError):
 
 
 class Workers:
-    """`count` processes that share a queue of tasks; each is started when there is a task for it.
+    """`count` processes that share a queue of tasks; each is started when there is a task for it, or before if `warm`.
 
     memory: bytes that one may allocate, without mapped files (on Linux). initialize: called first in each with
-    `arguments`. Functions and arguments must be importable and picklable. Interrupts are left to the caller.
+    `arguments`; it counts for no task's time. Functions and arguments must be importable and picklable. Interrupts are
+    left to the caller.
     """
 
     def __init__(
@@ -44,8 +47,9 @@ class Workers:
         memory: int | None = None,
         initialize: Callable[..., object] | None = None,
         arguments: tuple[object, ...] = (),
+        warm: bool = False,
     ) -> None:
-        self._start_arguments = (memory, initialize, arguments)
+        self._start_arguments, self._warm = (memory, initialize, arguments), warm
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._processes: list[BaseProcess | None] = [None] * count
         self._closed = False
@@ -84,7 +88,12 @@ class Workers:
     def _serve(self, slot: int) -> None:
         """Hand tasks to the process of this slot, and start another where it has died."""
         connection: Connection | None = None
-        while (task := self._tasks.get()) is not None:
+        while True:
+            if self._warm and connection is None:
+                with suppress(Exception):  # the next task will raise it
+                    connection = self._start(slot, None)
+            if (task := self._tasks.get()) is None:
+                break
             future, function, arguments, seconds = task
             if self._closed:
                 future.cancel()
@@ -94,7 +103,7 @@ class Workers:
                 process = self._processes[slot]
                 if connection is None or process is None or not process.is_alive():  # it may die between tasks
                     connection = self._start(slot, connection)
-                connection.send((function, arguments))
+                connection.send((function, arguments, seconds))
                 succeeded, value = _answer(connection, seconds)
             except TaskKilled as error:
                 succeeded, value = False, error
@@ -167,12 +176,12 @@ def _work(
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # stacks of a thread for every core count as memory
         limit_memory(memory)
     with suppress(EOFError, OSError):  # the parent has closed it
-        connection.send_bytes(_do(initialize or _nothing, arguments))
+        connection.send_bytes(_do(initialize or _nothing, *arguments))
         while True:
-            connection.send_bytes(_do(_unpickle_and_call, (connection.recv_bytes(),)))
+            connection.send_bytes(_do(_unpickle_and_call, connection.recv_bytes()))
 
 
-def _do(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes:
+def _do(function: Callable[..., object], *arguments: object) -> bytes:
     """Whether it succeeded, and its value or error, pickled."""
     try:
         return pickle.dumps((True, function(*arguments)))
@@ -182,15 +191,24 @@ def _do(function: Callable[..., object], arguments: tuple[object, ...]) -> bytes
         except Exception:
             return pickle.dumps((False, RuntimeError(repr(error))))
         return answer
-
-
-def _unpickle_and_call(task: bytes) -> object:
-    function, arguments = pickle.loads(task)  # noqa: S301  (of the parent)
-    return function(*arguments)
+    finally:
+        _set_alarm(None)
 
 
 def _nothing() -> None:
     pass
+
+
+def _unpickle_and_call(task: bytes) -> object:
+    function, arguments, seconds = pickle.loads(task)  # noqa: S301  (of the parent)
+    _set_alarm(seconds and seconds + ORPHAN_SECONDS)
+    return function(*arguments)
+
+
+def _set_alarm(seconds: float | None) -> None:
+    """Let the system end this process then, if the parent is gone and no thread of it gets a turn."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
 def limit_memory(memory: int) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
 
 from ncs.errors import BadInput
@@ -64,6 +68,36 @@ def test_a_task_over_a_limit_is_killed_and_the_next_one_has_a_fresh_process() ->
         with pytest.raises(BadInput, match="no"):
             workers.submit(fail).result()
         assert workers.submit(os.getpid).result() != process
+
+
+def wait_holding_the_lock(seconds: float) -> None:
+    """As a parser does: no other thread of the process gets a turn."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+
+
+def test_processes_that_are_warm_are_ready_before_their_tasks_and_again_after_a_kill() -> None:
+    with Workers(1, initialize=time.sleep, arguments=(1.5,), warm=True) as workers:
+        for _ in range(2):
+            assert workers.submit(os.getpid, seconds=1).result() != os.getpid()  # the start takes none of its second
+            with pytest.raises(TaskKilled):
+                workers.submit(die, seconds=1).result()
+    with Workers(1, initialize=die, warm=True) as workers, pytest.raises(TaskKilled):
+        workers.submit(os.getpid).result()
+
+
+def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_was_killed() -> None:
+    script = (
+        "import os, sys, time; from ncs.workers import Workers; from tests import test_workers as t\n"
+        "w = Workers(1); print(w.submit(os.getpid).result(), flush=True)\n"
+        "w.submit(t.wait_holding_the_lock, 900, seconds=1)\n"
+        "time.sleep(900)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        worker = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(0.5)  # it has the task
+        parent.kill()
+    worker.wait(60)  # TimeoutExpired where it goes on
 
 
 def test_closing_kills_what_runs_and_drops_what_waits() -> None:
