@@ -21,6 +21,7 @@ CODE = "def hide_keyboard_{0}(view):\n    return view.hide('soft keyboard', {0})
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;id=\d+;file://[^\x1b\s]*\x1b\\|\x1b\]8;;\x1b\\")
 """Colors and links to files."""
+MESSAGES = ("ncs: ", "note: ", "nothing changed", "1", "skipped: ", "seconds: ", "broken: ", "new: ", "search it")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_plain_hits_are_one_line_each_and_names_cannot_forge_another(home: Path) -> None:
     lines = invoke("query", "hide soft keyboard", "-k", "50", "--no-code", cwd=home).stdout.splitlines()
     assert len(lines) == len(NAMES)
-    assert all(re.fullmatch(rf"{rank}\. hide_keyboard_\d+  .*  \d+\.\d{{4}}", line) for rank, line in enumerate(lines, 1))
+    for rank, line in enumerate(lines, 1):
+        assert re.fullmatch(rf"{rank}\. hide_keyboard_\d+  .*  \d+\.\d{{4}}", line)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_no_output_has_a_character_that_a_terminal_obeys(
     assert run.returncode in (0, 1, 2)
     assert OBEYED.findall(OURS.sub("", run.stdout + run.stderr)) == []
     for line in run.stderr.splitlines():
-        assert re.match(r"ncs: |note: |nothing changed|\d|skipped: |seconds: |broken: |new: |read as|search it", line), line
+        assert line.startswith(MESSAGES)
 
 
 def test_json_keeps_every_name(home: Path) -> None:

@@ -137,7 +137,7 @@ async def test_a_copied_place_has_no_newline_that_would_run_a_command_where_it_i
 async def test_hostile_code_is_text_and_words_of_the_query_stand_out_at_every_width(project: Path) -> None:
     async with searching(project / ".ncs", (140, 20)) as pilot:
         await search(pilot, "steer terminal")
-        await until(pilot, "def steer_terminal", "'␛[2J [red]bold[/red] \ufffd   [/]' + x")
+        await until(pilot, "def steer_terminal", "'␛[2J [red]bold[/red] \ufffd \ufffd [/]' + x")
         await search(pilot, "parse table")
         await until(pilot, "def parse_table", "日本語")
         await search(pilot, "reading")

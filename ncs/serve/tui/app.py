@@ -272,7 +272,7 @@ def _code(hit: Mapping[str, Any], query: str) -> Content:
 def _truncate(text: str) -> tuple[str, int]:
     """The first lines, each cut where it is far wider than a terminal; and how many lines are left out.
 
-    Only newlines end lines: other separators (form feeds, U+2028) become spaces, one for one.
+    Only newlines end lines: other white space becomes spaces, one for one.
     """
     lines = text.split("\n")
     excerpt = [line if len(line) <= MAX_COLUMNS else line[: MAX_COLUMNS - 1] + "…" for line in lines[:MAX_LINES]]
