@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+LONGEST_LINE = 64 << 20
+"""Characters of a line of JSON."""
+RATIO = 100
+"""Characters that a byte of a gzip file may hold; those of code are 5, and of a bomb 1,000."""
 
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
@@ -33,6 +40,17 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return data
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a file in UTF-8, gzip by its name; raises OSError (EFBIG) for endless ones, as of a gzip bomb."""
+    left = max(LONGEST_LINE, RATIO * path.stat().st_size)
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        while line := file.readline(LONGEST_LINE):
+            left -= len(line)
+            if left < 0 or len(line) == LONGEST_LINE:
+                raise OSError(errno.EFBIG, "its lines are endless", str(path))
+            yield line
 
 
 def create_file(path: Path | str) -> BinaryIO:

@@ -12,6 +12,7 @@ from ncs.errors import BadInput
 from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
+from ncs.search.question import check_length
 from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
 from ncs.storage.arrays import both
 from ncs.storage.document_facts import DocumentFacts
@@ -20,6 +21,9 @@ from ncs.storage.filters import at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, open_snapshot
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
+
+UNKNOWN_WORDS = 20
+"""Unknown words of a query that are named, each compared with all words: pasted text has hundreds."""
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
@@ -214,6 +218,7 @@ class Index:
         explain: bool = False,
     ) -> Results:
         """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
+        check_length(text)
         filters, loaded = filters or Filters(), self.ranker(ranker)
         allowed = self._allowed(filters)
         ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
@@ -272,10 +277,11 @@ class Index:
         return table
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
-        """Words of a query that are in no document, each with known words of similar spelling."""
+        """The first words of a query that are in no document, each with known words of similar spelling."""
         lexical = self._bm25()
         terms = lexical.postings.terms(lexical.query_words(text))
-        return {term.word: self.spelling_suggestions(term.word) for term in terms if not term.documents}
+        unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:UNKNOWN_WORDS]
+        return {word: self.spelling_suggestions(word) for word in unknown}
 
     def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
