@@ -41,7 +41,7 @@ MAX_EPOCHS = 100  # over a small corpus
 WORDS_PER_COUNT = 20_000  # a corpus of so many words raises the least count by one, up to `min_count`
 RATE_SHARES = (1, 0.2, 0.04)  # of the configured learning rate, to try after "Encountered NaN"
 TEXT, FIRST, WORDS, JOB, VECTORS = "text.txt", "first.vec", "words.txt", "job.json", "vectors.npy"
-LOAD_SECONDS = 3600.0  # until a model is given up; the largest published ones take minutes
+LOAD_SECONDS = 1200.0  # until a model is given up; the largest published ones take minutes
 DIVERGED = 3  # exit status of the process after NaN
 
 

@@ -166,10 +166,9 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
     for word in ("read", "file"):
         np.testing.assert_allclose(vectors[id_of(words, word)], model.get_word_vector(word), atol=1e-5)
     content = path.read_bytes()
-    for at in (len(content) - 90, len(content) // 3):  # fastText itself would end this process by a signal
-        path.write_bytes(content[:at] + b"\xff\xff\xff\x7f" * 4 + content[at + 16 :])
-        with pytest.raises(BadInput, match=r"is no fastText model|is the file whole"):
-            Embeddings.train(words, still)
+    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: fastText divides by their number
+    with pytest.raises(BadInput, match=r"is no fastText model \(it"):
+        Embeddings.train(words, still)
 
 
 @pytest.mark.parametrize(
