@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -18,7 +19,7 @@ def letters(n: int) -> str:
     return "".join("abcdefghij"[int(digit)] for digit in f"{n * 7919 % 100_000:05}")
 
 
-PATTERNS = {
+PATTERNS: dict[str, Callable[[int], str]] = {
     "known words": lambda n: "hide keyboard ",
     "unknown words": lambda n: f"zq{letters(n)} ",
     "symbols": lambda n: f"View.set{letters(n)}() ",
