@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import queue
+import re
 import signal
 import sys
 import threading
@@ -14,6 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -30,10 +32,14 @@ class TaskKilled(NcsError):
     """A task took too long or too much memory, or its process died."""
 
 
+class TaskTimeout(TaskKilled):
+    """A task took too long."""
+
+
 class Workers:
     """`count` processes that share a queue of tasks; each is started when there is a task for it, or before if `warm`.
 
-    memory: bytes that one may allocate, without mapped files (on Linux). initialize: called first in each with
+    memory: bytes that one may allocate, as of `limit_memory`. initialize: called first in each with
     `arguments`; it counts for no task's time. Functions and arguments must be importable and picklable. Interrupts are
     left to the caller.
     """
@@ -96,6 +102,9 @@ class Workers:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
+                if (process := self._processes[slot]) is not None and not process.is_alive():  # killed from outside
+                    self._stop(slot, connection)
+                    connection = None
                 if connection is None:
                     connection = self._start(slot)
                 connection.send((function, arguments, seconds))
@@ -120,7 +129,7 @@ class Workers:
 
     def _answer(self, slot: int, connection: Connection, seconds: float | None) -> tuple[bool, Any]:
         if not connection.poll(seconds):
-            raise TaskKilled(f"it took more than {seconds:g} seconds")
+            raise TaskTimeout(f"it took more than {seconds:g} seconds")
         answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
         return answer
 
@@ -203,10 +212,11 @@ def _portable(error: Exception) -> Exception:
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process allocate at most so many bytes; without effect where the system has no such limit."""
-    if os.name != "nt":
+    """Let this process allocate at most so many bytes more, without mapped files; only Linux has such a limit."""
+    with suppress(ImportError, OSError, IndexError, ValueError):
         import resource
 
+        memory += int(re.findall(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[0]) << 10
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (memory if hard < 0 else min(memory, hard), hard))
