@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 from ncs.errors import NcsError
 
 T = TypeVar("T")
+START_SECONDS = 120
+"""Until a process must be ready for its first task."""
 ORPHAN_SECONDS = 5
 """After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
@@ -68,6 +70,8 @@ class Workers:
         """
         future: Future[T] = Future()
         self._tasks.put((future, function, arguments, seconds))
+        if self._closed:
+            future.cancel()
         return future
 
     def close(self) -> None:
@@ -92,8 +96,8 @@ class Workers:
         connection: Connection | None = None
         while True:
             if self._warm and connection is None:
-                with suppress(EOFError, OSError):
-                    connection = self._start(slot)
+                with suppress(Exception):  # the next task will raise it
+                    connection = self._start(slot, None)
             if (task := self._tasks.get()) is None:
                 break
             future, function, arguments, seconds = task
@@ -102,20 +106,17 @@ class Workers:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if (process := self._processes[slot]) is not None and not process.is_alive():  # killed from outside
-                    self._stop(slot, connection)
-                    connection = None
-                if connection is None:
-                    connection = self._start(slot)
+                process = self._processes[slot]
+                if connection is None or process is None or not process.is_alive():  # it may die between tasks
+                    connection = self._start(slot, connection)
                 connection.send((function, arguments, seconds))
-                succeeded, value = self._answer(slot, connection, seconds)
+                succeeded, value = _answer(connection, seconds)
             except TaskKilled as error:
                 succeeded, value = False, error
             except (EOFError, OSError):
                 succeeded, value = False, TaskKilled("its process died; memory may have run out")
-            except Exception as error:  # (of pickle: the task cannot be sent, its process is well)
-                future.set_exception(error)
-                continue
+            except Exception as error:  # of `initialize`, or of pickle: the task cannot be sent, its process is well
+                succeeded, value = False, error
             if isinstance(value, MemoryError):
                 value = TaskKilled("it took too much memory")
             if isinstance(value, TaskKilled):
@@ -127,13 +128,9 @@ class Workers:
                 future.set_exception(value)
         self._stop(slot, connection)
 
-    def _answer(self, slot: int, connection: Connection, seconds: float | None) -> tuple[bool, Any]:
-        if not connection.poll(seconds):
-            raise TaskTimeout(f"it took more than {seconds:g} seconds")
-        answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
-        return answer
-
-    def _start(self, slot: int) -> Connection:
+    def _start(self, slot: int, last: Connection | None) -> Connection:
+        """A new process, ready for tasks; raises what `initialize` raised."""
+        self._stop(slot, last)
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
@@ -148,11 +145,9 @@ class Workers:
         self._processes[slot] = process
         if self._closed:
             process.kill()
-        try:
-            ours.recv_bytes()  # it is ready
-        except EOFError:
-            self._stop(slot, ours)
-            raise
+        succeeded, value = _answer(ours, START_SECONDS)
+        if not succeeded:
+            raise value
         return ours
 
     def _stop(self, slot: int, connection: Connection | None) -> None:
@@ -164,6 +159,13 @@ class Workers:
         self._processes[slot] = None
 
 
+def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
+    if not connection.poll(seconds):
+        raise TaskTimeout(f"it took more than {seconds:g} seconds")
+    answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
+    return answer
+
+
 _Task = tuple["Future[Any]", Callable[..., Any], tuple[object, ...], "float | None"]
 
 
@@ -173,42 +175,46 @@ def _work(
     initialize: Callable[..., object] | None,
     arguments: tuple[object, ...],
 ) -> None:
-    """Do tasks until the parent closes the connection or is gone."""
+    """Say that the process is ready, and do tasks until the parent closes the connection or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     if memory is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # stacks of a thread for every core count as memory
         limit_memory(memory)
-    if initialize is not None:
-        initialize(*arguments)
-    connection.send_bytes(b"ready")
-    while True:
+    with suppress(EOFError, OSError):  # the parent has closed it
+        connection.send_bytes(_do(initialize or _nothing, *arguments))
+        while True:
+            connection.send_bytes(_do(_unpickle_and_call, connection.recv_bytes()))
+
+
+def _do(function: Callable[..., object], *arguments: object) -> bytes:
+    """Whether it succeeded, and its value or error, pickled."""
+    try:
+        return pickle.dumps((True, function(*arguments)))
+    except Exception as error:
         try:
-            function, values, seconds = connection.recv()
-        except EOFError:
-            return
-        _set_alarm(seconds and seconds + ORPHAN_SECONDS)
-        try:
-            answer = pickle.dumps((True, function(*values)))
-        except Exception as error:
-            answer = pickle.dumps((False, _portable(error)))
+            pickle.loads(answer := pickle.dumps((False, error)))  # noqa: S301
+        except Exception:
+            return pickle.dumps((False, RuntimeError(repr(error))))
+        return answer
+    finally:
         _set_alarm(None)
-        connection.send_bytes(answer)
-        del answer, values
+
+
+def _nothing() -> None:
+    pass
+
+
+def _unpickle_and_call(task: bytes) -> object:
+    function, arguments, seconds = pickle.loads(task)  # noqa: S301  (of the parent)
+    _set_alarm(seconds and seconds + ORPHAN_SECONDS)
+    return function(*arguments)
 
 
 def _set_alarm(seconds: float | None) -> None:
     """Let the system end this process then, if the parent is gone and no thread of it gets a turn."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds or 0)
-
-
-def _portable(error: Exception) -> Exception:
-    """The error as it can be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301
-    except Exception:
-        return RuntimeError(repr(error))
-    return error
 
 
 def limit_memory(memory: int) -> None:
@@ -218,8 +224,9 @@ def limit_memory(memory: int) -> None:
 
         memory += int(re.findall(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[0]) << 10
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (memory if hard < 0 else min(memory, hard), hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = min([memory, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY)])
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _exit_with_parent() -> None:

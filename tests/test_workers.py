@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -28,6 +29,28 @@ def die() -> None:
 
 def fail() -> None:
     raise BadInput("no")
+
+
+def unpickled() -> None:
+    raise AssertionError("the process has unpickled what it cannot")
+
+
+class Odd:
+    """Can be sent, but not be read."""
+
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        return unpickled, ()
+
+
+class OddError(Exception):
+    """Cannot be made again from its arguments."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def fail_oddly() -> None:
+    raise OddError("a", "b")
 
 
 def test_a_task_over_a_limit_is_killed_and_the_next_one_has_a_fresh_process() -> None:
@@ -88,3 +111,38 @@ def test_closing_kills_what_runs_and_drops_what_waits() -> None:
         running.result()
     assert waiting.cancelled()
     assert time.monotonic() - began < 30
+
+
+def test_an_idle_process_that_dies_is_replaced_before_the_next_task() -> None:
+    with Workers(1) as workers:
+        process = workers.submit(os.getpid).result()
+        os.kill(process, signal.SIGKILL)
+        time.sleep(0.3)
+        assert workers.submit(os.getpid).result() != process
+
+
+def test_what_initialize_raises_is_the_error_of_every_task() -> None:
+    with Workers(1, initialize=fail) as workers:
+        for _ in range(2):
+            with pytest.raises(BadInput, match="no"):
+                workers.submit(os.getpid).result()
+
+
+def test_what_cannot_be_pickled_is_the_error_of_its_task_and_the_process_lives_on() -> None:
+    with Workers(1) as workers:
+        process = workers.submit(os.getpid).result()
+        with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+            workers.submit(lambda: None).result()
+        with pytest.raises(AssertionError, match="unpickled"):
+            workers.submit(repr, Odd()).result()
+        with pytest.raises(RuntimeError, match=r"OddError\('ab'\)"):
+            workers.submit(fail_oddly).result()
+        with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+            workers.submit(eval, "lambda: None").result()
+        assert workers.submit(os.getpid).result() == process
+
+
+def test_a_task_submitted_after_closing_is_cancelled() -> None:
+    workers = Workers(1)
+    workers.close()
+    assert workers.submit(os.getpid).cancelled()
