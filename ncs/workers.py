@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from multiprocessing import util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -27,7 +28,7 @@ START_SECONDS = 120
 ORPHAN_SECONDS = 5
 """After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
-"""Held while a process starts, as `__main__` is hidden from it."""
+"""Held while a process starts, as `__main__` and the working folder are hidden from it."""
 
 
 class TaskKilled(NcsError):
@@ -135,12 +136,15 @@ class Workers:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
         with _starting:
-            main = sys.modules["__main__"]
+            main, flags = sys.modules["__main__"], util._args_from_interpreter_flags  # type: ignore[attr-defined]
             sys.modules["__main__"] = ModuleType("__main__")  # else the caller's script would run again
+            # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
+            util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
             try:
                 process.start()
             finally:
                 sys.modules["__main__"] = main
+                util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
         theirs.close()
         self._processes[slot] = process
         if self._closed:

@@ -35,9 +35,9 @@ from ncs.serve.http.service import Service
 from ncs.serve.http.settings import Settings
 
 log = logging.getLogger("ncs.serve.http")
-GRACE_SECONDS = 8
+GRACE_SECONDS = 6
 """What running requests may take after the server was told to stop."""
-STOP_SECONDS = 12
+STOP_SECONDS = 10
 """The time from then to the end of the process, whatever runs."""
 MAX_HEAD = 32 << 10
 """Bytes of a request's first line and headers."""
@@ -115,7 +115,7 @@ class Gateway:
     def __init__(self, app: FastAPI, settings: Settings, token: str | None, aliases: Mapping[str, str]) -> None:
         """aliases: as in `to_http_error`."""
         self.app, self.metrics = app, Metrics()
-        self._guard, self._seconds = Guard(settings, token), settings.seconds
+        self._guard = Guard(settings, token)
 
         async def answer_error(request: Request, error: Exception) -> Response:
             if isinstance(error, RequestValidationError):
@@ -150,7 +150,7 @@ class Gateway:
         self.metrics.in_flight.inc()
         try:
             self._guard.check(scope)
-            body = await read_body(scope, receive, self._seconds) if scope["method"] == "POST" else receive
+            body = await read_body(scope, receive) if scope["method"] == "POST" else receive
             await self.app(scope, body, send_with_headers)
         except HttpError as refusal:
             await refusal.response()(scope, receive, send_with_headers)

@@ -30,7 +30,9 @@ IDLE_SECONDS = 15
 """How long a connection stays open without a request."""
 MAX_IDLE = 200
 """Connections without a request that stay open."""
-READ_SECONDS = 60
+BODY_SECONDS = 5
+"""The time limit of a request's body."""
+READ_SECONDS = 30
 """How long a client may leave an answer unread."""
 HEADERS = {
     "cache-control": "no-store",
@@ -130,18 +132,18 @@ def _same_origin(origin: str, host: str) -> bool:
         return False
 
 
-async def read_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
+async def read_body(scope: Scope, receive: Receive) -> Receive:
     """A receive with the whole body. Raises HttpError for one that is too large, or not complete in time."""
     close = {"Connection": "close"}
     too_large = HttpError(413, "too_large", f"the body is larger than {MAX_BODY:,} bytes", "send less", close)
     if int(Headers(scope=scope).get("content-length", "0")) > MAX_BODY:
         raise too_large
-    end, body, more = time.monotonic() + seconds, bytearray(), True
+    end, body, more = time.monotonic() + BODY_SECONDS, bytearray(), True
     while more:
         try:
             message = await asyncio.wait_for(receive(), end - time.monotonic())
         except asyncio.TimeoutError:
-            text = f"the body did not arrive within {seconds:g} s"
+            text = f"the body did not arrive within {BODY_SECONDS} s"
             raise HttpError(408, "too_slow", text, "send it again", close) from None
         body += message.get("body", b"")
         more = message.get("more_body", False)
