@@ -14,7 +14,8 @@ from corpora.codesearchnet.challenge import write_submission
 from corpora.jsonl import write_rows
 from corpora.ncs287 import write_score_sheet
 from corpora.trec import write_qrels, write_run
-from evaluation.annotation.judgments import Judgments, Recipe, is_new
+from evaluation.annotation.judgments import Judgments, is_new
+from evaluation.annotation.pool import Recipe
 from evaluation.experiments import write_json
 from evaluation.stackoverflow import Journal
 from ncs.build.map import make_map

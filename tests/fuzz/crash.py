@@ -201,7 +201,7 @@ def check(case: bytes, room: Path) -> None:
     with ExitStack() as stack:
         reader = stack.enter_context(Index.load(at.folder)) if values["reader"] and at.before else None
         error, log = trace(WRITERS[values["writer"]], at.folder, room / "log", inject)
-        if reader:
+        if reader and at.before:
             assert len(reader.search("open file", 100)) == len(at.before["code"]), "a reader lost its snapshot"
     assert "Traceback" not in error, error
     if values["fault"] == POWER:
@@ -228,8 +228,8 @@ def trace(work: Callable[[Path], object], folder: Path, log: Path, inject: tuple
         try:
             os.kill(os.getpid(), signal.SIGSTOP)
             work(folder)
-        except (NcsError, OSError) as error:
-            os.write(writing, str(error).encode())
+        except (NcsError, OSError) as failure:
+            os.write(writing, str(failure).encode())
         except BaseException:
             os.write(writing, traceback.format_exc().encode())
         finally:
