@@ -399,10 +399,12 @@ def filter_zip(path: Path, accepts: Callable[[str], bool], *, limit: int = UNPAC
             if sum(member.file_size for member in members) > limit:
                 raise NotFetched(f"{path.name} holds over {limit} bytes of source files", final=True)
             for member in members:
+                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise NotImplementedError("packed by a method that has no bounds")
                 entry = zipfile.ZipInfo(member.filename, member.date_time)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with source_zip.open(member) as source, target_zip.open(entry, "w") as target:
-                    shutil.copyfileobj(source, target)  # zipfile reads no more than the size it names, and checks it
+                    shutil.copyfileobj(source, target)  # in pieces; zipfile ends at the size it names, and checks it
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         path.unlink()
         raise NotFetched(f"{path.name} is damaged or no archive ({error})", final=False) from error
